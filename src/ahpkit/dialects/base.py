@@ -10,11 +10,14 @@ Connections whose dialects have the same `stream` get the same bytes of an actio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NewType, Protocol
 
 from ahpkit.dialects.generations import Routes
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
+
+SentAction = NewType("SentAction", JsonObject)
+"""An action as a client sent it, in the words of its own protocol version. A refusal sends it back unchanged."""
 
 
 class Resync(Exception):
@@ -186,4 +189,4 @@ class Identity:
         return method, params
 
 
-__all__ = ["Dialect", "Forms", "Identity", "Reading", "Resync"]
+__all__ = ["Dialect", "Forms", "Identity", "Reading", "Resync", "SentAction"]

@@ -22,9 +22,11 @@ from ahpkit.host.states import States
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.telemetry.state import TelemetryCapabilities
 from ahpkit.tools.registry import Owner, Tool
 
 _log = logging.getLogger(__name__)
@@ -34,7 +36,7 @@ class ConnectedClient(Protocol):
     """A client with an open connection."""
 
     client_id: str
-    capabilities: JsonObject
+    capabilities: ClientCapabilities
     """What it sent as `initialize.capabilities`, `_meta` included."""
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
@@ -274,7 +276,7 @@ class Registration:
         self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
         self.authenticators: list[Authenticator] = []
         self.stateless_channels: list[Callable[[str], bool]] = []
-        self.telemetry: JsonObject | None = None
+        self.telemetry: TelemetryCapabilities | None = None
         self.channel_guards: list[Callable[[str, str], Awaitable[None]]] = []
         self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
         self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
@@ -302,7 +304,7 @@ class Registration:
         """`serves(uri)`: whether clients may subscribe to this channel although it has no state (telemetry, MCP)."""
         self.stateless_channels.append(serves)
 
-    def advertise_telemetry(self, channels: JsonObject) -> None:
+    def advertise_telemetry(self, channels: TelemetryCapabilities) -> None:
         """`InitializeResult.telemetry`: channels, or templates of channels, by signal. One feature can."""
         self.telemetry = channels
 

@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, TracerProvider
 
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.rpc import Params
 from ahpkit.wire.trace_context import joined
 
 
@@ -25,7 +25,7 @@ class Tracing:
         self._tracer = trace.get_tracer("ahpkit", tracer_provider=provider)
 
     @contextmanager
-    def request(self, method: str, params: JsonObject) -> Generator[None]:
+    def request(self, method: str, params: Params) -> Generator[None]:
         """Around one request of a client."""
         with self._span(f"ahp {method}", params.get("_meta"), {"rpc.system": "jsonrpc", "rpc.method": method}):
             yield

@@ -7,7 +7,7 @@ as `7.0`, become integers on the way, in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, NotRequired, Protocol, TypedDict, cast
@@ -37,7 +37,7 @@ _LONGEST_VALUE = 60
 """Characters of a wrong value that an error quotes."""
 
 
-def check_action(action: JsonObject) -> None:
+def check_action(action: Mapping[str, Any]) -> None:
     """Raise `InvalidParams` when an action is malformed, naming the path; an action of unknown type passes."""
     spec = ACTIONS.get(_type_of(action))
     check(_AnyAction if spec is None else spec.shape, action, at="action")

@@ -19,12 +19,13 @@ from starlette.responses import PlainTextResponse
 from ahpkit import __version__
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.telemetry.state import TelemetryCapabilities
 from ahpkit.telemetry import otlp_json
 from ahpkit.telemetry.metrics import CONTENT_TYPE, Metrics, prometheus_text
 from ahpkit.telemetry.tracing import ObservedTracerProvider
 
 TRACES, METRICS, LOGS = "ahp-otlp:/traces", "ahp-otlp:/metrics", "ahp-otlp:/logs"
-ADVERTISED: JsonObject = {"traces": TRACES, "metrics": METRICS, "logs": f"{LOGS}/{{level}}"}
+ADVERTISED: TelemetryCapabilities = {"traces": TRACES, "metrics": METRICS, "logs": f"{LOGS}/{{level}}"}
 
 PATH = "/metrics"
 """Where a scraper finds the metrics, behind the same gate as everything else."""

@@ -27,10 +27,13 @@ from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Answered, Event, Incoming, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
-RequestHandler = Callable[[str, JsonObject], Awaitable[Any]]
+Params = JsonObject
+"""The params of a message: any JSON object until its shape is checked."""
+
+RequestHandler = Callable[[str, Params], Awaitable[Any]]
 """Serves an incoming request: method and params to result. An `RpcError` it raises is what the other side gets."""
 
-NotificationHandler = Callable[[str, JsonObject], None]
+NotificationHandler = Callable[[str, Params], None]
 """Hears a notification. A plain function, because the next message waits for it."""
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
@@ -94,11 +97,11 @@ class RpcLoop:
         """The next message."""
         return self._peer.receive(await self.transport.receive())
 
-    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+    def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         """How a request is served; None when it was answered already."""
         raise NotImplementedError
 
-    def hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+    def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         """Take a notification. The next message waits for it."""
         raise NotImplementedError
 
@@ -144,7 +147,7 @@ class RpcLoop:
                 if reply is not None:
                     self.send(reply)
 
-    def _hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+    def _hear(self, method: str, params: Params) -> Awaitable[None] | None:
         """Take a notification; something to wait for when that takes a while."""
         try:
             waiting = self.hear(method, params)
@@ -284,10 +287,10 @@ class RpcConnection(RpcLoop):
             self._tap("received", data)
         return self._peer.receive(data)
 
-    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+    def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         return Work(method, partial(self._serve, id, method, params))
 
-    def hear(self, method: str, params: JsonObject) -> None:
+    def hear(self, method: str, params: Params) -> None:
         self._on_notification(method, params)
 
     def on_rejected(self, error: AhpError) -> None:
@@ -296,10 +299,10 @@ class RpcConnection(RpcLoop):
             last = "; more of its messages are not logged" if self._told == _MAX_TOLD else ""
             _log.warning("message from %s rejected: %s%s", self.transport.peer.address, error, last)
 
-    async def _serve(self, id: RequestId, method: str, params: JsonObject) -> None:
+    async def _serve(self, id: RequestId, method: str, params: Params) -> None:
         self.send(await self._answer(id, method, params))
 
-    async def _answer(self, id: RequestId, method: str, params: JsonObject) -> bytes:
+    async def _answer(self, id: RequestId, method: str, params: Params) -> bytes:
         try:
             return self._peer.respond(id, await self._on_request(method, params))
         except RpcError as error:
@@ -318,6 +321,7 @@ __all__ = [
     "REQUEST_CANCELLED",
     "UNREAD",
     "NotificationHandler",
+    "Params",
     "RequestHandler",
     "RpcConnection",
     "RpcLoop",

@@ -18,6 +18,7 @@ from ahpkit.protocol.errors import InternalError, MethodNotFound, TransportClose
 from ahpkit.protocol.extensions import announced, announces
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
 from ahpkit.wire.codec import encode
+from ahpkit.wire.rpc import Params
 
 AGENT_CHANNEL = "ahpkit/agent-channel"
 """Key in `_meta` of an agent's message to a client: the agent's own `channel`, which ours replaces."""
@@ -48,7 +49,7 @@ class AgentExtensions:
             offers |= {name: value for name, value in said if not name.startswith(OUR_PREFIXES) and _is_small(value)}
         return offers | self._extensions.for_agents()
 
-    async def forward_request(self, chat: Chat, method: str, params: JsonObject) -> Any:
+    async def forward_request(self, chat: Chat, method: str, params: Params) -> Any:
         """Serve an agent: by the host's own handler, else by a client that announced the extension.
 
         If a client leaves while it is asked, the next one is asked. An error of a client counts as an answer.
@@ -67,7 +68,7 @@ class AgentExtensions:
         left = "each client that offered it has left" if asked else "no connected client offers it"
         raise MethodNotFound(f"{method}: {left}")
 
-    def forward_notification(self, chat: Chat, method: str, params: JsonObject) -> None:
+    def forward_notification(self, chat: Chat, method: str, params: Params) -> None:
         """Tell the chat's subscribers that announced the extension, and the host's own handler."""
         self._extensions.agent_notification(chat, method, params)
         addressed = _addressed(params, chat.uri)
@@ -86,7 +87,7 @@ class AgentExtensions:
         return sorted(self._clients.clients(), key=lambda c: (c.client_id != active, c not in following))
 
 
-def _addressed(params: JsonObject, channel: str) -> JsonObject:
+def _addressed(params: Params, channel: str) -> Params:
     """An agent's params for a client: `channel` says which chat it is about. What stood there is kept in `_meta`."""
     meta: object = params.get("_meta")
     kept = cast("JsonObject", meta) if isinstance(meta, dict) else {}

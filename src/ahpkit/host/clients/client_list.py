@@ -8,18 +8,38 @@ waits for an answer wants to know. It is for people; nothing depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NotRequired, TypedDict
 
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CLIENTS
+from ahpkit.wire.rpc import Params
 
 EXTENSION = CLIENTS
 
 _LONGEST = 200
 """Characters of what a client calls itself."""
+
+
+class _Described(TypedDict):
+    clientId: str
+    protocolVersion: str
+    address: str
+    channels: int
+    name: NotRequired[str]
+    self: NotRequired[bool]
+
+
+"""One client. `self` marks the one that asks."""
+
+
+class _ClientList(TypedDict):
+    """All clients, and why nothing can be stored at present."""
+
+    clients: list[_Described]
+    notStored: NotRequired[str]
 
 
 def register(
@@ -30,16 +50,17 @@ def register(
 
     @extension.request("list")
     def list_clients(  # pyright: ignore[reportUnusedFunction]  # The decorator registers it.
-        client: ConnectedClient, params: JsonObject
-    ) -> JsonObject:
-        found = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
+        client: ConnectedClient, params: Params
+    ) -> _ClientList:
+        found: _ClientList = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
         return found if (reason := failing()) is None else {**found, "notStored": reason}
 
 
-def _described(client: Connection, *, asks: bool) -> JsonObject:
-    said = (client.info.get(key) for key in ("title", "name", "version"))
+def _described(client: Connection, *, asks: bool) -> _Described:
+    info = client.info or {}
+    said = (info.get(key) for key in ("title", "name", "version"))
     title, name, version = (value[:_LONGEST] if isinstance(value, str) else None for value in said)
-    found: JsonObject = {
+    found: _Described = {
         "clientId": client.client_id,
         "protocolVersion": client.outlet.dialect.version,
         "address": client.transport.peer.address,

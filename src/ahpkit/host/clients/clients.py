@@ -12,14 +12,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ahpkit.dialects.base import Dialect
+from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.feature import Registration, tell
 from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.states import NO_SESSION
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import ClientCapabilities
+from ahpkit.protocol.common.state import Implementation
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
 from ahpkit.wire.codec import decode_own, encode
 
@@ -79,8 +81,8 @@ class Clients:
         self._owners: dict[str, str | None] = {}
         self._away: OrderedDict[str, None] = OrderedDict()
         """Ids that have an owner and no connection; who left first comes first."""
-        self._capabilities: dict[str, JsonObject] = {}
-        self._infos: dict[str, JsonObject] = {}
+        self._capabilities: dict[str, ClientCapabilities] = {}
+        self._infos: dict[str, Implementation] = {}
         self._empty = asyncio.Event()
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -93,9 +95,9 @@ class Clients:
         connection: Connection,
         client_id: str,
         *,
-        capabilities: JsonObject | None,
+        capabilities: ClientCapabilities | None,
         dialect: Dialect,
-        info: JsonObject | None = None,
+        info: Implementation | None = None,
     ) -> None:
         """Give a connection its client id, or refuse.
 
@@ -132,13 +134,13 @@ class Clients:
             self._capabilities.pop(forgotten, None)
             self._infos.pop(forgotten, None)
 
-    def _take_info(self, connection: Connection, info: JsonObject | None) -> None:
+    def _take_info(self, connection: Connection, info: Implementation | None) -> None:
         """A client names itself in `initialize` only, as it does with what it can do."""
         if info is not None and len(encode(info)) <= _MAX_INFO:
             self._infos[connection.client_id] = info
-        connection.info = self._infos.get(connection.client_id, {})
+        connection.info = self._infos.get(connection.client_id)
 
-    def _take_capabilities(self, connection: Connection, capabilities: JsonObject | None) -> None:
+    def _take_capabilities(self, connection: Connection, capabilities: ClientCapabilities | None) -> None:
         known = self._capabilities.pop(connection.client_id, {})
         connection.capabilities = known if capabilities is None else capabilities
         if connection.capabilities and len(encode(connection.capabilities)) <= _MAX_CAPABILITIES:
@@ -226,10 +228,10 @@ class Clients:
 
     def active_client(self, session_uri: str) -> str | None:
         """The id of the session's active client, the first if there are several."""
-        active: Sequence[JsonObject] = (self._store.state(session_uri) or {}).get("activeClients") or ()
+        active = (self._store.session(session_uri) or NO_SESSION).get("activeClients", ())
         return active[0]["clientId"] if active else None
 
-    def reject(self, uri: str, sent: JsonObject, origin: Origin, reason: str) -> None:
+    def reject(self, uri: str, sent: SentAction, origin: Origin, reason: str) -> None:
         """Send an action back to whoever dispatched it, as it was sent."""
         if (client := self._by_id.get(origin.client_id)) is not None:
             client.outlet.answer_action(uri, sent, self._store.committed_head, origin, reason)

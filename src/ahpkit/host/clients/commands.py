@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
 from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import extension_method
+from ahpkit.wire.rpc import Params
 
 _MAX_NAME = 200
 """Characters of an unknown method that are repeated to whoever called it."""
@@ -23,7 +23,7 @@ class HeardNotification(NamedTuple):
     """One row of the table for a notification. A handler that has to wait returns what to wait for."""
 
     name: str
-    hear: Callable[[Any, JsonObject], Awaitable[None] | None]
+    hear: Callable[[Any, Params], Awaitable[None] | None]
     policy: MethodRule = known_client
 
 
@@ -66,10 +66,10 @@ class Commands:
         found.policy(call)
         return found
 
-    def _hears(self, method: str) -> Callable[[Any, JsonObject], Awaitable[None] | None]:
+    def _hears(self, method: str) -> Callable[[Any, Params], Awaitable[None] | None]:
         ours = self._extensions.hears(method)
 
-        def hear(client: Any, params: JsonObject) -> Awaitable[None]:
+        def hear(client: Any, params: Params) -> Awaitable[None]:
             ours(client, params)
             return self._of_agents.hear(method, params)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from ahpkit.dialects.base import Identity, Reading
+from ahpkit.dialects.base import Identity, Reading, SentAction
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.config import HostConfig
@@ -27,13 +27,14 @@ from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.common.commands import ClientCapabilities
+from ahpkit.protocol.common.state import ROOT_URI, Implementation, JsonObject
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.validation import check_params, make_whole
 from ahpkit.wire.codec import Message, encode
 from ahpkit.wire.errors import AhpError, InvalidRequest, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer, Rejected
-from ahpkit.wire.rpc import RpcLoop, Work
+from ahpkit.wire.rpc import Params, RpcLoop, Work
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -171,8 +172,8 @@ class Connection(RpcLoop):
         self._large: asyncio.Lock | None = None
         """Large answers are made one at a time, when the client has read what came before."""
         self.client_id = ""
-        self.capabilities: JsonObject = {}
-        self.info: JsonObject = {}
+        self.capabilities: ClientCapabilities = {}
+        self.info: Implementation | None = None
         """How it describes itself (`clientInfo`). This is only shown and logged."""
         self.settings: JsonObject = {}
         """What the client set for itself on the root channel: it holds for this connection only."""
@@ -270,15 +271,15 @@ class Connection(RpcLoop):
         sent = error.sent
         origin = Origin(self.client_id, sent.clientSeq)
         head = self._shared.delivery.committed_head
-        self.outlet.answer_action(sent.channel, {"type": sent.action.type}, head, origin, error.message)
+        self.outlet.answer_action(sent.channel, SentAction({"type": sent.action.type}), head, origin, error.message)
 
     def on_rejected(self, error: AhpError) -> None:
         _log.debug("%s sent something unusable: %s", self.transport.peer.address, error)
 
-    def _translate(self, method: str, params: JsonObject) -> tuple[str, JsonObject]:
+    def _translate(self, method: str, params: Params) -> tuple[str, Params]:
         return self.outlet.dialect.read(method, params, self._shared.reading(self.client_id))
 
-    def hear(self, method: str, params: JsonObject) -> Awaitable[None] | None:
+    def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         try:
             if method != "dispatchAction":  # Its action is read where it can be refused: nothing else answers it.
                 method, params = self._translate(method, params)
@@ -288,7 +289,7 @@ class Connection(RpcLoop):
             return None
         return row.hear(self, params)
 
-    def begin(self, id: RequestId, method: str, params: JsonObject) -> Work | None:
+    def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         if method == "reconnect":  # VS Code leaves out the only channel that it can be about.
             params = {"channel": ROOT_URI, **params}
         try:
@@ -300,7 +301,7 @@ class Connection(RpcLoop):
             return None
         return Work(method, partial(self._serve, id, command, params), ordered=command.ordered)
 
-    async def _serve(self, request_id: RequestId, command: Command, params: JsonObject) -> None:
+    async def _serve(self, request_id: RequestId, command: Command, params: Params) -> None:
         if not command.large:
             await self._run_and_answer(request_id, command, params)
             return
@@ -309,7 +310,7 @@ class Connection(RpcLoop):
             await self.outlet.room()
             await self._run_and_answer(request_id, command, params)
 
-    async def _run_and_answer(self, request_id: RequestId, command: Command, params: JsonObject) -> None:
+    async def _run_and_answer(self, request_id: RequestId, command: Command, params: Params) -> None:
         try:
             with self._shared.tracing.request(command.name, params):
                 result = await self._run(command, params)
@@ -319,7 +320,7 @@ class Connection(RpcLoop):
                 _log.exception("%s failed", command.name)
             self.outlet.fail(request_id, command.name, error)
 
-    async def _run(self, command: Command, params: JsonObject) -> Any:
+    async def _run(self, command: Command, params: Params) -> Any:
         channel = params.get("channel")
         if isinstance(channel, str) and command.name not in _AT_REST and self._shared.sessions.rests(channel):
             await self._shared.sessions.awake(channel)

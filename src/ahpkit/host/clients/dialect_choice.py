@@ -10,7 +10,8 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import ClientCapabilities
+from ahpkit.protocol.common.state import Implementation, JsonObject
 from ahpkit.protocol.meta_keys import CANVASES
 from ahpkit.protocol.session.state import SessionSummary
 
@@ -27,20 +28,19 @@ _MAX_NOTED: Final = 10_000
 """Clients whose version is remembered. The one that was not seen for longest is forgotten first."""
 
 
-def announces_canvases(capabilities: JsonObject) -> bool:
+def announces_canvases(capabilities: ClientCapabilities) -> bool:
     """Whether a client announced that it understands `session/canvas*`. Other clients of 1.0 do not get them."""
-    meta: JsonObject = capabilities.get("_meta") or {}
-    return meta.get(CANVASES) not in (None, False)
+    return capabilities.get("_meta", {}).get(CANVASES) not in (None, False)
 
 
-def renders_apps(capabilities: JsonObject) -> bool:
+def renders_apps(capabilities: ClientCapabilities) -> bool:
     """Whether a client renders MCP Apps."""
     return isinstance(capabilities.get("mcpApps"), dict)
 
 
-def needs_models(info: JsonObject) -> bool:
+def needs_models(info: Implementation | None) -> bool:
     """Whether a client's people can choose agents with models only, by what it says about itself: VS Code."""
-    return str(info.get("name", "")).startswith("vscode-")
+    return info is not None and info["name"].startswith("vscode-")
 
 
 class Summaries(Protocol):
@@ -83,11 +83,15 @@ class DialectChoice:
     spoken: Sequence[Generation]
 
     def choose(
-        self, client_id: str, offered: Sequence[str], capabilities: JsonObject, info: JsonObject | None = None
+        self,
+        client_id: str,
+        offered: Sequence[str],
+        capabilities: ClientCapabilities,
+        info: Implementation | None = None,
     ) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
         agreed = negotiate(offered, self.spoken)
-        canvases, apps, models = announces_canvases(capabilities), renders_apps(capabilities), needs_models(info or {})
+        canvases, apps, models = announces_canvases(capabilities), renders_apps(capabilities), needs_models(info)
         self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models])
         return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 

@@ -20,13 +20,14 @@ from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotF
 from ahpkit.protocol.extensions import check_feature, check_name
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
 from ahpkit.wire.codec import encode
+from ahpkit.wire.rpc import Params
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[ConnectedClient, JsonObject], Awaitable[Any] | Any]
+Handler = Callable[[ConnectedClient, Params], Awaitable[Any] | Any]
 """Serves a client: who asks, and the params."""
 
-AgentHandler = Callable[[Chat, JsonObject], Awaitable[Any] | Any]
+AgentHandler = Callable[[Chat, Params], Awaitable[Any] | Any]
 """Serves an agent: the chat it asks for, and the params."""
 
 HOST_META = "ahpkit/host"
@@ -64,7 +65,7 @@ class Extension:
         """Serve `_<name>/<method>` to clients. With `changes` its answer waits until what it changed is stored."""
 
         def make(full: str, handler: Handler) -> Command:
-            async def serve(client: ConnectedClient, params: JsonObject) -> Any:
+            async def serve(client: ConnectedClient, params: Params) -> Any:
                 return await served(full, handler, client, params)
 
             return Command(full, serve, changes=changes)
@@ -125,10 +126,10 @@ class Extensions:
         found = (extension.commands.get(method) for extension in self._extensions.values())
         return next((command for command in found if command is not None), None)
 
-    def hears(self, method: str) -> Callable[[ConnectedClient, JsonObject], None]:
+    def hears(self, method: str) -> Callable[[ConnectedClient, Params], None]:
         """Hands a client's extension notification to whoever registered it; unknown ones are ignored."""
 
-        def hear(client: ConnectedClient, params: JsonObject) -> None:
+        def hear(client: ConnectedClient, params: Params) -> None:
             for extension in self._extensions.values():
                 self._hear(method, extension.notifications.get(method), client, params)
 
@@ -146,12 +147,12 @@ class Extensions:
         found = (extension.agent_requests.get(method) for extension in self._extensions.values())
         return next((handler for handler in found if handler is not None), None)
 
-    def agent_notification(self, chat: Chat, method: str, params: JsonObject) -> None:
+    def agent_notification(self, chat: Chat, method: str, params: Params) -> None:
         """Hand an agent's notification to whoever registered it."""
         for extension in self._extensions.values():
             self._hear(method, extension.agent_notifications.get(method), chat, params)
 
-    def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: JsonObject) -> None:
+    def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: Params) -> None:
         """Call a handler of notifications now, so that they stay in order; what it awaits runs beside."""
         if handler is None:
             return
@@ -176,7 +177,7 @@ class ExtensionsOfAgents:
         if not _for_agents(method):
             return None
 
-        async def serve(client: ConnectedClient, params: JsonObject) -> Any:
+        async def serve(client: ConnectedClient, params: Params) -> Any:
             chat = await self._chat(method, params)
             try:
                 return await chat.extension_request(method, _without_channel(params))
@@ -185,14 +186,14 @@ class ExtensionsOfAgents:
 
         return Command(method, serve)
 
-    async def hear(self, method: str, params: JsonObject) -> None:
+    async def hear(self, method: str, params: Params) -> None:
         """Pass a client's notification on."""
         if _for_agents(method):
             with suppress(AgentError, MethodNotFound):
                 chat = await self._chat(method, params)
                 await chat.extension_notification(method, _without_channel(params))
 
-    async def _chat(self, method: str, params: JsonObject) -> AgentChat:
+    async def _chat(self, method: str, params: Params) -> AgentChat:
         channel = params.get("channel")
         chat = await self._open_chat(channel) if isinstance(channel, str) else None
         if chat is None:
@@ -204,11 +205,11 @@ def _for_agents(method: str) -> bool:
     return method.startswith("_") and not method.removeprefix("_").startswith(OUR_PREFIXES)
 
 
-def _without_channel(params: JsonObject) -> JsonObject:
+def _without_channel(params: Params) -> Params:
     return {key: value for key, value in params.items() if key != "channel"}
 
 
-async def served(method: str, handler: Callable[..., Any], caller: object, params: JsonObject) -> Any:
+async def served(method: str, handler: Callable[..., Any], caller: object, params: Params) -> Any:
     """Let a handler, plain or async, serve a request."""
     try:
         result = handler(caller, params)

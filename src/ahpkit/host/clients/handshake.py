@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit import __version__
-from ahpkit.dialects.base import Dialect, Reading
+from ahpkit.dialects.base import Dialect, Reading, SentAction
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
@@ -28,11 +28,23 @@ from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.repeated_actions import RepeatedActions
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.spine.told_only import stored_action
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.commands import (
+    ClientCapabilities,
+    InitializeParams,
+    InitializeResult,
+    PingParams,
+    ReconnectParams,
+    ReconnectResult,
+    SubscribeParams,
+    SubscribeResult,
+)
+from ahpkit.protocol.common.state import Snapshot
 from ahpkit.protocol.errors import (
     InvalidParams,
     InvalidRequest,
@@ -43,20 +55,21 @@ from ahpkit.protocol.errors import (
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
+from ahpkit.protocol.root.actions import RootConfigChangedAction
+from ahpkit.protocol.session.actions import SessionConfigChangedAction
 from ahpkit.protocol.session.enablement import sorted_decisions
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_own
+from ahpkit.wire.rpc import Params
 
 _log = logging.getLogger(__name__)
 
 _BRIDGE = ("vscode.clientConnectionKind", "remote_extension_host")
 """What VS Code says in `_meta`: how a window reaches this host, here through VS Code's server."""
 
-_CONFIG_ACTIONS = frozenset({"root/configChanged", "session/configChanged"})
 
-
-SlowAction = Callable[[str, JsonObject, Origin, JsonObject], Awaitable[str | None]]
+SlowAction = Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]
 """Dispatches an action that takes a while: its channel, the action, its origin, and how it was sent. Returns the reason
 when it is refused."""
 
@@ -120,12 +133,11 @@ class Handshake:
 
     # -- handshake -------------------------------------------------------------------------------------------------
 
-    async def _ping(self, client: Connection, params: JsonObject) -> None:
+    async def _ping(self, client: Connection, params: PingParams) -> None:
         """`ping`. The answer itself is the signal."""
 
-    async def _initialize(self, client: Connection, params: JsonObject) -> JsonObject:
-        capabilities: JsonObject = params.get("capabilities", {})
-        info: JsonObject = params.get("clientInfo") or {}
+    async def _initialize(self, client: Connection, params: InitializeParams) -> InitializeResult:
+        capabilities, info = params.get("capabilities", ClientCapabilities()), params.get("clientInfo")
         try:
             dialect = self._dialects.choose(params["clientId"], params["protocolVersions"], capabilities, info)
         except UnsupportedVersion as error:
@@ -134,7 +146,7 @@ class Handshake:
         wanted = dict.fromkeys(params.get("initialSubscriptions", ()))
         _check_subscriptions(len(wanted))
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect, info=info)
-        _log.info("%s speaks %s: %s", client.client_id, dialect.version, info.get("name") or "it gives no name")
+        _log.info("%s speaks %s: %s", client.client_id, dialect.version, info["name"] if info else "it gives no name")
         self._repeated.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
@@ -142,22 +154,25 @@ class Handshake:
         await self._wake(observed)
         snapshots = [self._snapshot(uri, client) for uri in observed if self._exists(uri)]
         self._clients.back(client, resumed=False)
-        return {
+        result: InitializeResult = {
             "protocolVersion": dialect.version,
             "serverInfo": {"name": "ahpkit", "version": __version__},
             "serverSeq": self._store.committed_head,
             "snapshots": snapshots,
-            **({} if _is_bridged(params) else {"defaultDirectory": self._default_directory.as_uri()}),
             "completionTriggerCharacters": ["/", "@", "#"],
-            **({"telemetry": self._registered.telemetry} if self._registered.telemetry else {}),
             "_meta": root.get("_meta", {}),
         }
+        if not _is_bridged(params):
+            result["defaultDirectory"] = self._default_directory.as_uri()
+        if self._registered.telemetry:
+            result["telemetry"] = self._registered.telemetry
+        return result
 
-    async def _reconnect(self, client: Connection, params: JsonObject) -> JsonObject:
+    async def _reconnect(self, client: Connection, params: ReconnectParams) -> ReconnectResult:
         wanted = dict.fromkeys(params["subscriptions"])
         _check_subscriptions(len(wanted))
         said: object = params.get("_meta", {}).get(CAPABILITIES)
-        capabilities = cast("JsonObject", said) if isinstance(said, dict) else None
+        capabilities = cast("ClientCapabilities", said) if isinstance(said, dict) else None
         dialect = self._dialects.again(params["clientId"])
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         for uri in wanted:
@@ -174,7 +189,7 @@ class Handshake:
         client.outlet.hold()  # Whatever happens from here on comes after the answer.
         self._clients.back(client, resumed=True)
 
-        def snapshots() -> list[JsonObject]:
+        def snapshots() -> list[Snapshot]:
             return [client.outlet.snapshot(uri, state, until) for uri, state in states.items()]
 
         actions = await self._missed(client, params, present, until, snapshots)
@@ -186,10 +201,10 @@ class Handshake:
     async def _missed(
         self,
         client: Connection,
-        params: JsonObject,
+        params: ReconnectParams,
         channels: Sequence[str],
         until: int,
-        snapshots: Callable[[], Sequence[JsonObject]],
+        snapshots: Callable[[], Sequence[Snapshot]],
     ) -> Any:
         """The missed actions; None when snapshots are the better answer, or the only one."""
         after = params["lastSeenServerSeq"]
@@ -202,7 +217,7 @@ class Handshake:
 
     # -- subscriptions ---------------------------------------------------------------------------------------------
 
-    async def _subscribe(self, client: Connection, params: JsonObject) -> JsonObject:
+    async def _subscribe(self, client: Connection, params: SubscribeParams) -> SubscribeResult:
         uri, held = params["channel"], client.outlet.channels
         _check_subscriptions(len(held) + (uri not in held))
         channel = self._kinds.of(uri)
@@ -212,13 +227,11 @@ class Handshake:
         if not await self._opened(uri):
             raise _no_channel(uri)
         await self._check_observer(client, uri)
-        view: JsonObject = params.get("view") or {}
-        delivery: JsonObject = params.get("delivery") or {}
-        self._clients.set_latency(uri, client, delivery.get("maxLatencyMs", 0))
+        self._clients.set_latency(uri, client, params.get("delivery", {}).get("maxLatencyMs", 0))
         await self._wake([uri])
         if not self._exists(uri):
             raise _no_channel(uri)
-        return {"snapshot": self._snapshot(uri, client, view.get("turns"))}
+        return {"snapshot": self._snapshot(uri, client, params.get("view", {}).get("turns"))}
 
     async def _check_observer(self, client: Connection, uri: str) -> None:
         for guard in self._registered.channel_guards:
@@ -236,7 +249,7 @@ class Handshake:
         for uri in uris:
             await self._sessions.wake_gently(uri)
 
-    def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
+    def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> Snapshot:
         """The committed state, and from here on every later action: both in one step, so nothing falls in between.
 
         A session that rests is prepared meanwhile.
@@ -246,7 +259,7 @@ class Handshake:
         self._clients.follow(uri, client)
         return client.outlet.snapshot(uri, state, self._store.committed_head)
 
-    def _unsubscribe(self, client: Connection, params: JsonObject) -> None:
+    def _unsubscribe(self, client: Connection, params: Params) -> None:
         if isinstance(uri := params.get("channel"), str):
             self._clients.unfollow(uri, client)
 
@@ -267,14 +280,14 @@ class Handshake:
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
-    def _dispatch_action(self, client: Connection, params: JsonObject) -> Awaitable[None] | None:
+    def _dispatch_action(self, client: Connection, params: Params) -> Awaitable[None] | None:
         """Apply a client's action, or send it back with the reason."""
         try:
             check_params("dispatchAction", params)
         except InvalidParams as error:
             self._refuse_malformed(client, params, error.message)
             return None
-        uri, seq, action = params["channel"], params["clientSeq"], params["action"]
+        uri, seq, action = params["channel"], params["clientSeq"], SentAction(params["action"])
         origin = Origin(client.client_id, seq)
         if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
             return self._dispatch_again(client, uri, action, origin)
@@ -282,22 +295,22 @@ class Handshake:
             return self._dispatch_awake(client, uri, action, origin)
         return self._dispatch(client, uri, action, origin)
 
-    async def _dispatch_awake(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+    async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
         """Something happens in a session that rests: its features have to hear of it."""
         await self._sessions.awake(uri)
         if (slow := self._dispatch(client, uri, sent, origin)) is not None:
             await slow
 
-    def _refuse_malformed(self, client: Connection, params: JsonObject, reason: str) -> None:
+    def _refuse_malformed(self, client: Connection, params: Params, reason: str) -> None:
         """Say why under the number that the client gave, where there is one: a notification has no other answer."""
         uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
         if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
-            origin, sent = Origin(client.client_id, cast("int", seq)), cast("JsonObject", action)
+            origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
             self._clients.reject(uri, sent, origin, reason)
         else:
             _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
 
-    async def _dispatch_again(self, client: Connection, uri: str, sent: JsonObject, origin: Origin) -> None:
+    async def _dispatch_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
         """The client has used this number before. The same action is echoed again; another one is new."""
         done = await self._repeated.find(origin)
         if done is None:
@@ -305,7 +318,7 @@ class Handshake:
             return
         self._tasks.spawn(self._answer_again(client, uri, sent, origin, done), name="repeated action")
 
-    async def _answer_again(self, client: Connection, uri: str, sent: JsonObject, origin: Origin, done: int) -> None:
+    async def _answer_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin, done: int) -> None:
         await self._flush()
         logged = await self._log.read(done - 1, channels=None, limit=1) if done else []
         entry = logged[0] if logged and logged[0].seq == done else None
@@ -317,15 +330,15 @@ class Handshake:
             await (self._dispatch(client, uri, sent, origin) or _nothing())
 
     def _dispatch(
-        self, client: Connection, uri: str, sent: JsonObject, origin: Origin
+        self, client: Connection, uri: str, sent: SentAction, origin: Origin
     ) -> Coroutine[Any, Any, None] | None:
         """Apply an action or refuse it; something to wait for when that takes a while."""
         try:
-            action = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
+            read = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
         except RpcError as error:
             reason: str | None = error.message
         else:
-            kept = self._tolerated(client, uri, action)
+            kept = self._tolerated(client, uri, cast("StateAction", read))  # Dialects check what they read.
             if kept is None or self._says_nothing_new(client, uri, kept):
                 client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
                 return None
@@ -337,42 +350,48 @@ class Handshake:
         return None
 
     async def _dispatch_slowly(
-        self, slow: SlowAction, uri: str, action: JsonObject, origin: Origin, sent: JsonObject
+        self, slow: SlowAction, uri: str, action: StateAction, origin: Origin, sent: SentAction
     ) -> None:
         if (reason := await slow(uri, action, origin, sent)) is not None:
             self._clients.reject(uri, sent, origin, reason)
 
-    def _tolerated(self, client: Connection, uri: str, action: JsonObject) -> JsonObject | None:
-        """An action without settings that the schema lacks, and with its decisions in order; None when nothing is left.
-
-        VS Code tells every host its own settings. They hold for its connection and change nothing here.
-        """
+    def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:
+        """An action without settings that the schema lacks, and with its decisions in order; None: nothing is left."""
         if action["type"] == "session/customizationToggled":
             return {**action, "enablement": sorted_decisions(action["enablement"])}
-        if not client.outlet.dialect.tolerates_settings or action["type"] not in _CONFIG_ACTIONS:
+        if action["type"] == "root/configChanged" or action["type"] == "session/configChanged":
+            return self._without_unknown_settings(client, uri, action)
+        return action
+
+    def _without_unknown_settings(
+        self, client: Connection, uri: str, action: RootConfigChangedAction | SessionConfigChangedAction
+    ) -> RootConfigChangedAction | SessionConfigChangedAction | None:
+        """VS Code tells every host its own settings. They hold for its connection and change nothing here."""
+        if not client.outlet.dialect.tolerates_settings:
             return action
         known = settings_of(self._store.state(uri) or {})
-        changes: JsonObject = action["config"]
+        changes = action["config"]
         unknown = changes.keys() - known.keys()
         if new := unknown - client.settings.keys():
             _log.warning("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(new)))
         if uri == ROOT_URI:
             client.keep_settings(changes, replace=action.get("replace", False))
-        kept = {key: value for key, value in changes.items() if key in known}
-        return {**action, "config": kept} if kept else None
+        kept = action.copy()
+        kept["config"] = {key: value for key, value in changes.items() if key in known}
+        return kept if kept["config"] else None
 
-    def _says_nothing_new(self, client: Connection, uri: str, action: JsonObject) -> bool:
+    def _says_nothing_new(self, client: Connection, uri: str, action: StateAction) -> bool:
         """Whether an active client repeats its entry. If all heard it, clients that answer every change would loop."""
         if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
             return False
-        return action["activeClient"] in (self._store.state(uri) or {}).get("activeClients", ())
+        return action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
 
 
 async def _nothing() -> None:
     """There is nothing to wait for."""
 
 
-def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: JsonObject) -> bool:
+def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: SentAction) -> bool:
     logged: Any = decode_own(entry.payload)
     return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
 
@@ -389,12 +408,12 @@ def _no_channel(uri: str) -> NotFound | SessionNotFound:
     return NotFound(f"there is no channel {uri}")
 
 
-def _is_vscode(params: JsonObject) -> bool:
+def _is_vscode(params: ReconnectParams) -> bool:
     """VS Code shows turns that begin while it looks. Those that a snapshot brings are not shown in an open chat."""
     return _BRIDGE[0] in params.get("_meta", {})
 
 
-def _is_bridged(params: JsonObject) -> bool:
+def _is_bridged(params: InitializeParams) -> bool:
     """Whether a VS Code window is at the other end of a bridge. It compares the default directory with its own folders
     before it translates them (1.139), finds that none fits, and would make sessions without a directory.
     """

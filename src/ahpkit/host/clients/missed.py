@@ -16,7 +16,7 @@ from ahpkit.host.clients.outlet import Outlet
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import MAX_PAGE, Entry
 from ahpkit.log.errors import LogError
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import Snapshot
 from ahpkit.wire.pieces import Pieces, measure
 
 _log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Missed:
         self._until = until
         self._can_replay = can_replay
 
-    async def actions(self, snapshots: Callable[[], Sequence[JsonObject]], *, at_most: int, prefer: object) -> Any:
+    async def actions(self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object) -> Any:
         """The actions as an answer holds them; None when the snapshots are the better answer, or the only one.
 
         `prefer` is what the client wants: "actions" wherever they can be had, or "states".
@@ -67,7 +67,7 @@ class Missed:
             _log.warning("a client gets snapshots instead of a replay: %s", error)
             return None
 
-    async def _smaller(self, snapshots: Callable[[], Sequence[JsonObject]], at_most: int, prefer: object) -> Any:
+    async def _smaller(self, snapshots: Callable[[], Sequence[Snapshot]], at_most: int, prefer: object) -> Any:
         if prefer == "states":
             return None
         bodies, following = await self._page(self._after, _FEW)

@@ -15,17 +15,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ahpkit.dialects.base import Dialect
+from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.host.tasks import Tasks
 from ahpkit.log.entry import Entry
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.common.state import JsonObject, Snapshot
 from ahpkit.protocol.errors import RequestId, RpcError
 from ahpkit.wire.codec import decode_own
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.pieces import PIECE, Items, is_light, write_pieces
+from ahpkit.wire.rpc import Params
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -128,7 +130,7 @@ class Outlet:
         if (body := self.project(entry)) is not None:
             self.send(action_message(body))
 
-    def answer_action(self, uri: str, sent: JsonObject, seq: int, origin: Origin, reason: str | None = None) -> None:
+    def answer_action(self, uri: str, sent: SentAction, seq: int, origin: Origin, reason: str | None = None) -> None:
         """Send a client its own action back, as it sent it; with a reason it was refused."""
         told = {**envelope(uri, sent, origin), "serverSeq": seq}
         if reason is not None:
@@ -140,16 +142,16 @@ class Outlet:
 
     # -- everything else -------------------------------------------------------------------------------------------
 
-    def snapshot(self, uri: str, state: JsonObject, seq: int) -> JsonObject:
+    def snapshot(self, uri: str, state: JsonObject, seq: int) -> Snapshot:
         """A channel's state as an answer shows it. The turns of a long chat are projected while they are written."""
-        turns: Sequence[JsonObject] = state.get("turns") or ()
+        turns: Sequence[Turn] = state.get("turns") or ()
         if len(turns) <= _TURNS:
             return {"resource": uri, "state": self._dialect.state(uri, state), "fromSeq": seq}
         shown = self._dialect.state(uri, {**state, "turns": turns[-1:]})
         later = Items(partial(self._project_turns, uri, state, turns))
         return {"resource": uri, "state": {**shown, "turns": later}, "fromSeq": seq}
 
-    def _project_turns(self, uri: str, state: JsonObject, turns: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    def _project_turns(self, uri: str, state: JsonObject, turns: Sequence[Turn]) -> Iterator[Turn]:
         for start in range(0, len(turns), _TURNS):
             yield from self._dialect.state(uri, {**state, "turns": turns[start : start + _TURNS]})["turns"]
 
@@ -168,7 +170,7 @@ class Outlet:
         self.send(message)
         return request_id
 
-    def respond(self, id: RequestId, method: str, params: JsonObject, result: Any, *, large: bool = False) -> None:
+    def respond(self, id: RequestId, method: str, params: Params, result: Any, *, large: bool = False) -> None:
         """Answer a request. A result that may be `large` may hold `ahpkit.wire.pieces.Pieces`."""
         told = self._dialect.result(method, params, result)
         if large and not is_light(told):

@@ -17,6 +17,7 @@ from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
 from ahpkit.host.policy.terminal import RULES as TERMINAL_RULES
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.session.state import SessionState
@@ -43,7 +44,7 @@ def check_action(
     client_id: str,
     channel: str,
     kind: str | None,
-    action: JsonObject,
+    action: StateAction,
     state: JsonObject,
     state_of: StateOf,
     session: SessionState | None = None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidRequest
+from ahpkit.wire.rpc import Params
 
 _QUOTED = 200
 """Characters of a method that a reason repeats."""
@@ -18,7 +18,7 @@ class Call(NamedTuple):
     method: str
     client_id: str
     """Empty before the handshake."""
-    params: JsonObject
+    params: Params
     """As they came: their shape is checked afterwards."""
 
     @property

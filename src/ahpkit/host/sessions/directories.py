@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ahpkit.dialects.base import SentAction
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Registration
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -29,7 +30,6 @@ from ahpkit.protocol.chat.actions import (
 )
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import ChatState
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
 from ahpkit.protocol.session.actions import (
     SessionWorkingDirectoryRemovedAction,
@@ -75,16 +75,16 @@ class Directories:
     registered: Registration
     runner_of: Callable[[str], ChatRunner | None]
 
-    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, JsonObject], Awaitable[str | None]]]:
+    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]]:
         return dict.fromkeys((*OF_SESSION, *OF_CHAT), self.change)
 
-    async def change(self, uri: str, action: _DirectoryAction, origin: Origin, sent: JsonObject) -> str | None:
+    async def change(self, uri: str, action: _DirectoryAction, origin: Origin, sent: SentAction) -> str | None:
         """Do what a client dispatched; the reason when it is refused."""
-        if (reason := self.dispatcher.check(uri, {**action}, origin.client_id)) is not None:
+        if (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
             return reason
         moves = [move for move in self._moves(uri, action) if move.before != move.after]
         reason = await self._check_new(action) or self._check_idle(action, moves) or await self._move(moves)
-        if reason is None and (reason := self.dispatcher.check(uri, {**action}, origin.client_id)) is not None:
+        if reason is None and (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
             await self._move_back(moves)
         if reason is not None:
             return reason
@@ -161,12 +161,12 @@ class Directories:
 
     # -- telling it ------------------------------------------------------------------------------------------------
 
-    def _tell(self, uri: str, action: _DirectoryAction, origin: Origin, sent: JsonObject) -> None:
+    def _tell(self, uri: str, action: _DirectoryAction, origin: Origin, sent: SentAction) -> None:
         """A directory that a session loses is taken from its chats first."""
         holding = self._holding(uri, action) if action["type"] in OF_SESSION[1:] else []
         for chat in holding:
             self.dispatcher.apply(chat, chat_working_directory_removed(directory=action["directory"]))
-        self.dispatcher.dispatch(uri, {**action}, origin, sent=sent)
+        self.dispatcher.dispatch(uri, action, origin, sent=sent)
         if action["type"] == "session/workingDirectoryReplaced":
             for chat in holding:
                 self.dispatcher.apply(chat, chat_working_directory_set(directory=action["replacement"]))

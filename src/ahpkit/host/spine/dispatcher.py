@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import cast
 
 from ahpkit.dialects.actions_up import HINTED, with_hints
+from ahpkit.dialects.base import SentAction
 from ahpkit.host import policy
 from ahpkit.host.feature import Applied, Registration
 from ahpkit.host.spine.channel_kinds import ChannelKinds
@@ -67,22 +68,22 @@ class Dispatcher:
 
     def apply(self, uri: str, action: StateAction) -> None:
         """Apply an action of the host's own. One that is malformed raises here, where it was made."""
-        made = cast("JsonObject", action)
         if action["type"] not in _STREAMED:
-            check_action(made)
-        self.apply_checked(uri, made)
+            check_action(action)
+        self.apply_checked(uri, action)
 
-    def apply_checked(self, uri: str, action: JsonObject, origin: Origin | None = None) -> None:
+    def apply_checked(self, uri: str, action: StateAction, origin: Origin | None = None) -> None:
         """Apply an action that passed `check`."""
         if not self._in_step:
             self._begin_step()
         self._wake(uri)
+        made = cast("JsonObject", action)
         for amend in self._registered.amendments.get(action["type"], ()):
-            action = amend(uri, action)
+            made = amend(uri, made)
         if action["type"] in HINTED:
-            action = with_hints(action, self._store.state(uri), by=None)
-        before, after = self._store.apply(uri, action, origin)
-        self._tell(Applied(uri, action, origin.client_id if origin else None, before, after))
+            made = with_hints(made, self._store.state(uri), by=None)
+        before, after = self._store.apply(uri, made, origin)
+        self._tell(Applied(uri, made, origin.client_id if origin else None, before, after))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. What it applies is stored together with what was applied in the step."""
@@ -102,7 +103,7 @@ class Dispatcher:
         finally:
             self._in_step = False
 
-    def dispatch(self, uri: str, action: JsonObject, origin: Origin, *, sent: JsonObject) -> str | None:
+    def dispatch(self, uri: str, action: StateAction, origin: Origin, *, sent: SentAction) -> str | None:
         """Take a client's action, which it `sent` perhaps in another form; returns the reason when it is refused."""
         try:
             reason = self.check(uri, action, origin.client_id)
@@ -113,7 +114,7 @@ class Dispatcher:
             return "the host failed to apply this action; its log has the details"
         return reason
 
-    def check(self, uri: str, action: JsonObject, client_id: str) -> str | None:
+    def check(self, uri: str, action: StateAction, client_id: str) -> str | None:
         """Why a client may not do this now, or None."""
         if (reason := self.closed or self._log.failing) is not None:
             return reason

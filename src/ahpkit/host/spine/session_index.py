@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.feature import Applied, Values
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.states import NO_CHAT, States
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.session.state import SessionState
 
 _SESSION: Final = "session-known/"
@@ -145,9 +146,9 @@ def is_under_way(state: Mapping[str, Any]) -> bool:
 class WaitingSelection(NamedTuple):
     """A client's choice of model or agent that waits until no turn of its session runs."""
 
-    action: JsonObject
+    action: StateAction
     origin: Origin
-    sent: JsonObject
+    sent: SentAction
     """The action as the client sent it: this form is returned if it is refused."""
 
     def again(self, session: SessionState) -> WaitingSelection:
@@ -166,7 +167,7 @@ class WaitingSelections:
         self._states = states
         self._waiting: dict[str, list[WaitingSelection]] = {}
 
-    def keep(self, uri: str, action: JsonObject, origin: Origin, sent: JsonObject) -> bool:
+    def keep(self, uri: str, action: StateAction, origin: Origin, sent: SentAction) -> bool:
         """Hold back an action if it has to wait; False when it can be applied now. `sent`: in the client's form."""
         if CHANGED not in selection_of(action) or not self._busy(uri):
             return False

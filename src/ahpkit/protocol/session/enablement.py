@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -27,6 +27,9 @@ __all__ = [
     "sorted_decisions",
     "walk",
 ]
+
+_D = TypeVar("_D", bound=Mapping[str, Any])
+"""A decision."""
 
 SCOPES = ("session", "workspace", "global")
 """The scopes of decisions, the most specific first."""
@@ -103,7 +106,7 @@ def _top_level(source: Customizations) -> Sequence[JsonObject]:
     return entries or ()
 
 
-def sorted_decisions(decisions: Sequence[JsonObject]) -> list[JsonObject]:
+def sorted_decisions(decisions: Sequence[_D]) -> list[_D]:
     """Decisions as they are published: the most specific first, one for each scope. The last that was said counts."""
     last = {decision["kind"]: decision for decision in decisions}
     return sorted(last.values(), key=lambda one: SCOPES.index(one["kind"]) if one["kind"] in SCOPES else len(SCOPES))
