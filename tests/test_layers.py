@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,14 +142,19 @@ def test_the_rooms_of_the_host_are_built_on_each_other_in_one_direction() -> Non
     assert sorted(wrong) == []
 
 
-UNTYPED = 21
-"""How often in a thousand lines the host may speak of any JSON object. Most of it has a type in `protocol`."""
+UNTYPED = re.compile(r"\b(JsonObject|Params)\b|\b(dict|Mapping)\[str, (Any|object)\]")
+"""How code says that something is a JSON object of any shape."""
+
+MOST_UNTYPED = 15
+"""How often the host may say so in a thousand lines. Most objects have a type in `protocol`; `_meta`, settings, what
+agents remember and the params of extensions really are free-form."""
 
 
 def test_the_host_says_of_most_objects_what_they_are() -> None:
     texts = [path.read_text(encoding="utf-8") for path in (SOURCE / "host").rglob("*.py")]
-    lines = sum(text.count("\n") for text in texts)
-    assert sum(text.count("JsonObject") for text in texts) * 1000 / lines < UNTYPED
+    lines = [line for text in texts for line in text.splitlines()]
+    code = [line for line in lines if not line.startswith(("from ", "import "))]
+    assert sum(len(UNTYPED.findall(line)) for line in code) * 1000 / len(lines) < MOST_UNTYPED
 
 
 def test_modules_of_the_host_do_not_import_each_other_in_a_circle() -> None:

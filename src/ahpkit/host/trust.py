@@ -26,7 +26,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ahpkit.host.owner_file import OwnerFile
 from ahpkit.protocol.common.state import JsonObject
@@ -73,6 +73,26 @@ class Runnable:
         return self.source.startswith(CLIENT)
 
 
+class _Entry(TypedDict):
+    """A `Trusted` as the file has it. Files of older versions may lack what is not required."""
+
+    kind: Kind
+    name: str
+    source: str
+    declaration: NotRequired[JsonObject]
+    files: NotRequired[dict[str, str]]
+    digest: NotRequired[str]
+    since: NotRequired[int]
+
+
+class _Content(TypedDict, total=False):
+    """What the file contains."""
+
+    trusted: list[_Entry]
+    asked: list[_Entry]
+    directories: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Trusted:
     """One content that the owner trusted, and since when (milliseconds since the epoch)."""
@@ -81,7 +101,7 @@ class Trusted:
     digest: str
     since: int
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> _Entry:
         what = self.runnable
         return {
             "kind": what.kind,
@@ -99,7 +119,8 @@ class Trust:
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else OwnerFile(path)
-        self._memory: JsonObject = {}
+        self._memory: _Content = {}
+        self._changes = 0
         self._files: tuple[object, frozenset[str]] | None = None
 
     # -- questions -----------------------------------------------------------------------------------------------
@@ -141,7 +162,7 @@ class Trust:
     @property
     def stamp(self) -> object:
         """Changes whenever an answer may have changed because the owner said something."""
-        return self._memory.get("stamp", 0) if self._file is None else self._file.stamp
+        return self._changes if self._file is None else self._file.stamp
 
     # -- what waits for the owner's word ---------------------------------------------------------------------------
 
@@ -153,7 +174,7 @@ class Trust:
         if not fresh:
             return
 
-        def work(content: JsonObject) -> JsonObject:
+        def work(content: _Content) -> _Content:
             return {**content, "asked": [*content.get("asked", ()), *(entry.as_json() for entry in fresh)][-_ASKED:]}
 
         self._change(work)
@@ -174,10 +195,10 @@ class Trust:
         fresh = [Trusted(one, one.digest, now) for one in runnables]
         replaced = {_place(entry.runnable) for entry in fresh}
 
-        def work(content: JsonObject) -> JsonObject:
+        def work(content: _Content) -> _Content:
             kept = [_trusted(entry) for entry in content.get("trusted", ())]
             kept = [entry for entry in kept if _place(entry.runnable) not in replaced]
-            folders: list[str] = content.get("directories", [])
+            folders = content.get("directories", [])
             if directory is not None:
                 kept = [entry for entry in kept if not _below(entry.runnable.source, str(directory))]
                 folders = [*(folder for folder in folders if folder != str(directory)), str(directory)]
@@ -194,7 +215,7 @@ class Trust:
         """Forget what `gone` says, and a directory; returns how many contents that were."""
         count = 0
 
-        def work(content: JsonObject) -> JsonObject:
+        def work(content: _Content) -> _Content:
             nonlocal count
             entries = [_trusted(entry) for entry in content.get("trusted", ())]
             kept = [entry for entry in entries if not gone(entry.runnable)]
@@ -205,14 +226,14 @@ class Trust:
         self._change(work)
         return count
 
-    def _content(self) -> JsonObject:
-        return self._memory if self._file is None else self._file.read()
+    def _content(self) -> _Content:
+        return self._memory if self._file is None else cast("_Content", self._file.read())
 
-    def _change(self, work: Callable[[JsonObject], JsonObject]) -> None:
+    def _change(self, work: Callable[[_Content], _Content]) -> None:
         if self._file is None:
-            self._memory = {**work(self._memory), "stamp": self._memory.get("stamp", 0) + 1}
+            self._memory, self._changes = work(self._memory), self._changes + 1
         else:
-            self._file.change(work)
+            self._file.change(lambda content: {**work(cast("_Content", content))})
 
 
 def fingerprints(paths: Iterable[str | Path]) -> dict[str, str]:
@@ -232,12 +253,9 @@ def fingerprint(path: Path) -> str:
         return _MISSING
 
 
-def _trusted(entry: Any) -> Trusted:
-    fields = cast("JsonObject", entry)
-    what = Runnable(
-        fields["kind"], fields["name"], fields["source"], fields.get("declaration", {}), fields.get("files", {})
-    )
-    return Trusted(what, what.digest, fields.get("since", 0))
+def _trusted(entry: _Entry) -> Trusted:
+    what = Runnable(entry["kind"], entry["name"], entry["source"], entry.get("declaration", {}), entry.get("files", {}))
+    return Trusted(what, what.digest, entry.get("since", 0))
 
 
 def _files(runnables: Iterable[Runnable]) -> Iterator[str]:

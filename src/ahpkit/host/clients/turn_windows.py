@@ -21,7 +21,7 @@ from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT
 from ahpkit.log.entry import Entry
-from ahpkit.protocol.chat.actions import chat_turns_loaded
+from ahpkit.protocol.chat.actions import ChatTurnsLoadedAction, chat_turns_loaded
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
@@ -123,11 +123,11 @@ class TurnWindows:
             windows[uri] = older
         cursor = None if older is None else _cursor(uri, older)
         action = chat_turns_loaded(turns=list(lacking[start:]), turns_next_cursor=cursor)
-        self._delivery.tell_one(uri, partial(self._tell, client, {"channel": uri, "action": action}))
+        self._delivery.tell_one(uri, partial(self._tell, client, uri, action))
 
-    def _tell(self, client: Connection, envelope: JsonObject, seq: int) -> None:
+    def _tell(self, client: Connection, uri: str, action: ChatTurnsLoadedAction, seq: int) -> None:
         if self._clients.get(client.client_id) is client:
-            client.notify("action", {**envelope, "serverSeq": seq})
+            client.notify("action", {"channel": uri, "action": action, "serverSeq": seq})
 
 
 def _index(turns: Sequence[Turn], turn_id: str | None) -> int:

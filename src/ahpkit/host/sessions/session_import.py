@@ -20,6 +20,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import encode
+from ahpkit.wire.rpc import Params
 
 EXTENSION = "ahpkit/sessions"
 FORMAT = 1
@@ -150,7 +151,7 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
     waiting: WeakKeyDictionary[ConnectedClient, _Staged] = WeakKeyDictionary()
 
     @extension.request("stage")
-    def stage(client: ConnectedClient, params: JsonObject) -> JsonObject:
+    def stage(client: ConnectedClient, params: Params) -> dict[str, int]:
         check(StageParams, params)
         staged = waiting.setdefault(client, _Staged(max_bytes))
         try:
@@ -161,7 +162,7 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
         return {"staged": staged.count}
 
     @extension.request("import", changes=True)
-    async def import_session(client: ConnectedClient, params: JsonObject) -> JsonObject:
+    async def import_session(client: ConnectedClient, params: Params) -> dict[str, str]:
         staged = waiting.pop(client, None) or _Staged(max_bytes)
         _check_format(params.get("document"))
         check(ImportParams, params)

@@ -101,8 +101,13 @@ class Sessions:
         directories = await self._chosen(uri, path, directories, config["values"])
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project: ProjectInfo | None = {"uri": directory, "displayName": path.name} if directory else None
-        taken = {**given, "workingDirectories": directories or None}
-        state = new_session(taken, provider=agent.provider, project=project, config=config)
+        state = new_session(
+            provider=agent.provider,
+            directories=directories or None,
+            project=project,
+            config=config,
+            meta=given.get("_meta"),
+        )
         if asked and is_remote(asked[0]) and directory != local_directory(asked[0]):
             state["_meta"] = {**state.get("_meta", {}), ELSEWHERE: asked[0]}
         if source is not None:
@@ -245,7 +250,7 @@ class Sessions:
         """A new session with the content of an exported one; its URI and its agent's provider."""
         uri = f"ahp-session:/{self._ports.new_id()}"
         agent = self._ports.agents.find(document["provider"] if self._ports.agents.has(document["provider"]) else None)
-        state = new_session({}, provider=agent.provider, project=None, config=NO_CONFIG)
+        state = new_session(provider=agent.provider, directories=None, project=None, config=NO_CONFIG)
         state["title"] = document["title"]
         self._open_session(uri, agent, state, created_at=self._ports.now())
         for chat in document["chats"]:
@@ -317,9 +322,12 @@ class Sessions:
         target = f"ahp-session:/{self._ports.new_id()}"
         self._check_new(target)
         agent = self.live[source].agent
-        given = {"workingDirectories": here.get("workingDirectories")}
-        config = here.get("config", NO_CONFIG)
-        state = new_session(given, provider=agent.provider, project=here.get("project"), config=config)
+        state = new_session(
+            provider=agent.provider,
+            directories=here.get("workingDirectories"),
+            project=here.get("project"),
+            config=here.get("config", NO_CONFIG),
+        )
         self._open_session(target, agent, {**state, "title": chat["title"]}, created_at=self._ports.now())
         runners = self.chats.take_along(moving, source, target)
         self._dispatch(target, session_default_chat_changed(default_chat=uri))

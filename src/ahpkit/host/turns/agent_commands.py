@@ -22,6 +22,10 @@ REPORTED = "ahpkit/reported"
 """Key in `_meta` of a child: whether its agent last reported it as on."""
 
 
+_Shown = Mapping[str, Any]
+"""A customization as the state shows it, or nothing."""
+
+
 class AgentCommands(Feature):
     """What the agent of a session announced. They and their plugin have switches like any other customization."""
 
@@ -60,9 +64,9 @@ def _commands(session: SessionState | None) -> Iterator[Placed]:
     return (placed for placed in walk(session) if (placed.container or {}).get("id") == PLUGIN)
 
 
-def _plugin(session_uri: str, commands: Sequence[Command], shown: Mapping[str, Any]) -> PluginCustomization:
+def _plugin(session_uri: str, commands: Sequence[Command], shown: _Shown) -> PluginCustomization:
     """The plugin, with the switches as people have set them."""
-    known: dict[str, Mapping[str, Any]] = {child["id"]: child for child in shown.get("children", ())}
+    known: dict[str, _Shown] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
     plugin: PluginCustomization = {
         "type": "plugin",
@@ -79,7 +83,7 @@ def _id(command: Command) -> str:
     return f"agent-command:{command.name}"
 
 
-def _child(uri: str, command: Command, known: Mapping[str, Any]) -> ChildCustomization:
+def _child(uri: str, command: Command, known: _Shown) -> ChildCustomization:
     """One command. What the agent reports is shown; a switch of a person holds until the agent reports otherwise."""
     child: dict[str, object] = {
         "type": _type(command),
@@ -90,8 +94,7 @@ def _child(uri: str, command: Command, known: Mapping[str, Any]) -> ChildCustomi
         **_switches(known),
     }
     if command.enabled is not None:
-        meta: Mapping[str, Any] = known.get("_meta") or {}
-        if command.enabled != meta.get(REPORTED):
+        if command.enabled != known.get("_meta", {}).get(REPORTED):
             child["enabled"] = command.enabled
         child["_meta"] = {REPORTED: command.enabled}
     if command.user_invocable is False:
@@ -104,7 +107,7 @@ def _type(command: Command) -> str:
     return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
 
 
-def _switches(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _switches(entry: _Shown) -> _Shown:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 

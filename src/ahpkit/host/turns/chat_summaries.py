@@ -14,13 +14,13 @@ from typing import cast
 
 from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
+from ahpkit.host.states import States
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.new_state import chat_entry
 from ahpkit.protocol.chat.actions import chat_activity_changed
 from ahpkit.protocol.chat.state import PartialChatSummary
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     session_activity_changed,
     session_chat_added,
@@ -44,12 +44,12 @@ class ChatSummaries:
     def __init__(
         self,
         index: SessionIndex,
-        state_of: Callable[[str], JsonObject | None],
+        states: States,
         dispatch: Callable[[str, StateAction], None],
         before_storing: Callable[[Callable[[], None]], None],
     ) -> None:
         self._index = index
-        self._state_of = state_of
+        self._states = states
         self._dispatch = dispatch
         self._before_storing = before_storing
         self._renamed: set[str] = set()
@@ -70,15 +70,18 @@ class ChatSummaries:
         if session_uri is not None and applied.action["type"] in _NEWS:
             self._unread(session_uri)
         before, after = chat_summary(applied.before), chat_summary(applied.after)
-        session = self._state_of(session_uri or "")
+        session = self._states.session(session_uri)
         if session_uri is None or session is None or before == after:
             return
         if has_lost(before, after):
-            chats: list[JsonObject] = session["chats"]
-            title = next((chat["title"] for chat in chats if chat["resource"] == applied.channel), after["title"])
+            title = next(
+                (chat["title"] for chat in session["chats"] if chat["resource"] == applied.channel), after["title"]
+            )
             self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
         else:
-            self._dispatch(session_uri, _updated(applied.channel, changed_fields(before, after)))
+            self._dispatch(
+                session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))
+            )
 
     def renamed(self, session_uri: str) -> None:
         """A session has another title, or one chat only is left: that chat gets the title, before this is stored."""
@@ -89,7 +92,7 @@ class ChatSummaries:
     def _retitle(self) -> None:
         renamed, self._renamed = self._renamed, set()
         for uri in renamed:
-            session = self._state_of(uri)
+            session = self._states.session(uri)
             chat = None if session is None else only_chat(session)
             if session is not None and chat is not None and chat["title"] != session["title"]:
                 self._dispatch(uri, _updated(chat["resource"], {"title": session["title"]}))
@@ -102,13 +105,13 @@ class ChatSummaries:
 
     def _unread(self, session_uri: str) -> None:
         """Mark the session as unread."""
-        session = self._state_of(session_uri)
+        session = self._states.session(session_uri)
         if session is not None and session["status"] & SessionStatus.IsRead:
             self._dispatch(session_uri, session_is_read_changed(is_read=False))
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
         """What a chat is doing now: on the chat, and on the session when it is the default chat."""
-        if self._state_of(chat.uri) is None or chat.state.get("activity", "") == (text or ""):
+        if self._states.chat(chat.uri) is None or chat.state.get("activity", "") == (text or ""):
             return
         self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
         if chat.session.get("defaultChat") == chat.uri:
@@ -116,14 +119,14 @@ class ChatSummaries:
 
     def nothing_runs(self, uri: str) -> None:
         """After a start no chat and no session is doing anything, whatever was said before."""
-        if (self._state_of(uri) or {}).get("activity"):
+        if (self._states.state(uri) or {}).get("activity"):
             is_chat = self._index.session_of(uri) is not None
             quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)
             self._dispatch(uri, quiet)
 
 
-def _updated(chat: str, changes: JsonObject) -> StateAction:
-    return session_chat_updated(chat=chat, changes=cast("PartialChatSummary", changes))
+def _updated(chat: str, changes: PartialChatSummary) -> StateAction:
+    return session_chat_updated(chat=chat, changes=changes)
 
 
 __all__ = ["ChatSummaries"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from ahpkit.dialects.generations import SELECTION, Selection, selection_of
@@ -26,9 +25,14 @@ def present(**fields: Any) -> JsonObject:
 
 
 def new_session(
-    params: Mapping[str, Any], *, provider: str, project: ProjectInfo | None, config: SessionConfigState
+    *,
+    provider: str,
+    directories: list[str] | None,
+    project: ProjectInfo | None,
+    config: SessionConfigState,
+    meta: JsonObject | None = None,
 ) -> SessionState:
-    """A session that is being created: no chat yet."""
+    """A session that is being created: no chat yet. `meta` is the `_meta` of the command."""
     state: SessionState = {
         "provider": provider,
         "title": DEFAULT_TITLE,
@@ -38,18 +42,17 @@ def new_session(
         "chats": [],
         "config": config,
     }
-    if (directories := params.get("workingDirectories")) is not None:
+    if directories is not None:
         state["workingDirectories"] = directories
     if project is not None:
         state["project"] = project
-    if meta := _given_meta(params):
-        state["_meta"] = meta
+    if given := _given_meta(meta or {}):
+        state["_meta"] = given
     return state
 
 
-def _given_meta(params: Mapping[str, Any]) -> JsonObject:
+def _given_meta(meta: JsonObject) -> JsonObject:
     """The `_meta` of a new session, as its client gave it: without the trace context, and without our own keys."""
-    meta: JsonObject = params.get("_meta") or {}
     given = {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OUR_PREFIXES)}
     return given | present(**{SELECTION: selection_of({"_meta": meta}) or None})
 
@@ -58,8 +61,8 @@ def kept_session(provider: str, kept: AgentSession) -> SessionState:
     """A conversation that an agent keeps, as a session that is being created."""
     directory = kept.working_directory
     state = new_session(
-        {"workingDirectories": [directory.as_uri()]},
         provider=provider,
+        directories=[directory.as_uri()],
         project={"uri": directory.as_uri(), "displayName": directory.name},
         config=NO_CONFIG,
     )

@@ -8,7 +8,12 @@ from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Registration, Services
-from ahpkit.protocol.chat.state import ChatInputQuestion
+from ahpkit.protocol.chat.state import (
+    ChatInputAnswer,
+    ChatInputOption,
+    ChatInputQuestion,
+    ChatInputSingleSelectQuestion,
+)
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
@@ -57,7 +62,7 @@ class Questions(Feature):
         answers = await turn.ask([_question(question[:_WORDS], given)])
         if answers.response != "accept":
             return ToolOutcome(success=True, content=[{"type": "text", "text": "The user did not answer."}])
-        said = _said(cast("JsonObject", answers.answers.get("answer") or {}))
+        said = _said(answers.answers.get("answer"))
         return ToolOutcome(success=True, content=[{"type": "text", "text": said}])
 
 
@@ -65,22 +70,27 @@ def _question(text: str, given: JsonObject) -> ChatInputQuestion:
     offered = given.get("options")
     texts = cast("list[Any]", offered) if isinstance(offered, list) else []
     labels = list(dict.fromkeys(label[:_WORDS] for label in texts if isinstance(label, str) and label))[:_OPTIONS]
-    base: JsonObject = {"id": "answer", "message": text, "required": True}
     if not labels:
-        return cast("ChatInputQuestion", {**base, "kind": "text"})
-    options = [{"id": label, "label": label} for label in labels]  # So that the answer reads as it was offered.
-    kind = "multi-select" if given.get("multiple") is True else "single-select"
-    return cast("ChatInputQuestion", {**base, "kind": kind, "options": options, "allowFreeformInput": True})
+        return {"id": "answer", "message": text, "required": True, "kind": "text"}
+    options: list[ChatInputOption] = [{"id": label, "label": label} for label in labels]  # The answer reads as offered.
+    one: ChatInputSingleSelectQuestion = {
+        "id": "answer",
+        "message": text,
+        "required": True,
+        "kind": "single-select",
+        "options": options,
+        "allowFreeformInput": True,
+    }
+    return {**one, "kind": "multi-select"} if given.get("multiple") is True else one
 
 
-def _said(answer: JsonObject) -> str:
+def _said(answer: ChatInputAnswer | None) -> str:
     """An answer as a model reads it."""
-    value: JsonObject = answer.get("value") or {}
-    kind = value.get("kind")
-    picked: Any = value.get("value")
-    free: list[Any] = value.get("freeformValues") or []
-    picks: list[Any] = picked or [] if kind == "selected-many" else [picked]
-    return ", ".join(str(one) for one in [*picks, *free] if one not in (None, ""))
+    if answer is None or answer["state"] == "skipped":
+        return ""
+    value = answer["value"]
+    picks = value["value"] if value["kind"] == "selected-many" else [value["value"]]
+    return ", ".join(str(one) for one in (*picks, *value.get("freeformValues", ())) if one != "")
 
 
 def _object(tool_input: str) -> JsonObject:

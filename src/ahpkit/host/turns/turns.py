@@ -90,7 +90,7 @@ class Turns:
         self._ports = ports
         self._dispatch = ports.dispatcher.apply
         self._summaries = ChatSummaries(
-            ports.index, ports.store.state, ports.dispatcher.apply, ports.dispatcher.before_storing
+            ports.index, ports.store, ports.dispatcher.apply, ports.dispatcher.before_storing
         )
         self._input_needed = InputNeeded(ports.index, ports.services.unsettled, ports.store, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
