@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
@@ -11,20 +11,30 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ahpkit.client import Client, tracing
+from ahpkit.client import Client
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
-from support.clients import CHAT, SESSION
+from support.clients import CHAT, QUICKLY, SESSION
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
+def provider() -> Iterator[TracerProvider]:
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_tracer", provider.get_tracer("test"))
-    yield exporter
+    yield provider
     provider.shutdown()
+
+
+@pytest.fixture
+def spans(provider: TracerProvider) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return exporter
+
+
+@pytest.fixture
+async def traced(host: FakeHost, provider: TracerProvider) -> AsyncGenerator[Client]:
+    async with Client(host.dial, client_id="me", backoff=QUICKLY, tracer_provider=provider) as client:
+        yield client
 
 
 def ids(span: ReadableSpan) -> tuple[str, str]:
@@ -43,8 +53,8 @@ async def test_without_an_sdk_nothing_is_added(host: FakeHost, client: Client):
 
 
 @requirement("extensibility:meta:trace-context-keys")
-async def test_a_request_has_a_span_that_the_host_can_join(host: FakeHost, client: Client, spans: InMemorySpanExporter):
-    await client.request("ping", {"_meta": {"example.com/x": 1}})
+async def test_a_request_has_a_span_that_the_host_can_join(host: FakeHost, traced: Client, spans: InMemorySpanExporter):
+    await traced.request("ping", {"_meta": {"example.com/x": 1}})
 
     (span,) = spans.get_finished_spans()
     assert span.name == "ahp ping"
@@ -55,9 +65,9 @@ async def test_a_request_has_a_span_that_the_host_can_join(host: FakeHost, clien
 
 
 async def test_a_turn_has_one_span_from_send_to_end_however_much_is_streamed(
-    host: FakeHost, client: Client, spans: InMemorySpanExporter
+    host: FakeHost, traced: Client, spans: InMemorySpanExporter
 ):
-    chat = await (await client.session(SESSION)).chat()
+    chat = await (await traced.session(SESSION)).chat()
     spans.clear()
     turn = chat.send("hi")
     assert turn.dispatch is not None
@@ -79,10 +89,10 @@ async def test_a_turn_has_one_span_from_send_to_end_however_much_is_streamed(
     assert ids(span)[0] in meta["traceparent"]
 
 
-async def test_our_spans_join_the_callers_trace(host: FakeHost, client: Client, spans: InMemorySpanExporter):
-    tracer = tracing._tracer  # pyright: ignore[reportPrivateUsage]
+async def test_our_spans_join_the_callers_trace(provider: TracerProvider, traced: Client, spans: InMemorySpanExporter):
+    tracer = provider.get_tracer("caller")
     with tracer.start_as_current_span("caller") as caller:
-        await client.ping()
+        await traced.ping()
 
     traces = {ids(span)[0] for span in spans.get_finished_spans()}
     assert traces == {f"{caller.get_span_context().trace_id:032x}"}
@@ -90,8 +100,8 @@ async def test_our_spans_join_the_callers_trace(host: FakeHost, client: Client, 
 
 
 async def test_trace_context_that_the_user_gives_is_not_overwritten(
-    host: FakeHost, client: Client, spans: InMemorySpanExporter
+    host: FakeHost, traced: Client, spans: InMemorySpanExporter
 ):
-    await client.request("ping", {"_meta": {"traceparent": "theirs"}})
+    await traced.request("ping", {"_meta": {"traceparent": "theirs"}})
 
     assert host.sent("ping")[0]["_meta"]["traceparent"] == "theirs"

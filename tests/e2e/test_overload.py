@@ -94,7 +94,7 @@ def with_chats(data: Path, count: int) -> list[str]:
     """A data directory with one session of many chats."""
     session = "ahp-session:/full"
     chats = [new_chat(f"ahp-chat:/{number}", title="One of many", now=0) for number in range(count)]
-    made = new_session({}, provider="demo", project=None, config=NO_CONFIG)
+    made = new_session(provider="demo", directories=None, project=None, config=NO_CONFIG)
     state: Json = {
         **made,
         "lifecycle": "ready",

@@ -112,9 +112,8 @@ class TestStalledReader:
             with pytest.raises(TransportClosed, match="keepalive ping timeout"):
                 await transport.receive()
 
-    async def test_who_pings_and_never_reads_is_cut_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("ahpkit.transports.websocket._MAX_UNREAD", 100_000)
-        async with serving() as server, raw(server.port, receive_buffer=4096) as client:
+    async def test_who_pings_and_never_reads_is_cut_off(self) -> None:
+        async with serving(max_unread=100_000) as server, raw(server.port, receive_buffer=4096) as client:
             await client.upgrade()
             transport = await server.accepted.get()
             ping = bytes((0x89, 0x80 | 125)) + bytes(4) + b"p" * 125

@@ -8,9 +8,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
-from ahpkit.platform import processes
 from ahpkit.platform.processes import end_session, signal_session
 from support.waiting import BOUND, gone, is_alive
 
@@ -70,11 +67,7 @@ async def test_a_session_without_processes_is_left_alone() -> None:
         await end_session(process.pid)
 
 
-async def test_without_proc_the_group_of_the_leader_is_signalled(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_without_proc_the_group_of_the_leader_is_signalled(tmp_path: Path) -> None:
     async with session("sleep 300 & echo $!; echo ready; wait") as (process, pids):
-        with monkeypatch.context() as patch:
-            patch.setattr(processes, "_PROC", tmp_path / "none")
-            assert signal_session(process.pid, signal.SIGKILL)
+        assert signal_session(process.pid, signal.SIGKILL, proc=tmp_path / "none")
         await gone(pids[0])

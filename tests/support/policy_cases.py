@@ -10,6 +10,7 @@ from ahpkit.dialects.generations import Generation
 from ahpkit.dialects.states_up import marked_primary, state_of_kind
 from ahpkit.dialects.v0_4.channels import ROOT_URI, channel_of
 from ahpkit.host.policy import check_action
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionState
 
@@ -33,7 +34,7 @@ def check(
         client_id=by,
         channel=channel,
         kind=kind.name if (kind := channel_of(channel)) else None,
-        action=action,
+        action=cast("StateAction", action),
         state=states[channel],
         state_of=states.get,
         session=None if session is None else cast("SessionState", _up(SESSION, session)),

@@ -19,6 +19,7 @@ import pytest
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.memory import memory_pair
 from ahpkit.transports.stdio import LineTransport
+from ahpkit.transports.websocket import CLOSE_TIMEOUT
 from ahpkit.wire.transport import Transport
 from transports.serving import serving
 
@@ -28,9 +29,11 @@ Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 
 
 @contextlib.asynccontextmanager
-async def websocket_pair(client_ssl: ssl.SSLContext | None = None, **options: Any) -> AsyncGenerator[Pair]:
-    async with serving(**options) as server:
-        client = await connect_transport(server.url, ssl=client_ssl)
+async def websocket_pair(
+    client_ssl: ssl.SSLContext | None = None, close_timeout: float = CLOSE_TIMEOUT, **options: Any
+) -> AsyncGenerator[Pair]:
+    async with serving(close_timeout=close_timeout, **options) as server:
+        client = await connect_transport(server.url, ssl=client_ssl, close_timeout=close_timeout)
         pair = await server.accepted.get(), client
         for end in pair:  # Linux would let a reader that does not read have up to 32 MB.
             sock = cast(Any, end)._connection.transport.get_extra_info("socket")
@@ -105,10 +108,9 @@ def _self_signed() -> bytes:
 
 
 @pytest.fixture
-def short_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not read is given up on quickly."""
-    for name in ("websocket.CLOSE_TIMEOUT", "stdio._CLOSE_TIMEOUT"):
-        monkeypatch.setattr(f"ahpkit.transports.{name}", 0.1)
+def close_timeout() -> float:
+    """Seconds until whoever does not read is given up on."""
+    return CLOSE_TIMEOUT
 
 
 @pytest.fixture(params=["memory", "websocket", "unix", "tls", "stdio"])
@@ -117,15 +119,15 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def open_pair(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> OpenPair:
+def open_pair(kind: str, tmp_path: Path, request: pytest.FixtureRequest, close_timeout: float) -> OpenPair:
     if kind == "tls":
         server, client = request.getfixturevalue("tls_contexts")
-        return lambda: websocket_pair(ssl=server, client_ssl=client)
+        return lambda: websocket_pair(ssl=server, client_ssl=client, close_timeout=close_timeout)
     pairs: dict[str, OpenPair] = {
         "memory": open_memory_pair,
-        "websocket": websocket_pair,
-        "unix": lambda: websocket_pair(unix_path=tmp_path / "host.sock"),
-        "stdio": stdio_pair,
+        "websocket": lambda: websocket_pair(close_timeout=close_timeout),
+        "unix": lambda: websocket_pair(unix_path=tmp_path / "host.sock", close_timeout=close_timeout),
+        "stdio": lambda: stdio_pair(close_timeout=close_timeout),
     }
     return pairs[kind]
 

@@ -214,7 +214,7 @@ async def test_drain_ends_with_the_connection(ends: Pair) -> None:
         await near.drain()
 
 
-@pytest.mark.usefixtures("short_close")
+@pytest.mark.parametrize("close_timeout", [0.1])
 async def test_closing_on_a_reader_that_stopped_takes_bounded_time(open_pair: OpenPair) -> None:
     async with asyncio.timeout(BOUND), open_pair() as pair:
         for transport in pair:

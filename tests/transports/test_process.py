@@ -135,9 +135,7 @@ class TestEnding:
 
         await gone(child)
 
-    async def test_who_is_just_being_started_when_it_dies_is_found_later(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_who_is_just_being_started_when_it_dies_is_found_later(self, tmp_path: Path) -> None:
         """The kernel shows a new program's environment a moment after it told the parent that it runs."""
         orphan = await asyncio.create_subprocess_exec("sleep", "600")
         shown = tmp_path / str(orphan.pid)
@@ -145,10 +143,8 @@ class TestEnding:
         (shown / "exe").symlink_to("/bin/sleep")
         for name in ("environ", "cmdline"):
             (shown / name).touch()
-        monkeypatch.setattr("ahpkit.platform.processes._PROC", tmp_path)
-        monkeypatch.setattr("ahpkit.transports.process._LOOKS", 1_000_000)
         code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
-        async with asyncio.timeout(BOUND), python(code) as process:
+        async with asyncio.timeout(BOUND), python(code, proc=tmp_path, looks=1_000_000) as process:
             mark = json.loads(await process.transport.receive())["mark"]
             with pytest.raises(TransportClosed):
                 await process.transport.receive()

@@ -26,7 +26,7 @@ from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core, given, now
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
-from ahpkit.client.tracing import start_turn, with_context
+from ahpkit.client.tracing import with_context
 from ahpkit.client.turn import TurnStream
 from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation
@@ -99,7 +99,7 @@ class Chat:
         `model` (an id, or with its configuration) and `agent` (a URI) are for this message; without them those count
         that were chosen for the session.
         """
-        turn_id, span = str(uuid.uuid4()), start_turn(self.uri)
+        turn_id, span = str(uuid.uuid4()), self._core.tracing.start_turn(self.uri)
         message = self._message(text, attachments, with_context(meta, span), _selection(model, agent))
         dispatch = self._dispatch("turnStarted", turnId=turn_id, startedAt=iso_time(now()), message=message)
         turn = TurnStream(self._core.channels, self.uri, turn_id, dispatch=dispatch)

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self, TypeVar, cast, overload
 
+from opentelemetry.trace import TracerProvider
+
 from ahpkit.client.active_role import ActiveRoles, ToolsAndCanvases
 from ahpkit.client.bounded_queue import LIMIT
 from ahpkit.client.canvas import Canvas, canvas
@@ -65,11 +67,13 @@ class Client:
         on_input: OnInput | None = None,
         unsaved_text: OnUnsavedText | None = None,
         mcp_apps: bool = False,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known.
 
         `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk. With
-        `mcp_apps` the client is told what it needs to talk to MCP servers and to render their apps.
+        `mcp_apps` the client is told what it needs to talk to MCP servers and to render their apps. Spans go to
+        `tracer_provider`, or to the provider of the process.
         """
         announced: dict[str, Any] = {CANVASES: True, **(extensions or {})}
         if unsaved_text:
@@ -83,6 +87,7 @@ class Client:
             request_timeout=request_timeout,
             handshake_timeout=handshake_timeout,
             unsaved_text=unsaved_text,
+            tracer_provider=tracer_provider,
         )
         self._logins = Logins()
         self._offers = ToolsAndCanvases()

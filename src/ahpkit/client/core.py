@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from opentelemetry.trace import TracerProvider
+
 from ahpkit.client.channels import Channels
 from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, HostConnection
 from ahpkit.client.handshake import Handshake
@@ -16,7 +18,7 @@ from ahpkit.client.mirror import Mirror
 from ahpkit.client.resources import OnUnsavedText, Resources
 from ahpkit.client.selections import Selections
 from ahpkit.client.tasks import Tasks
-from ahpkit.client.tracing import span, with_context
+from ahpkit.client.tracing import Tracing, with_context
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
@@ -39,9 +41,11 @@ class Core:
         unsaved_text: OnUnsavedText | None,
         versions: Sequence[str] = OFFERED,
         handshake_timeout: float = GREETING_TIMEOUT,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         self.client_id = client_id or str(uuid.uuid4())
         self.tasks = Tasks()
+        self.tracing = Tracing(tracer_provider)
         self.resources = Resources(self.client_id, unsaved_text=unsaved_text)
         self.host_requests = HostRequests(self.resources, self.tasks)
         self.connection = HostConnection(
@@ -89,7 +93,7 @@ class Core:
     ) -> Any:
         """Ask the host, connected or soon again. Raises its `RpcError`, `TransportClosed`, or `TimeoutError`."""
         seconds = self._request_timeout if timeout is None else timeout
-        with span(method):
+        with self.tracing.span(method):
             asked: JsonObject = {"channel": channel, **(params or {})}
             if meta := with_context(asked.get("_meta")):
                 asked["_meta"] = meta

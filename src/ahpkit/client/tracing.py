@@ -10,22 +10,25 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import Span, SpanKind, TracerProvider
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.trace_context import injected
 
-_tracer = trace.get_tracer("ahpkit.client")
 
+class Tracing:
+    """Makes the spans."""
 
-def span(name: str) -> AbstractContextManager[Span]:
-    """A span around what this client does; it is the current one inside the `with`."""
-    return _tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("ahpkit.client", tracer_provider=provider)
 
+    def span(self, name: str) -> AbstractContextManager[Span]:
+        """A span around what this client does; it is the current one inside the `with`."""
+        return self._tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
 
-def start_turn(chat: str) -> Span:
-    """A span for a turn; whoever follows the turn ends it."""
-    return _tracer.start_span("ahp turn", kind=SpanKind.CLIENT, attributes={"ahp.chat": chat})
+    def start_turn(self, chat: str) -> Span:
+        """A span for a turn; whoever follows the turn ends it."""
+        return self._tracer.start_span("ahp turn", kind=SpanKind.CLIENT, attributes={"ahp.chat": chat})
 
 
 def with_context(meta: Mapping[str, Any] | None, of: Span | None = None) -> JsonObject:
@@ -33,4 +36,4 @@ def with_context(meta: Mapping[str, Any] | None, of: Span | None = None) -> Json
     return injected(of) | dict(meta or {})
 
 
-__all__ = ["span", "start_turn", "with_context"]
+__all__ = ["Tracing", "with_context"]

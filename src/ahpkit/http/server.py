@@ -35,6 +35,7 @@ from ahpkit.transports.errors import BindError
 from ahpkit.transports.unix import unix_listener, unix_url
 from ahpkit.transports.websocket import (
     CLOSE_TIMEOUT,
+    MAX_UNREAD,
     PING_INTERVAL,
     ServerSide,
     WebSocketTransport,
@@ -96,7 +97,8 @@ async def serve_http(
     origins: Collection[str] = (),
     max_size: int = MAX_SIZE,
     ping_interval: float = PING_INTERVAL,
-    close_timeout: float | None = None,
+    close_timeout: float = CLOSE_TIMEOUT,
+    max_unread: int = MAX_UNREAD,
     limits: Limits | None = None,
 ) -> AsyncGenerator[HttpServer]:
     """Accept connections until the block is left; then close them (code 1001) and wait for their handlers.
@@ -110,6 +112,7 @@ async def serve_http(
         log.warning("%s", warning)
     gate = Gate(auth=auth, host=host if unix_path is None else None, hosts=hosts, origins=origins)
     options = connection_options(ping_interval=ping_interval, close_timeout=close_timeout)
+    options["max_unread"] = max_unread
     sockets = _WebSockets(gate, handler, unix_path, max_size=max_size, options=options)
     http = HttpConnections(Front(gate, routes or Router()), limits=limits or Limits(), upgrade=sockets.connection)
     with contextlib.ExitStack() as stack:

@@ -30,7 +30,9 @@ _POLL = 0.02
 _KILL_ROUNDS = 50
 """Looks for survivors of SIGKILL: what forks faster than it is killed, or hangs in the kernel, is given up."""
 
-_PROC = Path("/proc")
+PROC = Path("/proc")
+"""Where Linux tells about processes. Other systems do not have it."""
+
 _START_TIME = 19
 """Place of the start time in `stat` after the name, see proc(5): with it a number names one process for good."""
 
@@ -46,13 +48,13 @@ def kill(pids: Iterable[int], signum: signal.Signals) -> None:
             os.kill(pid, signum)
 
 
-def family(leaders: Iterable[int], mark: str) -> set[int]:
+def family(leaders: Iterable[int], mark: str, *, proc: Path = PROC) -> set[int]:
     """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
     the group has to do. What is dead but not buried (a zombie) is none of them."""
     entry = f"{MARK}={mark}".encode()
     children: dict[int, list[int]] = {}
     found: set[int] = set()
-    for directory in _processes():
+    for directory in _processes(proc):
         with contextlib.suppress(OSError):
             pid = int(directory.name)
             if entry in _environ(directory):
@@ -94,7 +96,7 @@ def is_alive(pid: int) -> bool:
 def _waits_for_its_parent(pid: int) -> bool:
     """Whether a process has ended and only its parent has not asked yet, as happens in containers."""
     try:
-        return _stat(_PROC / str(pid))[0] == b"Z"
+        return _stat(PROC / str(pid))[0] == b"Z"
     except (OSError, IndexError):
         return False
 
@@ -121,9 +123,9 @@ async def end_session(leader: int, *, grace: float = GRACE) -> None:
     _log.warning("processes of session %d cannot be ended", leader)
 
 
-def signal_session(leader: int, signum: int) -> bool:
+def signal_session(leader: int, signum: int, *, proc: Path = PROC) -> bool:
     """Send a signal (0: none) to every living process of the session; False when there is none."""
-    if not _PROC.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group has to do.
+    if not proc.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group has to do.
         with contextlib.suppress(OSError):
             os.killpg(leader, signum)
             return True
@@ -136,7 +138,7 @@ def signal_session(leader: int, signum: int) -> bool:
 
 
 def _living(leader: int) -> list[int]:
-    pids = (int(name) for name in os.listdir(_PROC) if name.isdigit())
+    pids = (int(name) for name in os.listdir(PROC) if name.isdigit())
     return [pid for pid in pids if _session_of(pid) == leader and not _is_zombie(pid)]
 
 
@@ -147,9 +149,9 @@ def _session_of(pid: int) -> int | None:
         return None
 
 
-def is_somebody_starting() -> bool:
+def is_somebody_starting(*, proc: Path = PROC) -> bool:
     """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
-    for directory in _processes():
+    for directory in _processes(proc):
         with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
             (directory / "exe").readlink()
             if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
@@ -170,7 +172,7 @@ def end_orphans() -> int:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        return _stat(_PROC / str(pid))[0] in (b"Z", b"X")
+        return _stat(PROC / str(pid))[0] in (b"Z", b"X")
     except OSError:
         return True
 
@@ -192,13 +194,13 @@ def _owner(pid: int) -> str:
     """A process by the space its number is from, its number and its start."""
     started = ""
     with contextlib.suppress(OSError, IndexError):
-        started = _stat(_PROC / str(pid))[_START_TIME].decode()
+        started = _stat(PROC / str(pid))[_START_TIME].decode()
     return f"{_space()}.{pid}.{started}"
 
 
 def _space() -> str:
     with contextlib.suppress(OSError):
-        return (_PROC / "self/ns/pid").readlink().name.removeprefix("pid:").strip("[]")
+        return (PROC / "self/ns/pid").readlink().name.removeprefix("pid:").strip("[]")
     return ""
 
 
@@ -211,13 +213,14 @@ def _stat(directory: Path) -> list[bytes]:
     return (directory / "stat").read_bytes().rpartition(b")")[2].split()
 
 
-def _processes() -> Iterable[Path]:
-    return _PROC.glob("[0-9]*")
+def _processes(proc: Path = PROC) -> Iterable[Path]:
+    return proc.glob("[0-9]*")
 
 
 __all__ = [
     "GRACE",
     "MARK",
+    "PROC",
     "end_orphans",
     "end_session",
     "family",

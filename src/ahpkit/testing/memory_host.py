@@ -46,6 +46,7 @@ class MemoryHost:
         on_input: OnInput | None = None,
         unsaved_text: OnUnsavedText | None = None,
         mcp_apps: bool = False,
+        tracer_provider: TracerProvider | None = None,
     ) -> Client:
         """A client to enter with `async with`; the options are those of `ahpkit.client.connect`."""
         return Client(
@@ -56,6 +57,7 @@ class MemoryHost:
             on_input=on_input,
             unsaved_text=unsaved_text,
             mcp_apps=mcp_apps,
+            tracer_provider=tracer_provider,
         )
 
     async def _dial(self) -> Transport:

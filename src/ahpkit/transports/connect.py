@@ -21,6 +21,7 @@ from ahpkit.transports.auth import SUBPROTOCOL, is_loopback
 from ahpkit.transports.errors import ConnectError
 from ahpkit.transports.unix import reachable, unix_path
 from ahpkit.transports.websocket import (
+    CLOSE_TIMEOUT,
     PING_INTERVAL,
     ClientSide,
     WebSocketTransport,
@@ -52,6 +53,7 @@ async def connect_transport(
     ssl: SSLContext | None = None,
     open_timeout: float = 10.0,
     ping_interval: float = PING_INTERVAL,
+    close_timeout: float = CLOSE_TIMEOUT,
     max_size: int = MAX_SIZE,
 ) -> WebSocketTransport:
     """Connect; `ssl` replaces the system's certificates for `wss://`. Raises `ConnectError`.
@@ -59,7 +61,7 @@ async def connect_transport(
     `token` is sent in a header, or in the address where that has an empty `tkn`; never in both.
     """
     in_address = unix_path(url) is None and _IN_ADDRESS.search(url) is not None
-    options: dict[str, Any] = connection_options(ping_interval=ping_interval) | {
+    options: dict[str, Any] = connection_options(ping_interval=ping_interval, close_timeout=close_timeout) | {
         "compression": None,
         "max_size": max_size,
         "logger": log,

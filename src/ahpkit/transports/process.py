@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from ahpkit.platform.limits import limit_child
-from ahpkit.platform.processes import MARK, family, holders, is_somebody_starting, kill, kill_group, new_mark
+from ahpkit.platform.processes import MARK, PROC, family, holders, is_somebody_starting, kill, kill_group, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
@@ -33,7 +33,7 @@ _KILL_ROUNDS = 3
 """Looks for what was forked while the others were killed."""
 _LOOK_AGAIN = 0.01
 """Seconds between two looks at who is there."""
-_LOOKS = 100
+LOOKS = 100
 """How often to look again for who is just being started."""
 _CHUNK = 64 * 1024
 
@@ -100,9 +100,13 @@ class ChildProcess:
         max_line: int = MAX_LINE,
         eof_patience: float = _EOF_PATIENCE,
         term_patience: float = _TERM_PATIENCE,
+        looks: int = LOOKS,
+        proc: Path = PROC,
     ) -> None:
         self._eof_patience = eof_patience
         self._term_patience = term_patience
+        self._looks = looks
+        self._proc = proc
         self.log = Tail()
         self.mark = new_mark()
         """Value of `MARK`: what else is started with it ends with this process."""
@@ -192,8 +196,8 @@ class ChildProcess:
         await self._streams.exited.wait()
         self._signal(signal.SIGKILL)
         self._group_ended = True
-        for _ in range(_LOOKS):
-            if not is_somebody_starting():
+        for _ in range(self._looks):
+            if not is_somebody_starting(proc=self._proc):
                 break
             await asyncio.sleep(_LOOK_AGAIN)
             self._signal(signal.SIGKILL)
@@ -204,7 +208,7 @@ class ChildProcess:
             self.transport.abort()
 
     def _family(self) -> set[int]:
-        return family(() if self._group_ended else (self.pid,), self.mark)
+        return family(() if self._group_ended else (self.pid,), self.mark, proc=self._proc)
 
     def _signal(self, signum: signal.Signals) -> None:
         for _ in range(_KILL_ROUNDS if signum == signal.SIGKILL else 1):

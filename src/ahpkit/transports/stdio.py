@@ -24,7 +24,7 @@ TOO_BIG = 1009
 """Close code for a line over the limit, as for a WebSocket frame."""
 
 _CHUNK = 256 * 1024
-_CLOSE_TIMEOUT = 2.0
+CLOSE_TIMEOUT = 2.0
 """Seconds for a reader to take what is still buffered at a close."""
 
 
@@ -70,11 +70,18 @@ class LineTransport:
     framing = "line"
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, max_bytes: int = MAX_LINE
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        address: str,
+        max_bytes: int = MAX_LINE,
+        close_timeout: float = CLOSE_TIMEOUT,
     ) -> None:
         self.peer = PeerInfo("stdio", address)
         self._reader = reader
         self._writer = writer
+        self._close_timeout = close_timeout
         self._splitter = LineSplitter(max_bytes=max_bytes)
         self._lines: deque[bytes] = deque()
         self._reading: asyncio.Task[bytes] | None = None
@@ -132,7 +139,7 @@ class LineTransport:
         self._writer.close()
         try:
             with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_CLOSE_TIMEOUT):
+                async with asyncio.timeout(self._close_timeout):
                     await self._writer.wait_closed()
         finally:
             self._cut()

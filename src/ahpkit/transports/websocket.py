@@ -35,7 +35,7 @@ HIGH_WATER = 64 * 1024
 _SEND_BUFFER = 256 * 1024
 """Kernel memory for what one peer does not read. Left alone, Linux gives a stalled reader almost 4 MB."""
 
-_MAX_UNREAD = 64 * 1024 * 1024
+MAX_UNREAD = 64 * 1024 * 1024
 """A peer that makes us answer (pings) and never reads is cut off. Who writes messages has tighter limits."""
 
 _MAX_QUEUED = 2
@@ -63,7 +63,11 @@ class _TextConnection(Connection):
     """
 
     # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
-    __slots__ = ("_full", "_refused")
+    __slots__ = ("_full", "_max_unread", "_refused")
+
+    def __init__(self, *given: Any, max_unread: int = MAX_UNREAD, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._max_unread = max_unread
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -89,7 +93,7 @@ class _TextConnection(Connection):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.transport.get_write_buffer_size() > _MAX_UNREAD:
+        if self.transport.get_write_buffer_size() > self._max_unread:
             self.transport.abort()
 
     def process_event(self, event: Event) -> None:
@@ -101,12 +105,12 @@ class _TextConnection(Connection):
             super().process_event(event)
 
 
-def connection_options(*, ping_interval: float, close_timeout: float | None = None) -> dict[str, Any]:
+def connection_options(*, ping_interval: float, close_timeout: float = CLOSE_TIMEOUT) -> dict[str, Any]:
     """What the library's connections are told on both sides."""
     return {
         "ping_interval": ping_interval,
         "ping_timeout": ping_interval,
-        "close_timeout": CLOSE_TIMEOUT if close_timeout is None else close_timeout,
+        "close_timeout": close_timeout,
         "write_limit": HIGH_WATER,
         "max_queue": _MAX_QUEUED,
     }
@@ -230,6 +234,7 @@ def address(name: Any) -> str:
 __all__ = [
     "CLOSE_TIMEOUT",
     "HIGH_WATER",
+    "MAX_UNREAD",
     "PING_INTERVAL",
     "ClientSide",
     "ServerSide",

@@ -62,17 +62,16 @@ class TestStarting:
             await two.run(RecordingTurn("x", chat=second))
 
     async def test_a_process_that_dies_while_it_starts_is_tried_a_few_times_with_growing_waits(
-        self, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+        self, scripted: Scripted
     ) -> None:
         failures: list[int] = []
 
-        def no_wait(count: int, random: object) -> float:
+        def no_wait(count: int) -> float:
             failures.append(count)
             return 0.0
 
-        monkeypatch.setattr("ahpkit.agents.acp.chat.backoff", no_wait)
         with pytest.raises(AgentError, match="exited with code 4") as error:
-            await scripted.open(methods={"session/new": [{"exit": 4}]})
+            await scripted.open(given={"pause": no_wait}, methods={"session/new": [{"exit": 4}]})
 
         assert error.value.error_type == EXITED
         assert failures == list(range(STARTS))

@@ -17,13 +17,17 @@ PARENT = "7a085853722dc6d2"
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Generator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
+def provider() -> Generator[TracerProvider]:
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr("ahpkit.agents.acp.session._tracer", provider.get_tracer("test"))
-    yield exporter
+    yield provider
     provider.shutdown()
+
+
+@pytest.fixture
+def spans(provider: TracerProvider) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return exporter
 
 
 def message(meta: dict[str, Any]) -> Any:
@@ -32,12 +36,12 @@ def message(meta: dict[str, Any]) -> Any:
 
 @requirement("extensibility:meta:trace-context-keys")
 async def test_a_prompt_is_one_span_of_the_clients_trace_and_the_agent_gets_its_child(
-    scripted: Scripted, spans: InMemorySpanExporter
+    scripted: Scripted, provider: TracerProvider, spans: InMemorySpanExporter
 ) -> None:
     meta = {"traceparent": f"00-{TRACE}-{PARENT}-01", "baggage": "user=ada", "x/y": 1}
     turn = RecordingTurn("hello", message=message(meta))
 
-    await scripted.run({"repeat": 50, "steps": [{"text": "x"}]}, turn=turn)
+    await scripted.run({"repeat": 50, "steps": [{"text": "x"}]}, turn=turn, given={"tracer_provider": provider})
 
     [span] = spans.get_finished_spans()
     assert span.parent is not None
@@ -59,14 +63,11 @@ async def test_without_an_sdk_the_clients_context_travels_on_unchanged(scripted:
 
 
 async def test_client_host_and_agent_share_one_connected_trace(
-    scripted: Scripted, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+    scripted: Scripted, provider: TracerProvider, spans: InMemorySpanExporter
 ) -> None:
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
-    monkeypatch.setattr("ahpkit.client.tracing._tracer", provider.get_tracer("client"))
-    agent = scripted.agent(turns=[[{"text": "hello"}]])
+    agent = scripted.agent(given={"tracer_provider": provider}, turns=[[{"text": "hello"}]])
     traced = memory_host(agent, directory=scripted.directory, tracer_provider=provider)
-    async with traced as host, host.client() as client:
+    async with traced as host, host.client(tracer_provider=provider) as client:
         session = await client.create_session(working_directory=scripted.directory.as_uri())
         chat = await session.chat()
         spans.clear()
@@ -80,20 +81,18 @@ async def test_client_host_and_agent_share_one_connected_trace(
     assert turn.parent is not None
     ours = by_id[turn.parent.span_id]
     assert ours.instrumentation_scope is not None
-    assert ours.instrumentation_scope.name == "client"
+    assert ours.instrumentation_scope.name == "ahpkit.client"
     sent = scripted.received("session/prompt")[0]["_meta"]["traceparent"]
     assert ours.context is not None
     assert sent.split("-")[1] == trace.format_trace_id(ours.context.trace_id)
 
 
 async def test_tool_calls_of_each_turn_are_children_of_that_turn(
-    scripted: Scripted, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+    scripted: Scripted, provider: TracerProvider, spans: InMemorySpanExporter
 ) -> None:
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
     called = {"sessionUpdate": "tool_call", "toolCallId": "call-{session}", "title": "T", "status": "completed"}
     steps = [{"update": called}, {"repeat": 50, "steps": [{"text": "x"}]}]
-    agent = scripted.agent(turns=[steps, steps])
+    agent = scripted.agent(given={"tracer_provider": provider}, turns=[steps, steps])
     traced = memory_host(agent, directory=scripted.directory, tracer_provider=provider)
     async with traced as host, host.client() as client:
         session = await client.create_session(working_directory=scripted.directory.as_uri())

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from opentelemetry.trace import TracerProvider
+
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess
-from ahpkit.agents.acp.chat import AcpChat
+from ahpkit.agents.acp.chat import AcpChat, pause_after
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.acp.conversations import SESSION_ID, kept_sessions
@@ -39,7 +41,10 @@ class AcpAgent(Agent):
         files: Callable[[Chat], FileAccess] | None = None,
         terminals: Callable[[Chat], TerminalAccess] | None = None,
         environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
+        pause: Callable[[int], float] = pause_after,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
+        """`pause(failures)`: seconds to wait before a process that died so often in a row is started again."""
         self.provider = config.name
         self.display_name = config.display_name
         self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
@@ -49,6 +54,8 @@ class AcpAgent(Agent):
         self._files = files
         self._terminals = terminals
         self._environ = environ
+        self._pause = pause
+        self._tracer_provider = tracer_provider
         self._chats: list[AcpChat] = []
         self._methods: dict[str, JsonObject] = {}
         self._secrets: dict[str, str] = {}
@@ -62,7 +69,12 @@ class AcpAgent(Agent):
 
     async def open(self, chat: Chat) -> AcpChat:
         opened = AcpChat(
-            chat, self._setup, on_started=self._started, on_closed=self._closed, said_modes=self._said_modes
+            chat,
+            self._setup,
+            on_started=self._started,
+            on_closed=self._closed,
+            said_modes=self._said_modes,
+            pause=self._pause,
         )
         self._chats.append(opened)
         try:
@@ -140,6 +152,7 @@ class AcpAgent(Agent):
             environ=self._environ,
             auth_method=self._auth_method,
             on_options=self._options_changed,
+            tracer_provider=self._tracer_provider,
         )
 
     def _started(self, session: AcpSession) -> None:

@@ -37,6 +37,11 @@ _TOLD = "told"
 _log = logging.getLogger(__name__)
 
 
+def pause_after(failures: int) -> float:
+    """Seconds to wait before a process that died so often in a row is started again."""
+    return backoff(failures, random.random)
+
+
 class AcpChat(AgentChat):
     """`setup` is asked for anew at each start, because a login may have changed it."""
 
@@ -48,12 +53,14 @@ class AcpChat(AgentChat):
         on_started: Callable[[AcpSession], None],
         on_closed: Callable[[AcpChat], None],
         said_modes: set[str] | None = None,
+        pause: Callable[[int], float] = pause_after,
     ) -> None:
         """`said_modes` are the modes of sessions that people were told of; all chats of an agent share them."""
         self._chat = chat
         self._setup = setup
         self._on_started = on_started
         self._on_closed = on_closed
+        self._pause = pause
         self._session: AcpSession | None = None
         self._failures = 0
         self._said_modes = set[str]() if said_modes is None else said_modes
@@ -251,7 +258,7 @@ class AcpChat(AgentChat):
         return await self._try_start(servers)
 
     async def _try_start(self, servers: Sequence[McpServerOffer]) -> AcpSession:
-        await asyncio.sleep(backoff(self._failures, random.random))
+        await asyncio.sleep(self._pause(self._failures))
         session = AcpSession(self._chat, self._setup())
         try:
             await session.start()

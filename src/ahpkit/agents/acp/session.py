@@ -45,7 +45,6 @@ _EXTENSION = 60.0
 """Seconds for an agent to answer a client's extension request."""
 
 _log = logging.getLogger(__name__)
-_tracer = trace.get_tracer("ahpkit.agents.acp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +61,8 @@ class SessionSetup:
     auth_method: str | None = None
     """Log in with this method first."""
     on_options: Callable[[SessionOptions], None]
+    tracer_provider: trace.TracerProvider | None = None
+    """Where spans go; None: to the provider of the process."""
 
 
 class AcpSession:
@@ -74,6 +75,7 @@ class AcpSession:
         self._config = config
         self._chat = chat
         self._setup = setup
+        self._tracer = trace.get_tracer("ahpkit.agents.acp", tracer_provider=setup.tracer_provider)
         self._id: str | None = None
         self._early: list[JsonObject] = []
         self._undelivered: list[Message] = []
@@ -283,7 +285,7 @@ class AcpSession:
     async def _ask(self, content: list[JsonObject], message: Message) -> StopReason:
         inside = trace.get_current_span().get_span_context().is_valid
         context = None if inside else extract(carried(message.get("_meta")))
-        with _tracer.start_as_current_span("acp session/prompt", context, trace.SpanKind.CLIENT):
+        with self._tracer.start_as_current_span("acp session/prompt", context, trace.SpanKind.CLIENT):
             meta = passed_on(message.get("_meta"))
             params: JsonObject = {"prompt": content} | ({"_meta": meta} if meta else {})
             result = obj(await self._call("session/prompt", params))
