@@ -4,8 +4,9 @@
 
 An agent process calls a tool of a server process with the official SDK, one call after the other: (1) directly, over
 stdio; (2) through the host, which the agent starts as its own server: our relay, the gate with a rule that allows, one
-card with start, approval and result in the durable log, and the host's own connection to the server. Beside them (3),
-one commit: a durable action until it is stored. The target is (2) <= (1) + one more SDK round trip + one commit.
+card with start, approval and result in the durable log, and the host's own connection to the server. Somebody watches,
+in a process of their own. Beside them (3), one commit: a durable action until that person sees it stored. The target is
+(2) <= (1) + one more SDK round trip + one commit.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from ahpkit.agents.python import PythonAgent
+from ahpkit.client import connect
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.mcp.feature import McpServers
-from ahpkit.testing.memory_host import MemoryHost
+from ahpkit.transports.auth import Authenticator
 
 WARM_UP = 20
 """Calls before those that count."""
@@ -106,13 +109,21 @@ async def through_host(calls: int, directory: Path) -> tuple[list[float], list[f
         features=[customizations, McpServers(customizations.servers)],
         config=HostConfig(default_directory=directory),
     )
-    async with host, MemoryHost(host).client() as client:
+    async with host, serve_http(host.serve, auth=Authenticator(None)) as server:
+        role = (sys.executable, __file__, "--role", "person", "--calls", str(calls), server.url, directory.as_uri())
+        process = await asyncio.create_subprocess_exec(*role, stdout=asyncio.subprocess.PIPE, limit=2**24)
+        printed, _ = await process.communicate()
+    return measured, json.loads(printed)
+
+
+async def watch(calls: int, url: str, directory: str) -> None:
+    """The person: has the agent work, watches it, and prints the milliseconds of each commit."""
+    async with connect(url) as client:
         await client.add_rule("allow", owner="mcp:bench")
-        session = await client.create_session(working_directory=directory.as_uri())
+        session = await client.create_session(working_directory=directory)
         chat = await session.chat()
         await chat.ask("go")
-        commits = [await commit(session, number) for number in range(calls)]
-    return measured, commits
+        print(json.dumps([await commit(session, number) for number in range(calls)]))
 
 
 async def commit(session: Any, number: int) -> float:
@@ -146,7 +157,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--role", choices=["server", "agent"])
+    parser.add_argument("--role", choices=["server", "agent", "person"])
     parser.add_argument("--tool", default="echo")
     parser.add_argument("command", nargs="*")
     given = parser.parse_args()
@@ -154,6 +165,8 @@ def main() -> None:
         asyncio.run(serve())
     elif given.role == "agent":
         asyncio.run(call(given.tool, given.calls, given.command))
+    elif given.role == "person":
+        asyncio.run(watch(given.calls, *given.command))
     else:
         report(*((100, 2) if given.quick else (given.calls, given.rounds)))
 

@@ -115,6 +115,26 @@ def test_a_tool_call_is_followed_through_its_life():
     assert events[-1].call["success"] is True  # type: ignore[union-attr]
 
 
+class Untouched(dict[str, Any]):
+    """Stands for the many parts that came before: none of them may be looked at."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise AssertionError(f"looked at {name} of a part that did not change")
+
+    get = __getitem__
+
+
+def test_an_action_about_a_call_costs_the_same_after_thousands_of_others():
+    started = {"type": "chat/toolCallStart", **CALL, "toolName": "x", "displayName": "X"}
+    state = chat_reducer(chat_reducer(chat_state("ahp-chat:/x"), START), started)
+    tracker = TurnTracker("t")
+    tracker.catch_up(state)
+    state = chat_reducer(state, ready(confirmed="not-needed"))
+    parts = [*(Untouched() for _ in range(5000)), *state["activeTurn"]["responseParts"]]
+    long = {**state, "activeTurn": {**state["activeTurn"], "responseParts": parts}}
+    assert kinds(tracker.act(ready(confirmed="not-needed"), long)) == [ToolCallRunning]
+
+
 def test_a_result_that_must_be_approved_asks_again():
     events = run(
         START,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ahpkit.host.agent import Turn
+from ahpkit.host.feature import Applied
+from ahpkit.host.turns.input_needed import InputNeeded
 from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient
@@ -119,3 +122,24 @@ async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
     assert set(seen) == made
     assert len((await raw.ask("listSessions"))["items"]) == 5
     assert (await raw.refused("listSessions", cursor="nonsense"))["code"] == -32602
+
+
+class Untouched(dict[str, Any]):
+    """Stands for the many parts that came before: none of them may be looked at."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise AssertionError(f"looked at {name} of a part that did not change")
+
+    get = __getitem__
+
+
+def test_an_action_about_a_call_costs_the_same_after_thousands_of_others() -> None:
+    listed: list[Any] = []
+    index, states = Mock(session_of=lambda _: "ahp-session:/s"), Mock(session=lambda _: {})
+    needed = InputNeeded(index, list, states, lambda _, action: listed.append(action))
+    call = {"toolCallId": "c", "toolName": "rm", "displayName": "rm", "status": "pending-confirmation"}
+    parts = [*(Untouched() for _ in range(5000)), {"kind": "toolCall", "toolCall": call}]
+    after = {"activeTurn": {"id": "t1", "responseParts": parts}}
+    action = {"type": "chat/toolCallReady", "turnId": "t1", "toolCallId": "c"}
+    needed.heard(Applied("ahp-chat:/c", action, None, {}, after))
+    assert [each["request"]["kind"] for each in listed] == ["toolConfirmation"]

@@ -35,7 +35,7 @@ from ahpkit.client.events import (
     Usage,
 )
 from ahpkit.client.plain import plain
-from ahpkit.protocol.chat.turns import find_turn
+from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
@@ -96,6 +96,8 @@ class TurnTracker:
                 return self._input(action)
             case "chat/usage":
                 return self._use(action["usage"])
+            case str(kind) if kind.startswith("chat/toolCall"):
+                return self._of_call(action, state)
             case _:
                 return self.catch_up(state)
 
@@ -169,6 +171,12 @@ class TurnTracker:
             return []
         call.input_length += len(action["content"])
         return [ToolCallInputDelta(action["toolCallId"], action["content"])]
+
+    def _of_call(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
+        """The events of an action about one call, without a look at the others: a turn may have thousands."""
+        turn = state.get("activeTurn") if self._started and not self.over else None
+        call = None if turn is None or turn["id"] != self.turn_id else find_tool_call(turn, action["toolCallId"])
+        return self.catch_up(state) if call is None else self._call(call)
 
     def _call(self, call: Any) -> list[TurnEvent]:
         """What is new about a tool call."""

@@ -13,7 +13,7 @@ from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.protocol.chat.state import ChatState, ToolCallState
-from ahpkit.protocol.chat.turns import STREAMED_TEXT
+from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call
 from ahpkit.protocol.session.actions import SessionAction, session_input_needed_removed, session_input_needed_set
 from ahpkit.protocol.session.state import SessionInputRequest
 
@@ -43,7 +43,8 @@ class InputNeeded:
         elif applied.before is not applied.after and kind not in _NEVER:
             session = self._index.session_of(applied.channel)
             if session is not None:
-                self._bring_in_step(session, applied.channel, applied.after)
+                call_id = applied.action.get("toolCallId") if kind.startswith("chat/toolCall") else None
+                self._bring_in_step(session, applied.channel, applied.after, call_id)
 
     def recover(self) -> None:
         """After a restart nothing runs, so nothing waits."""
@@ -51,9 +52,15 @@ class InputNeeded:
             for entry in self._listed(session):
                 self._dispatch(session, session_input_needed_removed(id=entry["id"]))
 
-    def _bring_in_step(self, session: str, chat_uri: str, chat: ChatState) -> None:
+    def _bring_in_step(self, session: str, chat_uri: str, chat: ChatState, call_id: str | None = None) -> None:
+        """With `call_id` only what that call needs: an action about it changes nothing else."""
         before = {entry["id"]: entry for entry in self._listed(session) if entry["chat"] == chat_uri}
-        now = {entry["id"]: entry for entry in _waiting(chat_uri, chat)}
+        if call_id is None:
+            now = {entry["id"]: entry for entry in _waiting(chat_uri, chat)}
+        else:
+            id = f"{chat_uri}#{call_id}"
+            before = {id: before[id]} if id in before else {}
+            now = {entry["id"]: entry for entry in _waiting_in_call(chat_uri, chat, call_id)}
         for id in before.keys() - now.keys():
             self._dispatch(session, session_input_needed_removed(id=id))
         for id, entry in now.items():
@@ -73,6 +80,13 @@ def _waiting(chat_uri: str, chat: ChatState) -> Iterator[SessionInputRequest]:
             yield {"id": f"{chat_uri}#{request['id']}", "chat": chat_uri, "kind": "chatInput", "request": request}
         elif part["kind"] == "toolCall" and turn:
             yield from _waiting_call(chat_uri, turn["id"], part["toolCall"])
+
+
+def _waiting_in_call(chat_uri: str, chat: ChatState, call_id: str) -> Iterator[SessionInputRequest]:
+    turn = chat.get("activeTurn")
+    call = find_tool_call(turn, call_id)
+    if turn is not None and call is not None:
+        yield from _waiting_call(chat_uri, turn["id"], call)
 
 
 def _waiting_call(chat_uri: str, turn_id: str, call: ToolCallState) -> Iterator[SessionInputRequest]:

@@ -7,7 +7,7 @@ began, and its end how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -335,17 +335,24 @@ def _with_status(state: JsonObject) -> JsonObject:
     turn = state.get("activeTurn")
     if turn is None:
         return _with_activity(state, IDLE)
-    return _with_activity(state, INPUT_NEEDED if any(map(_is_waiting, turn["responseParts"])) else IN_PROGRESS)
+    return _with_activity(state, INPUT_NEEDED if _waits(turn["responseParts"]) else IN_PROGRESS)
 
 
 def _with_activity(state: JsonObject, activity: int) -> JsonObject:
     return {**state, "status": with_activity(state["status"], activity)}
 
 
-def _is_waiting(part: JsonObject) -> bool:
-    if part.get("kind") == "toolCall":
-        return part["toolCall"]["status"] in tool_calls.WAITING
-    return _is_open_request(part)
+def _waits(parts: Iterable[JsonObject]) -> bool:
+    """Whether a call or a question waits for somebody. One plain loop: a turn may have thousands of parts."""
+    waiting = tool_calls.WAITING
+    for part in parts:
+        kind = part.get("kind")
+        if kind == "toolCall":
+            if part["toolCall"]["status"] in waiting:
+                return True
+        elif kind == "inputRequest" and part.get("response") is None:
+            return True
+    return False
 
 
 def _unread(state: JsonObject) -> JsonObject:
