@@ -118,7 +118,7 @@ def test_a_tool_call_is_followed_through_its_life():
 class Untouched(dict[str, Any]):
     """Stands for the many parts that came before: none of them may be looked at."""
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str, _default: Any = None, /) -> Any:
         raise AssertionError(f"looked at {name} of a part that did not change")
 
     get = __getitem__

@@ -11,6 +11,7 @@ import pytest
 
 from ahpkit.host.agent import Turn
 from ahpkit.host.feature import Applied
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.turns.input_needed import InputNeeded
 from support import requirement
 from support.bench import Bench
@@ -127,7 +128,7 @@ async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
 class Untouched(dict[str, Any]):
     """Stands for the many parts that came before: none of them may be looked at."""
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str, _default: Any = None, /) -> Any:
         raise AssertionError(f"looked at {name} of a part that did not change")
 
     get = __getitem__
@@ -135,7 +136,8 @@ class Untouched(dict[str, Any]):
 
 def test_an_action_about_a_call_costs_the_same_after_thousands_of_others() -> None:
     listed: list[Any] = []
-    index, states = Mock(session_of=lambda _: "ahp-session:/s"), Mock(session=lambda _: {})
+    index, states = Mock(), Mock()
+    index.session_of.return_value, states.session.return_value = "ahp-session:/s", NO_SESSION
     needed = InputNeeded(index, list, states, lambda _, action: listed.append(action))
     call = {"toolCallId": "c", "toolName": "rm", "displayName": "rm", "status": "pending-confirmation"}
     parts = [*(Untouched() for _ in range(5000)), {"kind": "toolCall", "toolCall": call}]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ahpkit.protocol.chat import actions as make
 from ahpkit.protocol.chat.reducer import chat_reducer
@@ -286,3 +289,34 @@ def test_directories_of_a_chat() -> None:
     assert reduced(one, make.chat_working_directory_removed(directory="a"))["workingDirectories"] == []
     bare = chat()
     assert chat_reducer(bare, {**make.chat_working_directory_removed(directory="a")}) is bare
+
+
+def call(number: int) -> Any:
+    return {"turn_id": "t", "tool_call_id": f"c{number}"}
+
+
+CALL_STEPS: dict[str, Callable[[int], Any]] = {
+    "ask": lambda number: make.chat_tool_call_ready(**call(number), invocation_message="Runs x"),
+    "run": lambda number: make.chat_tool_call_ready(
+        **call(number), invocation_message="Runs x", confirmed="not-needed"
+    ),
+    "approve": lambda number: make.chat_tool_call_approved(**call(number), confirmed="user-action"),
+    "deny": lambda number: make.chat_tool_call_denied(**call(number), reason="denied"),
+    "done": lambda number: make.chat_tool_call_complete(
+        **call(number),
+        result={"success": True, "pastTenseMessage": "Ran x"},
+        requires_result_confirmation=number % 2 == 0,
+    ),
+}
+
+
+@given(steps=st.lists(st.tuples(st.integers(114, 119), st.sampled_from(sorted(CALL_STEPS))), max_size=25))
+def test_the_status_of_a_long_response_says_whether_something_waits(steps: list[tuple[int, str]]) -> None:
+    """However many calls came before, and whichever of the last ones change in whatever order."""
+    begun: list[Any] = [make.chat_tool_call_start(**call(n), tool_name="x", display_name="X") for n in range(120)]
+    state = reduced(chat(), started(), *begun)
+    for number, step in steps:
+        state = chat_reducer(state, CALL_STEPS[step](number))
+        calls = [part["toolCall"]["status"] for part in state["activeTurn"]["responseParts"]]
+        waits = any(status in ("pending-confirmation", "pending-result-confirmation") for status in calls)
+        assert state["status"] == (INPUT_NEEDED if waits else IN_PROGRESS)

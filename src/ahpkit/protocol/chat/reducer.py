@@ -64,6 +64,9 @@ from ahpkit.protocol.rope import Rope
 
 __all__ = ["HANDLERS", "chat_reducer"]
 
+_SHORT = 100
+"""Parts of a response that are looked through for what waits in a few microseconds."""
+
 
 def chat_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
     """The chat after `action`; the same object when it does not apply."""
@@ -174,7 +177,7 @@ def _with_part_added(state: JsonObject, turn_id: str, part: JsonObject) -> JsonO
     if turn is None:
         return state
     after = _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
-    return _with_status(after) if part.get("kind") == "toolCall" else after
+    return _with_status_of_call(after, {part["toolCall"]["status"]}) if part.get("kind") == "toolCall" else after
 
 
 def _text_appended(kind: str, state: JsonObject, action: ChatDeltaAction | ChatReasoningAction) -> JsonObject:
@@ -203,7 +206,8 @@ def _tool_call_changed(state: JsonObject, action: tool_calls.ToolCallAction) -> 
     if after is call:
         return state
     changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
-    return changed if after["status"] == call["status"] else _with_status(changed)
+    statuses = {call["status"], after["status"]}
+    return changed if len(statuses) == 1 else _with_status_of_call(changed, statuses)
 
 
 def _settled(part: JsonObject) -> JsonObject:
@@ -338,12 +342,21 @@ def _with_status(state: JsonObject) -> JsonObject:
     return _with_activity(state, INPUT_NEEDED if _waits(turn["responseParts"]) else IN_PROGRESS)
 
 
+def _with_status_of_call(state: JsonObject, statuses: set[str]) -> JsonObject:
+    """`state` after a call had these statuses. In a long response a call that never waited changes no activity.
+
+    A short one is always looked through, because a state that was made elsewhere may say what is not so.
+    """
+    is_long = len(state["activeTurn"]["responseParts"]) > _SHORT
+    return state if is_long and tool_calls.WAITING.isdisjoint(statuses) else _with_status(state)
+
+
 def _with_activity(state: JsonObject, activity: int) -> JsonObject:
     return {**state, "status": with_activity(state["status"], activity)}
 
 
 def _waits(parts: Iterable[JsonObject]) -> bool:
-    """Whether a call or a question waits for somebody. One plain loop: a turn may have thousands of parts."""
+    """Whether a call or a question waits for somebody."""
     waiting = tool_calls.WAITING
     for part in parts:
         kind = part.get("kind")
