@@ -88,7 +88,7 @@ class GenerationDialect:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         shapes.check_params(method, params, by=self.generation)
-        said = any_model.without_it(params)
+        said = any_model.without_it(shapes.own_params(method, params))
         return method, actions_up.params(method, said, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
@@ -98,7 +98,7 @@ class GenerationDialect:
         said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
         if (reason := actions_up.refusal(action, said)) is not None:
             raise InvalidParams(reason)
-        return actions_up.action(any_model.without_it(action), said, by=self.generation)
+        return actions_up.action(any_model.without_it(shapes.own_action(action)), said, by=self.generation)
 
     def _refuse(self, action_type: str) -> str | None:
         """Why a client of this version may not dispatch an action, or None."""

@@ -5,10 +5,10 @@ Tables and lookups only. How bytes are changed is in `actions_down`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import lru_cache
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.version import Version
@@ -450,6 +450,24 @@ class Selection(TypedDict, total=False):
     changed: str
 
 
+_NOTES: Final = "ahpkit.dev/"
+"""What the names of all notes begin with."""
+
+
+def without_notes(said: JsonObject, *, but: Collection[str] = ()) -> JsonObject:
+    """What a client says, without the notes that only we may make: in its `_meta`, and in that of an active client."""
+    after = said
+    for key, holder in (("_meta", said), ("activeClient", said.get("activeClient"))):
+        meta: Any = cast("JsonObject", holder).get("_meta") if isinstance(holder, dict) else None
+        if not isinstance(meta, dict):
+            continue
+        notes = cast("JsonObject", meta)
+        kept = {name: note for name, note in notes.items() if name in but or not name.startswith(_NOTES)}
+        if len(kept) < len(notes):
+            after = {**after, key: kept if holder is said else {**cast("JsonObject", holder), "_meta": kept}}
+    return after
+
+
 def selection_of(item: Mapping[str, Any] | None) -> Selection:
     """The model and agent kept beside a session, a summary or a chat."""
     meta: JsonObject = (item or {}).get("_meta") or {}
@@ -493,4 +511,5 @@ __all__ = [
     "selected",
     "selection_of",
     "unmarked",
+    "without_notes",
 ]

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.generations import Generation
+from ahpkit.dialects.generations import FORK, SELECTION, Generation, without_notes
 from ahpkit.dialects.v0_4 import registry as oldest
 from ahpkit.protocol import registry as newest
 from ahpkit.protocol.annotations.state import AnnotationEntry
 from ahpkit.protocol.chat.messages import Message
 from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject, TextRange
+from ahpkit.protocol.common.state import ROOT_URI, AgentSelection, JsonObject, ModelSelection, TextRange
 from ahpkit.protocol.session.customizations import ClientPluginCustomization, CustomizationEnablement
+from ahpkit.protocol.session.enablement import SWITCH
 from ahpkit.protocol.session.state import SessionActiveClient, ToolDefinition
 from ahpkit.protocol.terminal.state import TerminalClientClaim
 from ahpkit.protocol.validation import check
@@ -184,6 +185,24 @@ class _CreateTerminal(BaseParams):
 
 _Shapes = Mapping[str, Sequence[tuple[Generation, Any]]]
 
+
+class _Selection(TypedDict):
+    model: NotRequired[ModelSelection]
+    agent: NotRequired[AgentSelection]
+
+
+_NOTES: Final[Mapping[str, Any]] = {SELECTION: _Selection, FORK: _SessionFork}
+"""What clients since 0.5 say in the `_meta` of a command, because it is no longer a member of it."""
+
+_NOTED: Final[Mapping[str, frozenset[str]]] = {
+    "createSession": frozenset({SELECTION, FORK}),
+    "createChat": frozenset({SELECTION}),
+}
+"""Commands with such notes. Other notes are not for clients to make."""
+
+_SWITCHES: Final = frozenset({SWITCH})
+"""The same for a plain switch of a customization."""
+
 _ACTIONS: Final[_Shapes] = {
     "annotations/set": [(V.V0_9, _AnnotationSet)],
     "annotations/updated": [(V.V0_9, _AnnotationUpdated)],
@@ -221,6 +240,19 @@ def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
         params = {"channel": ROOT_URI, **params}
     spec = (oldest if by == V.V0_4 else newest).COMMANDS.get(method)
     check(_earlier(_PARAMS, method, by) or (_AnyParams if spec is None else spec.params), params)
+    notes: JsonObject = params.get("_meta") or {}
+    for key in _NOTED.get(method, frozenset()) & notes.keys():
+        check(_NOTES[key], notes[key], at=f"_meta.{key}")
+
+
+def own_params(method: str, params: JsonObject) -> JsonObject:
+    """Params without the notes that are not for clients to make."""
+    return without_notes(params, but=_NOTED.get(method, ()))
+
+
+def own_action(action: JsonObject) -> JsonObject:
+    """The same for an action."""
+    return without_notes(action, but=_SWITCHES if action["type"] == "session/customizationToggled" else ())
 
 
 def check_action(action: JsonObject, *, by: Generation) -> None:
@@ -240,4 +272,4 @@ def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
     return next((shape for below, shape in shapes.get(name, ()) if by < below), None)
 
 
-__all__ = ["check_action", "check_params"]
+__all__ = ["check_action", "check_params", "own_action", "own_params"]

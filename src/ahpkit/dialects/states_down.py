@@ -200,7 +200,7 @@ def _pending(item: JsonObject, to: Generation) -> JsonObject:
 
 def enabled(enablement: Sequence[JsonObject] | None) -> bool:
     """One answer for decisions of several scopes: the most specific one counts."""
-    return bool(enablement[0]["enabled"]) if enablement else True
+    return enablement[0].get("enabled") is not False if enablement else True
 
 
 def customization(value: JsonObject, to: Generation) -> JsonObject:
@@ -210,7 +210,7 @@ def customization(value: JsonObject, to: Generation) -> JsonObject:
     after: JsonObject = value
     if value.get("type") in ("plugin", "mcpServer"):
         after = put(value, "enabled", enabled(value.get("enablement")))
-    if after.get("children"):
+    if value.get("type") in ("plugin", "directory") and after.get("children"):  # Of other types anything may come.
         after = {**after, "children": [customization(child, to) for child in after["children"]]}
     return without(after, "enablement", "childEnablement") if to == V.V0_4 else after
 

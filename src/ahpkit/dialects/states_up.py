@@ -70,7 +70,9 @@ def customization(value: JsonObject) -> JsonObject:
         after = without(value, "enabled")
         if "enablement" not in value and value["enabled"] is False:
             after = {**after, "enablement": [{"kind": "session", "enabled": False}]}
-    children: Sequence[JsonObject] | None = after.get("children")
+    children: Sequence[JsonObject] | None = (
+        after.get("children") if value.get("type") in ("plugin", "directory") else ()
+    )
     return {**after, "children": [customization(child) for child in children]} if children else after
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ahpkit.dialects.base import Dialect, SentAction
+from ahpkit.dialects.base import Dialect, Resync, SentAction
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
@@ -123,7 +123,15 @@ class Outlet:
         if self._dialect.is_same(entry.type):
             return entry.payload
         kind = entry.type or _kind(entry.payload)
-        return entry.payload if self._dialect.is_same(kind) else self._dialect.action(kind, entry.payload, entry.forms)
+        if self._dialect.is_same(kind):
+            return entry.payload
+        try:
+            return self._dialect.action(kind, entry.payload, entry.forms)
+        except Resync:
+            raise
+        except Exception as error:  # Whoever speaks another version still has to hear of it.
+            _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, self._dialect.version)
+            raise Resync(f"{kind} cannot be told") from error
 
     def echo(self, entry: Entry) -> None:
         """Send a logged action again, to a client that repeated it."""

@@ -19,6 +19,7 @@ from ahpkit.protocol.session.actions import (
     SessionActiveClientRemovedAction,
     SessionActiveClientSetAction,
     SessionConfigChangedAction,
+    SessionCustomizationToggledAction,
     SessionMcpServerBackgroundRequestedAction,
     SessionMcpServerStartRequestedAction,
     SessionMcpServerStopRequestedAction,
@@ -26,7 +27,7 @@ from ahpkit.protocol.session.actions import (
     SessionTitleChangedAction,
 )
 from ahpkit.protocol.session.customizations import ClientPluginCustomization
-from ahpkit.protocol.session.enablement import Placed, walk
+from ahpkit.protocol.session.enablement import SCOPES, Placed, walk
 from ahpkit.protocol.session.state import (
     SessionActiveClient,
     SessionConfigPropertySchema,
@@ -193,6 +194,14 @@ def _mcp_server_requested(proposed: ProposedAction[_McpServerAction, SessionStat
     return f"{there.entry['name']} is switched off" if starts and not there.effective.enabled else None
 
 
+def _customization_toggled(proposed: ProposedAction[SessionCustomizationToggledAction, SessionState]) -> str | None:
+    """An unknown id changes nothing: the customization may just have gone."""
+    kinds = [decision["kind"] for decision in proposed.action["enablement"]]
+    if (unknown := next((kind for kind in kinds if kind not in SCOPES), None)) is not None:
+        return f"enablement: a decision is for one of {', '.join(SCOPES)}, not for {str(unknown)[:100]!r}"
+    return None
+
+
 def _publisher(placed: Placed) -> str | None:
     return (placed.container or placed.entry).get("clientId")
 
@@ -208,7 +217,7 @@ RULES: Mapping[str, Rule] = {
     "session/mcpServerStartRequested": _mcp_server_requested,
     "session/mcpServerStopRequested": _mcp_server_requested,
     "session/mcpServerBackgroundRequested": _mcp_server_requested,
-    "session/customizationToggled": allow,  # An unknown id changes nothing: the customization may just have gone.
+    "session/customizationToggled": _customization_toggled,
 }
 
 __all__ = ["RULES", "check_active_client", "check_agent", "check_model", "check_title"]

@@ -139,4 +139,4 @@ def _reason(entry: Mapping[str, Any]) -> str:
 def is_enabled(entry: Mapping[str, Any]) -> bool:
     """Whether an entry is enabled by itself, whatever its container says."""
     decisions: Sequence[JsonObject] = entry.get("enablement") or ()
-    return decisions[0]["enabled"] is not False if decisions else entry.get("enabled") is not False
+    return decisions[0].get("enabled") is not False if decisions else entry.get("enabled") is not False
