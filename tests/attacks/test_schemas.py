@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from support.flow import open_session, title
+from support.flow import open_session, say, title
 from support.process import HostProcess
 from support.raw_client import Json
 
@@ -47,6 +48,52 @@ async def test_a_hostile_schema_is_refused_when_it_is_declared(host: HostProcess
     await other.accepted(session, title("goes on"))
     await client.aclose()
     await other.aclose()
+
+
+def _nested_unevaluated(levels: int) -> Json:
+    schema: Json = {"properties": {"z": True}}
+    for _ in range(levels):
+        schema = {"anyOf": [schema], "unevaluatedProperties": {"type": "integer"}}
+    return schema
+
+
+VALUES: dict[str, tuple[Json, Any]] = {
+    "millions of errors": ({"items": {"required": [str(number) for number in range(10_000)]}}, [{}] * 15_000),
+    "an error for each subschema": ({"items": {"allOf": [{"type": "string"}] * 900}}, [1] * 2_000),
+    "many choices": ({"items": {"enum": [{"a": number} for number in range(8_000)]}}, [{"a": 7_999}] * 8_000),
+    "what nobody looked at": (_nested_unevaluated(4), {f"p{number}": 1 for number in range(10_000)}),
+    "looking ahead": ({"items": {"pattern": "(?:(?=.*a)(?=.*b)){20}x"}}, ["ab" * 3_000]),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+async def test_a_value_does_not_hold_up_the_host_where_a_hostile_schema_is_checked(
+    host: HostProcess, name: str
+) -> None:
+    """The first took all memory and ended the host, others took minutes."""
+    schema, value = VALUES[name]
+    client = await host.client()
+    session, chat = await open_session(client)
+    canvas: Json = {"canvasId": "c", "displayName": "C", "description": "A canvas", "inputSchema": schema}
+    await client.accepted(session, claim("tester", canvasProviders=[canvas]))
+    before = host.cpu
+    await client.accepted(chat, say(f"/canvas open c i {json.dumps(value)}"))
+    await client.action("chat/turnComplete")
+    assert host.cpu - before < 3
+    answer = "".join(
+        said["action"]["content"] for said in client.actions(chat) if said["action"]["type"] == "chat/delta"
+    )
+    assert "canvas_invalid_input" in answer
+    await client.aclose()
+
+
+async def test_what_asks_without_end_which_members_were_looked_at_is_refused(host: HostProcess) -> None:
+    client = await host.client()
+    session, _ = await open_session(client)
+    schema = _nested_unevaluated(20)
+    reason = await client.rejected(session, claim("tester", tools=[{"name": "t", "inputSchema": schema}]))
+    assert "more than 2000 subschemas" in reason
+    await client.aclose()
 
 
 async def test_a_schema_of_200000_constants_is_refused_before_it_is_read(host: HostProcess) -> None:

@@ -122,6 +122,13 @@ ORDINARY: dict[str, tuple[Any, Any]] = {
     "letters": ({"pattern": r"^\p{L}{1,64}$"}, "abc"),
     "names like keywords": ({"properties": {"$ref": {"type": "string"}, "items": {"type": "string"}}}, {"$ref": "x"}),
     "a reference in a constant": ({"const": {"$ref": "https://example.com"}}, {"$ref": "https://example.com"}),
+    "a password": ({"pattern": r"^(?=.*[A-Z])(?=.*\d)(?=.*[^\w]).{8,64}$"}, "Abcdefg1!"),
+    "passwords": ({"items": {"pattern": r"^(?=.*[A-Z])(?=.*\d).{8,}$"}}, ["Abcdefg1"] * 200),
+    "numbers to choose from": ({"items": {"enum": list(range(500))}}, [number % 500 for number in range(500)]),
+    "nothing but what is known": (
+        {"allOf": [{"properties": {"a": {"type": "string"}}}], "unevaluatedProperties": False},
+        {"a": "x"},
+    ),
     "points": ({"items": {"properties": {"x": {"type": "number"}}}}, [{"x": number} for number in range(10_000)]),
 }
 
@@ -142,8 +149,11 @@ def test_what_people_write_is_taken(name: str) -> None:
         ),
         ({"items": {"allOf": [{"type": "number"}] * 1_000}}, [1] * 100_000),
         ({"pattern": "(a?){1000}a{1000}"}, "a" * 100_000),
+        ({"items": {"enum": [[number] for number in range(5_000)]}}, [[4_999]] * 5_000),
+        ({"$defs": {"t": {"enum": [[0]] * 5_000, "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}, [[0]] * 200),
+        ({"pattern": "(?:(?=.*a)(?=.*b)){20}x"}, "ab" * 3_000),
     ],
-    ids=["doubling", "wide", "matching"],
+    ids=["doubling", "wide", "matching", "choosing", "choosing again and again", "looking ahead"],
 )
 def test_a_value_that_takes_too_long_to_check_is_refused(schema: Any, value: Any) -> None:
     assert check_schema(schema) is None

@@ -64,6 +64,12 @@ class HostProcess:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU that it has used."""
+        used = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
     async def connect(self, client_id: str = "tester") -> RawClient:
         client = RawClient(await connect_transport(self.url, token=self.token), client_id)
         CLIENTS.append(client)

@@ -30,8 +30,14 @@ MAX_PATTERNS = 50_000
 MAX_STEPS = 2_000_000
 """Subschemas applied to parts of a value in one check: some 50 ms."""
 
-_MAX_COUNTED_STEPS = 20_000
+_MAX_COUNTED_STEPS = 12_000
 """The same where they have to be counted one by one, because the schema refers to itself."""
+
+_CHEAP = 50
+"""Comparisons that take as long as a counted step."""
+
+_AGAIN = 4
+"""How often subschemas for the same value are applied where `unevaluated…` asks which of them looked at what."""
 
 _MAX_MATCHING = 20_000_000
 """Characters of a value times size of the patterns: what matching takes at worst."""
@@ -39,10 +45,16 @@ _MAX_MATCHING = 20_000_000
 _MAX_MESSAGE = 500
 """Characters of a problem. A validator quotes the value, however long."""
 
-_BACKTRACKING = 10_000
+_MAX_LOOKING = 400_000_000
+"""The same for patterns that look around or back, which may read a text once for each of its characters."""
+
+_BACKTRACKING = 2_000
 _PATTERN_BYTES = 4 * 1024 * 1024
 _CLASS_WEIGHT = {"p": 400, "P": 400, "w": 100, "W": 100, "d": 100, "D": 100, "s": 100, "S": 100, "b": 100, "B": 100}
 """Classes of Unicode are large: what one costs, in plain characters."""
+
+_LOOKS = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9gGkK]|[*+?}]\+")
+"""What makes a pattern one that looks around or back."""
 
 _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 
@@ -83,13 +95,16 @@ def find_problem(schema: Any, value: Any) -> str | None:
     if (reason := measured.refuse(value)) is not None:
         return f": {reason}"
     try:
-        error = next(iter(measured.validator.iter_errors(value)), None)
+        validator = measured.validator
     except ValueError:
         return ": its schema is not valid, so no value can be checked against it"
-    if error is None:
-        return None
-    place = "".join(f"[{step!r}]" for step in error.instance_path)
-    return f"{place}: {error.message}"[:_MAX_MESSAGE]
+    try:
+        validator.validate(value)  # Stops at the first error: there may be millions, each with a copy.
+    except ValueError as found:
+        error: Any = found
+        place = "".join(f"[{step!r}]" for step in getattr(error, "instance_path", ()))
+        return f"{place}: {getattr(error, 'message', error)}"[:_MAX_MESSAGE]
+    return None
 
 
 def _measured(schema: Any) -> _Measured | str:
@@ -120,6 +135,8 @@ class _Measured:
         self._sizes: dict[int, int] = {}
         self._recursive = False
         self._patterns = sum(map(_pattern_size, _patterns(schema)))
+        self._looking = sum(map(_pattern_size, filter(_LOOKS.search, _patterns(schema))))
+        self._comparisons = {id(node): count for node in _objects(schema) if (count := _comparisons(node))}
         self._validator: Any = None
         if self._patterns > MAX_PATTERNS:
             raise _Refused(f"its patterns are too large: {self._patterns}, at most {MAX_PATTERNS}")
@@ -141,7 +158,9 @@ class _Measured:
         size = len(encode(value))
         if size * self._patterns > _MAX_MATCHING:
             return f"is too large for the patterns it has to match: {size} bytes"
-        if self._recursive or size // 2 * self._size > MAX_STEPS:
+        if self._looking and _looked_through(value) * self._looking > _MAX_LOOKING:
+            return f"is too large for patterns that look around or back: {size} bytes"
+        if self._recursive or size // 2 * (self._size + sum(self._comparisons.values())) > MAX_STEPS:
             return None if self._can_be_counted(value) else "takes too many steps to check: the value is too large"
         return None
 
@@ -161,8 +180,9 @@ class _Measured:
         if len(path) >= MAX_DEPTH:
             raise _Refused(f"it is more than {MAX_DEPTH} levels deep")
         total = 1
+        again = _AGAIN if _asks_what_was_looked_at(node) else 1
         for child, into in self._children(node):
-            total += self._count(child, [*path, (id(node), into)], above | {id(node)})
+            total += self._count(child, [*path, (id(node), into)], above | {id(node)}) * (1 if into else again)
             if total > MAX_SUBSCHEMAS:
                 raise _Refused(f"it has more than {MAX_SUBSCHEMAS} subschemas, references counted")
         self._sizes[id(node)] = total
@@ -204,13 +224,15 @@ class _Measured:
     def _can_be_counted(self, value: Any) -> bool:
         """Apply every subschema to every part it is for, without looking at the result, up to the limit."""
         todo: list[tuple[Any, Any]] = [(self._schema, value)]
-        for _ in range(_MAX_COUNTED_STEPS):
-            if not todo:
-                return True
+        left = _MAX_COUNTED_STEPS
+        while todo and left > 0:
             node, at = todo.pop()
+            left -= 1
             if isinstance(node, dict):
-                todo += self._applied(cast("Schema", node), at)
-        return False
+                found = cast("Schema", node)
+                left -= self._comparisons.get(id(found), 0) // _CHEAP
+                todo += self._applied(found, at)
+        return not todo and left >= 0
 
     def _applied(self, node: Schema, at: Any) -> Iterator[tuple[Any, Any]]:
         for child, into in self._children(node):
@@ -254,6 +276,44 @@ def _objects(schema: Any) -> Iterator[Schema]:
             todo += (value for key, value in found.items() if key not in _DATA)
         elif isinstance(node, list):
             todo += cast("list[Any]", node)
+
+
+def _asks_what_was_looked_at(node: Schema) -> bool:
+    return "unevaluatedProperties" in node or "unevaluatedItems" in node
+
+
+def _comparisons(node: Schema) -> int:
+    """Values that a value is compared with one after the other. Texts alone are looked up, however many they are."""
+    choices: Any = node.get("enum")
+    listed = cast("list[Any]", choices) if isinstance(choices, list) else []
+    plain = all(isinstance(choice, str) for choice in listed)
+    return (0 if plain else _values_in(listed)) + (_values_in(node["const"]) if "const" in node else 0)
+
+
+def _values_in(value: Any) -> int:
+    count, todo = 0, [value]
+    while todo:
+        one = todo.pop()
+        count += 1
+        if isinstance(one, dict):
+            todo += cast("Schema", one).values()
+        elif isinstance(one, list):
+            todo += cast("list[Any]", one)
+    return count
+
+
+def _looked_through(value: Any) -> int:
+    """Characters that are read when each text is read again for each of its characters, and tried in many ways."""
+    count, todo = 0, [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            count += len(one) ** 2 + _BACKTRACKING
+        elif isinstance(one, dict):
+            todo += (*cast("Schema", one), *cast("Schema", one).values())
+        elif isinstance(one, list):
+            todo += cast("list[Any]", one)
+    return count
 
 
 def _anchors(schema: Any) -> Iterator[tuple[str, Any]]:
