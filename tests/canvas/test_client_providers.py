@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from ahpkit.authoring.canvas import canvas
-from ahpkit.canvas import Canvases
+from ahpkit.canvas import CanvasError, Canvases
 from ahpkit.canvas.builtin import builtin_provider
 from ahpkit.canvas.pages import Pages
 from ahpkit.testing.memory_host import MemoryHost
@@ -119,3 +119,86 @@ async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench:
     assert ("canvasRegistry" in shown) is (version == "0.4.0")
     await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
     assert (await bench.state(client, session))["canvasRegistry"] == []
+
+
+NEWER: Json = {"protocolVersions": ["1.0.0"], "capabilities": {"_meta": {"ahpkit/canvases": True}}}
+
+
+async def _provides(bench: Bench) -> tuple[RawClient, RawClient, str, str]:
+    """A client of 1.0.0 that provides a canvas, and one that watches: with the session and its chat."""
+    client, watcher = await bench.connect("provider"), await bench.client()
+    await client.initialize(**NEWER)
+    session, chat = await bench.session(client)
+    await watcher.ask("subscribe", session)
+    await watcher.ask("subscribe", chat)
+    await _offers(client, session)
+    return client, watcher, session, chat
+
+
+async def _offers(client: RawClient, session: str) -> None:
+    active: Json = {"clientId": client.client_id, "tools": [], "canvasProviders": [DRAWING]}
+    await client.accepted(session, {"type": "session/activeClientSet", "activeClient": active})
+
+
+async def _asked(client: RawClient, session: str) -> Json:
+    """The latest request to a client."""
+    await client.action("session/canvasRequestCreated")
+    created = [e["action"] for e in client.actions(session) if e["action"]["type"] == "session/canvasRequestCreated"]
+    return created[-1]["request"]
+
+
+@requirement("canvas:provider:lost-connection")
+async def test_a_lost_connection_makes_instances_stale_at_once_also_where_the_entry_stays(bench: Bench) -> None:
+    client, watcher, session, chat = await _provides(bench)
+    agent = await runtime(bench, watcher, chat)
+    opening = bench.host.services.spawn(_opened(agent), name="open")
+    await complete(client, session, await _asked(client, session), result={"kind": "open", "title": "One"})
+    await opening
+    waiting = bench.host.services.spawn(_opened(agent), name="open again")
+    await watcher.action(
+        lambda envelope: (
+            envelope["action"]["type"] == "session/canvasRequestCreated" and "reopen" in envelope["action"]["request"]
+        )
+    )
+    await client.aclose()
+    cancelled = await watcher.action("session/canvasRequestCancelled")
+    assert cancelled["action"]["reason"] == "providerDisconnected"
+    with pytest.raises(CanvasError) as gone:
+        await waiting
+    assert gone.value.code == "canvas_provider_unavailable"
+    state = await bench.state(watcher, session)
+    assert state["canvasRegistry"] == []
+    assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
+    with pytest.raises(CanvasError, match="gone"):
+        await agent.invoke("d1", "any")
+
+
+@requirement("canvas:provider:lost-connection")
+@pytest.mark.parametrize("resumes", [True, False], ids=["resumes", "begins anew"])
+async def test_the_canvases_of_a_client_that_is_back_are_opened_again(bench: Bench, resumes: bool) -> None:
+    client, watcher, session, chat = await _provides(bench)
+    agent = await runtime(bench, watcher, chat)
+    opening = bench.host.services.spawn(_opened(agent), name="open")
+    await complete(client, session, await _asked(client, session), result={"kind": "open", "title": "One"})
+    await opening
+    await bench.host.services.durable()
+    await client.aclose()
+    await watcher.action("session/canvasInstanceUpdated")
+    back = await bench.connect("provider")
+    if resumes:
+        seen = client.actions()[-1]["serverSeq"]
+        await back.ask("reconnect", clientId="provider", lastSeenServerSeq=seen, subscriptions=[session])
+    else:
+        await back.initialize(session, **NEWER)
+        assert (await bench.state(watcher, session))["canvasRegistry"] == []
+        await _offers(back, session)
+    request = await _asked(back, session)
+    assert request["reopen"] is True
+    await complete(back, session, request, result={"kind": "open", "title": "Two"})
+    shown = await watcher.action(
+        lambda envelope: (
+            envelope["action"]["type"] == "session/canvasInstanceOpened"
+            and envelope["action"]["instance"].get("title") == "Two"
+        )
+    )
+    assert shown["action"]["instance"]["availability"] == "ready"

@@ -81,6 +81,8 @@ class SessionBridge:
         self._declared: dict[Key, int] = {}
         """When each declaration appeared: one that left and came back is another."""
         self._appearances = itertools.count(1)
+        self._away: set[str] = set()
+        """Active clients without a connection. Their entry stays for a while, but nobody answers for their canvases."""
         self._closing = False
 
     # -- what stands in the state ----------------------------------------------------------------------------------
@@ -165,7 +167,12 @@ class SessionBridge:
             for provider in self._providers.values()
             if self._is_of_use(provider)
             for entry in server_entries(provider.extension_id, provider.extension_name, provider.declarations)
-        ] + [entry for client in self.state.get("activeClients", ()) for entry in client_entries(client)]
+        ] + [
+            entry
+            for client in self.state.get("activeClients", ())
+            if client["clientId"] not in self._away
+            for entry in client_entries(client)
+        ]
         if registry != list(self.registry):
             canvases = cast("list[SessionCanvasDeclaration]", registry)
             self._dispatch(session_canvas_registry_changed(canvases=canvases))
@@ -186,8 +193,22 @@ class SessionBridge:
             return True
         return any(instance["extensionId"] == provider.extension_id for instance in self.instances)
 
-    def active_clients_changed(self, before: JsonObject, after: JsonObject) -> None:
+    def client_gone(self, client_id: str) -> None:
+        """A client lost its connection."""
+        if client_id in active_client_ids(self.state):
+            self._away.add(client_id)
+            self.publish()
+            self._unpin(client_id)
+
+    def client_back(self, client_id: str) -> None:
+        """A client goes on where it was."""
+        if client_id in self._away:
+            self._away.discard(client_id)
+            self.publish()
+
+    def active_clients_changed(self, before: JsonObject, after: JsonObject, client_id: str) -> None:
         """A client came or went, or offers something else."""
+        self._away.discard(client_id)
         self.publish()
         for gone in active_client_ids(before) - active_client_ids(after):
             self._unpin(gone)

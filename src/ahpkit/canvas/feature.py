@@ -56,6 +56,9 @@ class Canvases(Feature):
         host.prepare_session(self._prepare_session)
         host.on_session_disposed(self._session_disposed)
         host.on_session_rested(self._rested)
+        host.on_client_gone(self._client_gone)
+        host.on_client_back(self._client_back)
+        host.on_client_repeated(self._client_repeated)
         host.offer_canvases(self._runtime)
         host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.refuse(self._refuse, "session/canvas", "session/activeClientSet")
@@ -142,6 +145,24 @@ class Canvases(Feature):
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
+    def _client_gone(self, client_id: str) -> None:
+        for bridge in self._bridges.values():
+            bridge.client_gone(client_id)
+
+    def _client_back(self, client_id: str, resumed: bool) -> None:
+        """One that did not resume knows nothing of its canvases until it says anew what it offers."""
+        client = self.services.client(client_id)
+        for uri, bridge in self._bridges.items():
+            if not resumed:
+                bridge.client_gone(client_id)
+            elif client is not None and client.follows(uri):
+                bridge.client_back(client_id)
+
+    def _client_repeated(self, client_id: str, session_uri: str) -> None:
+        bridge = self._bridges.get(session_uri)
+        if bridge is not None:
+            bridge.client_back(client_id)
+
     def _runtime(self, chat: Chat) -> CanvasRuntime:
         return self._bridge(chat.session_uri).runtime
 
@@ -164,8 +185,10 @@ class Canvases(Feature):
         if action["type"].startswith("session/canvasInstance") and applied.after is not applied.before:
             self._released.sync(applied.channel, applied.before)
         match action["type"]:
-            case "session/activeClientSet" | "session/activeClientRemoved":
-                bridge.active_clients_changed(applied.before, applied.after)
+            case "session/activeClientSet":
+                bridge.active_clients_changed(applied.before, applied.after, action["activeClient"]["clientId"])
+            case "session/activeClientRemoved":
+                bridge.active_clients_changed(applied.before, applied.after, action["clientId"])
             case "session/canvasRequestCompleted":
                 bridge.on_completed(action)
             case "session/canvasInstanceCloseRequested":

@@ -258,6 +258,7 @@ class Registration:
         self.not_stored: list[Callable[[str], None]] = []
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
+        self.client_repeated: list[Callable[[str, str], None]] = []
         self.client_unsubscribed: list[Callable[[str, str], None]] = []
         self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
@@ -378,6 +379,10 @@ class Registration:
     def on_client_gone(self, heard: Callable[[str], None]) -> None:
         """A client's connection ended. Must not block, may dispatch."""
         self.client_gone.append(heard)
+
+    def on_client_repeated(self, heard: Callable[[str, str], None]) -> None:
+        """`heard(client_id, session_uri)`: an active client said again what it offers. That is no action for others."""
+        self.client_repeated.append(heard)
 
     def on_client_unsubscribed(self, heard: Callable[[str, str], None]) -> None:
         """`heard(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""

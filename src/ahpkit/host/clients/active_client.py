@@ -1,8 +1,9 @@
 """Follows the active clients of each session, and settles their tool calls when they leave.
 
 A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
-its tools, plugins and canvases. 0.4 knows one active client and frees the role at once; there the entry is kept aside
-and put back when the client reconnects in time. A client that unsubscribes from a session leaves it at once.
+its tools and plugins; its canvases are declared again when it is back. 0.4 knows one active client and frees the role
+at once; there the entry is kept aside and put back when the client reconnects in time. A client that unsubscribes from
+a session leaves it at once.
 
 Who may claim a place is policy; what it brings (plugins, canvases) belongs to features.
 """
@@ -53,6 +54,7 @@ class ActiveClients(Feature):
         host.on_client_back(self._client_back)
         host.on_client_gone(self._client_gone)
         host.on_client_unsubscribed(self._client_unsubscribed)
+        host.on_client_repeated(self._is_back)
 
     def _recover(self) -> None:
         """After a restart nobody is connected: the roles are free. No turn runs, so no call is open."""
@@ -95,9 +97,12 @@ class ActiveClients(Feature):
     def _heard(self, applied: Applied) -> None:
         """A client that repeats what it offers is back, whether it follows the session or not."""
         if self._away and applied.action["type"] == "session/activeClientSet":
-            away = self._away.get(applied.client_id or "")
-            if away is not None:
-                away.sessions.discard(applied.channel)
+            self._is_back(applied.client_id or "", applied.channel)
+
+    def _is_back(self, client_id: str, session_uri: str) -> None:
+        away = self._away.get(client_id)
+        if away is not None:
+            away.sessions.discard(session_uri)
 
     def _expect(self, client_id: str) -> _Away:
         if client_id not in self._away:

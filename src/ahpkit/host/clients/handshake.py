@@ -20,7 +20,7 @@ from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.clients.dialect_choice import DialectChoice
 from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
-from ahpkit.host.feature import Command, Registration
+from ahpkit.host.feature import Command, Registration, tell
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
 from ahpkit.host.spine.channel_kinds import ChannelKinds
@@ -340,6 +340,8 @@ class Handshake:
         else:
             kept = self._tolerated(client, uri, cast("StateAction", read))  # Dialects check what they read.
             if kept is None or self._says_nothing_new(client, uri, kept):
+                if kept is not None:
+                    tell(self._registered.client_repeated, client.client_id, uri)
                 client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
                 return None
             if (slow := self._slow_actions.get(kept["type"])) is not None:
