@@ -65,7 +65,8 @@ async def test_capabilities_are_said_again_for_a_host_that_forgot_them(host: Fak
     async with Client(host.dial, backoff=QUICKLY, extensions={"example.com/x": True}) as client:
         await lose_connection(host, client)
         assert host.sent("reconnect")[0]["_meta"] == {
-            "ahpkit/capabilities": {"_meta": {"ahpkit/canvases": True, "example.com/x": True}}
+            "ahpkit/capabilities": {"_meta": {"ahpkit/canvases": True, "example.com/x": True}},
+            "ahpkit/spoken": "0.4.0",
         }
 
 

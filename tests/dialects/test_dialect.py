@@ -300,6 +300,20 @@ def test_newer_clients_get_our_canvases_when_they_ask(host: Host) -> None:
     assert received(speaking(V.V0_9, host, canvases=True), action) == action
 
 
+@requirement("gen:project-action:canvas-capability")
+@pytest.mark.parametrize("generation", [V.V0_5_0, V.V0_8, V.V0_9, V.V1_0])
+def test_what_a_client_says_about_canvases_is_told_to_those_who_ask(host: Host, generation: Generation) -> None:
+    """Otherwise a replica has members that no snapshot shows."""
+    entry: Json = {"clientId": "a", "tools": [], "canvasProviders": [], "canRenderCanvases": True}
+    action: Json = {"type": "session/activeClientSet", "activeClient": entry}
+    told = received(speaking(generation, host), action)
+    assert told is not None
+    host.states[SESSION]["activeClients"] = [entry]
+    [shown] = speaking(generation, host).state(SESSION, host.states[SESSION])["activeClients"]
+    assert told["activeClient"] == shown == {"clientId": "a", "tools": []}
+    assert received(speaking(generation, host, canvases=True), action) == action
+
+
 @requirement("gen:project-state:input-requests")
 @requirement("gen:project-state:input-part-cut")
 def test_open_questions_are_a_list_before_0_6(host: Host) -> None:

@@ -30,6 +30,8 @@ OFFICIAL = (Generation.V1_0, Generation.V0_9)
         (["0.5.2", "0.5.10", "0.5.1"], "0.5.10"),
         (["0.4.9"], "0.4.9"),
         (["1.0.0", "0.9.0", "0.4.0"], "1.0.0"),
+        (["99999999999999999999.0.0", "0.9.0"], "0.9.0"),
+        (["1.99999999999999999999.0", "1.2.0"], "1.99999999999999999999.0"),
     ],
 )
 @requirement("core:connection:version-choice")
@@ -88,6 +90,7 @@ def test_a_side_can_speak_less(offered: list[str]) -> None:
         " 1.0.0",
         "-1.0.0",
         "",
+        f"1.{'9' * 300}.0",
         1,
         None,
         [],
@@ -117,7 +120,7 @@ def test_a_side_can_be_pinned(text: str, pinned: list[str]) -> None:
     assert supported_versions(pin(text)) == pinned
 
 
-@pytest.mark.parametrize("text", ["", "0.3", "2", "0.9.x", "newest", "0.9.0.0"])
+@pytest.mark.parametrize("text", ["", "0.3", "2", "0.9.x", "newest", "0.9.0.0", "9" * 5000])
 def test_a_pin_that_names_no_version_is_refused_in_words(text: str) -> None:
     with pytest.raises(ValueError, match=r"known: 1\.0\.0, 0\.9\.0"):
         pin(text)

@@ -189,10 +189,10 @@ async def test_a_turn_that_goes_on_ends_equal_for_all(
     host, clients, chat = together
     await clients["old"].accepted(chat, start("old", "t1", "/stumble"))
     await everyone_sees(clients, "chat/error", "t1")
-    seen = max(said["serverSeq"] for said in clients["old"].actions())
     await clients["vscode"].accepted(chat, {"type": "chat/turnResume", "turnId": "t1"})
     for name in ("old", "middle"):
         assert (await clients[name].wait_closed()).code == 1012, "its reducer cannot express it"
+        seen = max(said["serverSeq"] for said in clients[name].actions())  # Nothing newer, in whatever channel.
         clients[name] = await host.connect(name)
         found = await clients[name].ask(
             "reconnect", clientId=name, lastSeenServerSeq=seen, subscriptions=[SESSION, chat]

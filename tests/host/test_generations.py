@@ -135,6 +135,37 @@ async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench) -> 
     assert "summary" not in (await back.ask("subscribe", uri))["snapshot"]["state"]
 
 
+def coming_back(client_id: str, **params: object) -> Json:
+    """How a client of VS Code's kind comes back: it names no channel."""
+    said = {"clientId": client_id, "lastSeenServerSeq": 5, "subscriptions": ["ahp-root://"], **params}
+    return {"jsonrpc": "2.0", "id": "again", "method": "reconnect", "params": said}
+
+
+@requirement("gen:negotiation:no-renegotiation")
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "0.9.0", "1.0.0"])
+async def test_a_client_that_the_host_has_forgotten_is_told_to_begin_anew(bench: Bench, version: str) -> None:
+    raw = await bench.connect("who")
+    raw.send(coming_back("who"))
+    answer = await raw.wait(lambda message: message.get("id") == "again")
+    assert answer["error"]["code"] == -32008, "what VS Code understands as forgotten"
+    found = await raw.ask("initialize", clientId="who", protocolVersions=[version])
+    assert found["protocolVersion"] == version
+    await raw.aclose()
+    back = await bench.connect("who")
+    back.send(coming_back("who"))
+    assert "result" in await back.wait(lambda message: message.get("id") == "again")
+    session, _ = await bench.session(back)
+    assert ("summary" in await bench.state(back, session)) == (version == "0.4.0")
+
+
+async def test_a_forgotten_client_may_name_its_version(bench: Bench) -> None:
+    raw = await bench.connect("ours")
+    raw.send(coming_back("ours", channel="ahp-root://", _meta={"ahpkit/spoken": "0.9.3"}))
+    assert "result" in await raw.wait(lambda message: message.get("id") == "again")
+    session, _ = await bench.session(raw)
+    assert "summary" not in await bench.state(raw, session)
+
+
 @requirement("gen:errors:unknown-notification")
 async def test_settings_of_vs_code_are_answered_and_change_nothing(bench: Bench) -> None:
     raw, other = await client(bench, *NEWEST), await client(bench, *NEWEST, client_id="other")
@@ -217,5 +248,20 @@ async def test_a_host_can_be_pinned_to_one_generation(tmp_path: Path) -> None:
         raw = await bench.connect("x")
         refused = await raw.refused("initialize", clientId="x", protocolVersions=["1.0.0"])
         assert refused["code"] == -32005
+    finally:
+        await bench.stop()
+
+
+async def test_a_host_that_is_pinned_later_does_not_speak_what_it_spoke_before(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    await bench.start()
+    try:
+        await client(bench, "1.0.0", client_id="x")
+        bench.config = HostConfig(default_directory=tmp_path, spoken=[Generation.V0_9])
+        await bench.restart()
+        back = await bench.connect("x")
+        back.send(coming_back("x"))
+        assert (await back.wait(lambda message: message.get("id") == "again"))["error"]["code"] == -32008
+        assert (await back.refused("initialize", clientId="x", protocolVersions=["1.0.0"]))["code"] == -32005
     finally:
         await bench.stop()

@@ -107,7 +107,7 @@ async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench) -
     await raw.action("session/inputNeededRemoved")
 
 
-@requirement("gen:list:walk", "gen:list:unknown-cursor", "gen:list:no-paging-asked")
+@requirement("gen:list:walk", "gen:list:unknown-cursor")
 async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
     raw = await client(bench, "raw")
     made = {(await bench.session(raw))[0] for _ in range(5)}
@@ -145,3 +145,27 @@ def test_an_action_about_a_call_costs_the_same_after_thousands_of_others() -> No
     action = {"type": "chat/toolCallReady", "turnId": "t1", "toolCallId": "c"}
     needed.heard(Applied("ahp-chat:/c", action, None, {}, after))
     assert [each["request"]["kind"] for each in listed] == ["toolConfirmation"]
+
+
+@requirement("gen:list:no-paging-asked")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.0", "0.7.0", "1.0.0"])
+async def test_without_paging_all_sessions_come_and_the_one_changed_last_is_first(bench: Bench, version: str) -> None:
+    raw = await bench.client("ahp-root://", client_id="any", offer=[version])
+    made = [await bench.session(raw) for _ in range(3)]
+    for session, chat in (made[1], made[0], made[2], made[0]):
+        before = (await raw.ask("listSessions"))["items"]
+        turn = {**STARTED, "turnId": f"t{len(raw.received)}"}
+        if version < "0.6.0":
+            del turn["startedAt"]
+        await raw.accepted(chat, turn)
+        await raw.action(
+            lambda said, id=turn["turnId"]: (
+                (said["action"]["type"], said["action"].get("turnId")) == ("chat/turnComplete", id)
+            )
+        )
+        items = (await raw.ask("listSessions"))["items"]
+        others = [one["resource"] for one in before if one["resource"] != session]
+        assert [one["resource"] for one in items] == [session, *others]
+    if version == "0.4.0":
+        asked = await raw.ask("listSessions", filter={"provider": "none"})
+        assert [one["resource"] for one in asked["items"]] == [one["resource"] for one in items]

@@ -152,7 +152,9 @@ async def test_our_client_does_not_send_a_token_again_whose_time_is_over(sockets
         assert "second" not in repr(answers[1])
 
 
-@requirement("gen:input-needed:tool-authentication-set", "gen:project-state:auth-required")
+@requirement(
+    "gen:input-needed:tool-authentication-set", "gen:project-state:auth-required", "gen:tool:auth-success-invalid"
+)
 @pytest.mark.parametrize("end", ["resolved", "given up", "cancelled"])
 async def test_a_call_that_waits_for_a_sign_in_is_listed_until_it_does_not(sockets: Bench, end: str) -> None:
     async def script(turn: Turn) -> None:

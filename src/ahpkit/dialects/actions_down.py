@@ -222,6 +222,20 @@ def _written(envelope: JsonObject, stream: Stream) -> bytes:
     return encode({**envelope, "action": _projected(envelope["action"], _AS[stream])})
 
 
+CLIENT_SET: Final = "session/activeClientSet"
+
+_CANVAS_MARKS: Final = (b'"canvasProviders"', b'"canRenderCanvases"')
+
+
+def without_canvases(envelope: bytes) -> bytes:
+    """A `CLIENT_SET` without what its client says about canvases, for readers that did not ask for ours."""
+    if not any(mark in envelope for mark in _CANVAS_MARKS):
+        return envelope
+    told: JsonObject = decode_own(envelope)
+    client = states.active_client(told["action"]["activeClient"], V.V1_0, ours=False)
+    return encode({**told, "action": {**told["action"], "activeClient": client}})
+
+
 def covers(said: Any, logged: Any) -> bool:
     """Whether an action that a client says again is the one that was logged and projected for it.
 
@@ -236,4 +250,4 @@ def covers(said: Any, logged: Any) -> bool:
     return said == logged
 
 
-__all__ = ["action", "covers", "payload"]
+__all__ = ["CLIENT_SET", "action", "covers", "payload", "without_canvases"]

@@ -134,6 +134,8 @@ class GenerationDialect:
         told = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
         if action_type == any_model.ACTION and self.needs_models:
             return any_model.envelope_with(told)
+        if action_type == actions_down.CLIENT_SET and not self.ours:
+            return actions_down.without_canvases(told)
         return told if self.apps or action_type not in mcp_apps.ACTIONS else mcp_apps.without(told)
 
     def _routes(self, action_type: str, envelope: bytes, forms: Forms | None) -> Routes:

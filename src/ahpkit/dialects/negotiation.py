@@ -10,7 +10,10 @@ from ahpkit.dialects.generations import Generation, generation_of
 from ahpkit.protocol.errors import InvalidParams, UnsupportedProtocolVersion
 from ahpkit.protocol.version import Version
 
-_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_LONGEST = 256
+"""Characters of a version; a longer text is none."""
+
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _PIN: Final = re.compile(rf"({_NUMBER})(?:\.({_NUMBER})(?:\.({_NUMBER}))?)?")
 
@@ -73,7 +76,7 @@ def _read(index: int, text: object) -> _Offer | None:
     """One entry of an offer; None when it is a version that we do not know. Raises `InvalidParams` for other texts."""
     if not isinstance(text, str):
         raise InvalidParams(f"protocolVersions[{index}]: expected string")
-    if _VERSION.fullmatch(text) is None:
+    if len(text) > _LONGEST or _VERSION.fullmatch(text) is None:
         raise InvalidParams(f"protocolVersions[{index}]: {text[:40]!r} is not a version such as 1.0.0")
     version = Version.parse(text)
     generation = generation_of(version)
@@ -96,7 +99,7 @@ def pin(text: str) -> Sequence[Generation]:
 
     Raises `ValueError`, in words for a person, when it names none that we speak.
     """
-    match = _PIN.fullmatch(text)
+    match = _PIN.fullmatch(text) if len(text) <= _LONGEST else None
     if match is not None:
         wanted = [int(number) for number in match.groups() if number is not None]
         found = tuple(one for one in Generation if _numbers(one)[: len(wanted)] == wanted)

@@ -247,6 +247,9 @@ class FrontParts:
         def reading(client_id: str) -> Reading:
             return Reading(client_id, basis.now, store.state)
 
+        def has_logged(client_id: str) -> bool:
+            return not spine.log.is_new(client_id, 0)
+
         self.windows = TurnWindows(store, clients.delivery, clients.clients)
         handshake = Handshake(
             clients=clients.clients,
@@ -258,7 +261,7 @@ class FrontParts:
             flush=clients.delivery.flush,
             registered=basis.registered,
             tasks=basis.tasks,
-            dialects=DialectChoice(surroundings, spine.values, config.spoken),
+            dialects=DialectChoice(surroundings, spine.values, config.spoken, has_logged),
             adopt=sessions.sessions.adopt,
             sessions=sessions.sessions.live,
             reading=reading,

@@ -16,6 +16,9 @@ MISSED = "ahpkit/missed"
 """In `reconnect`: what the client wants of what it missed, "actions" wherever the log has them, or "states". Without it
 the answer is whichever is smaller."""
 
+SPOKEN = "ahpkit/spoken"
+"""In `reconnect`: the protocol version that the client spoke before, for a host that has forgotten it."""
+
 UNSAVED_TEXT = "ahpkit/unsaved-text"
 """In a client's capabilities: it answers `resourceRead` of a `file:` URI with text that an editor has not saved yet."""
 
@@ -68,5 +71,6 @@ __all__ = [
     "MORE",
     "NOT_LISTED",
     "OURS",
+    "SPOKEN",
     "UNSAVED_TEXT",
 ]

@@ -290,12 +290,11 @@ class Connection(RpcLoop):
         return row.hear(self, params)
 
     def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
-        if method == "reconnect":  # VS Code leaves out the only channel that it can be about.
-            params = {"channel": ROOT_URI, **params}
         try:
             method, params = self._translate(method, params)
             command = self._shared.commands.find(Call(method, self.client_id, params))
-            check_params(method, params)
+            # VS Code leaves out the only channel that `reconnect` can be about.
+            check_params(method, {"channel": ROOT_URI, **params} if method == "reconnect" else params)
         except RpcError as error:
             self.outlet.fail(id, method, error)
             return None

@@ -12,6 +12,7 @@ from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import Implementation, JsonObject
+from ahpkit.protocol.errors import NotFound, UnsupportedProtocolVersion
 from ahpkit.protocol.meta_keys import CANVASES
 from ahpkit.protocol.session.state import SessionSummary
 
@@ -25,7 +26,10 @@ _MODELS: Final = "models"
 agents with models only."""
 
 _MAX_NOTED: Final = 10_000
-"""Clients whose version is remembered. The one that was not seen for longest is forgotten first."""
+"""Clients whose version is remembered. The one that was noted first is forgotten first."""
+
+_SHOWN: Final = 100
+"""Characters of a client's id that an error repeats."""
 
 
 def announces_canvases(capabilities: ClientCapabilities) -> bool:
@@ -81,6 +85,8 @@ class DialectChoice:
     surroundings: DialectSurroundings
     values: Values
     spoken: Sequence[Generation]
+    has_logged: Callable[[str], bool]
+    """Whether the log has actions of a client."""
 
     def choose(
         self,
@@ -95,18 +101,30 @@ class DialectChoice:
         self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models])
         return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 
-    def again(self, client_id: str) -> Dialect:
-        """The dialect of a client that comes back: `reconnect` names no version, so the last one is used."""
-        noted: str = self.values.get(_PREFIX + client_id) or Generation.V0_4.release
-        version, *words = noted.split(" ")
+    def again(
+        self, client_id: str, *, named: str | None, capabilities: ClientCapabilities | None, may_be_oldest: bool
+    ) -> Dialect:
+        """The dialect of a client that comes back: `reconnect` offers no version, so the last one is used.
+
+        For a client that nobody remembers it is the one that the client names (ours do), or 0.4 when it may be one of
+        those. Raises `NotFound` otherwise, and when that version is not spoken any more: VS Code then initializes.
+        """
+        noted: str | None = self.values.get(_PREFIX + client_id)
+        if noted is None and named is not None:
+            return self.choose(client_id, [named], capabilities or {})
+        if noted is None and (may_be_oldest or self.has_logged(client_id)):
+            noted = Generation.V0_4.release
+        version, *words = (noted or "").split(" ")
+        try:
+            agreed = negotiate([version] if version else [], self.spoken)
+        except UnsupportedProtocolVersion:
+            raise NotFound(f"clientId: nothing is known of {client_id[:_SHOWN]!r} here; initialize") from None
         marks = {"canvases": _CANVASES in words, "apps": _APPS in words, "needs_models": _MODELS in words}
-        return dialect_for(negotiate([version]), self.surroundings, **marks)
+        return dialect_for(agreed, self.surroundings, **marks)
 
     def _remember(self, client_id: str, agreed: Agreed, words: Sequence[str]) -> None:
-        """The value that is stored for a dialect. None for 0.4, the default, unless the client renders apps."""
         key = _PREFIX + client_id
-        note = " ".join([agreed.version, *words])
-        version = None if agreed.version == Generation.V0_4.release and _APPS not in words else note
+        version = " ".join([agreed.version, *words])
         if self.values.get(key) == version:
             return
         self.values.set(key, version)

@@ -54,7 +54,7 @@ from ahpkit.protocol.errors import (
     SessionNotFound,
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED
+from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED, SPOKEN
 from ahpkit.protocol.root.actions import RootConfigChangedAction
 from ahpkit.protocol.session.actions import SessionConfigChangedAction
 from ahpkit.protocol.session.enablement import sorted_decisions
@@ -171,9 +171,16 @@ class Handshake:
     async def _reconnect(self, client: Connection, params: ReconnectParams) -> ReconnectResult:
         wanted = dict.fromkeys(params["subscriptions"])
         _check_subscriptions(len(wanted))
-        said: object = params.get("_meta", {}).get(CAPABILITIES)
+        meta: JsonObject = params.get("_meta") or {}
+        said: object = meta.get(CAPABILITIES)
         capabilities = cast("ClientCapabilities", said) if isinstance(said, dict) else None
-        dialect = self._dialects.again(params["clientId"])
+        named: object = meta.get(SPOKEN)
+        dialect = self._dialects.again(
+            params["clientId"],
+            named=named if isinstance(named, str) else None,
+            capabilities=capabilities,
+            may_be_oldest="channel" in params,  # Before 0.9 everybody names it.
+        )
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         for uri in wanted:
             await self._opened(uri)

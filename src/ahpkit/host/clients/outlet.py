@@ -120,17 +120,17 @@ class Outlet:
 
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of a logged action as this client gets it; None: not at all. Raises `Resync`."""
-        if self._dialect.is_same(entry.type):
-            return entry.payload
-        kind = entry.type or _kind(entry.payload)
-        if self._dialect.is_same(kind):
-            return entry.payload
+        dialect, kind, payload = self._dialect, entry.type, entry.payload
+        if dialect.is_same(kind):
+            return payload
+        if not kind and dialect.is_same(kind := _kind(payload)):
+            return payload
         try:
-            return self._dialect.action(kind, entry.payload, entry.forms)
+            return dialect.action(kind, payload, entry.forms)
         except Resync:
             raise
         except Exception as error:  # Whoever speaks another version still has to hear of it.
-            _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, self._dialect.version)
+            _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, dialect.version)
             raise Resync(f"{kind} cannot be told") from error
 
     def echo(self, entry: Entry) -> None:
@@ -146,7 +146,9 @@ class Outlet:
         self.send(self._peer.notify("action", self._dialect.rejection(told)))
 
     def resync(self) -> None:
+        """End the connection before anything newer reaches the client: it would seem to have what it missed."""
         self._on_resync()
+        self.close()
 
     # -- everything else -------------------------------------------------------------------------------------------
 

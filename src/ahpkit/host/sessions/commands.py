@@ -205,11 +205,11 @@ def _page(items: list[SessionSummary], params: ListSessionsParams) -> ListSessio
     Without `limit` and `cursor` everything is one page.
     """
     limit, cursor = params.get("limit"), params.get("cursor")
-    if limit is None and cursor is None:
-        return {"items": items}
     if limit is not None and limit < 1:
         raise InvalidParams("limit: must be at least 1")
     items = sorted(items, key=_place, reverse=True)
+    if limit is None and cursor is None:
+        return {"items": items}
     if cursor is not None:
         after = _read_cursor(cursor)
         items = [item for item in items if _place(item) < after]

@@ -7,7 +7,7 @@ framing, then joined into one buffer per subscriber. So the cost of a delivery i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -167,7 +167,7 @@ class _Run:
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
         self._known: dict[Sameness, bytes | None] = {}
-        self._made: dict[tuple[str, tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
+        self._made: dict[tuple[str, int | tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
         """Frames by framing and ids of the bodies. The bodies are kept here, so that no new one gets the same id."""
 
     @property
@@ -178,28 +178,28 @@ class _Run:
     def frames(self, receiver: Receiver) -> bytes | None:
         """The run in the form for receivers like this one; None when one of its actions cannot be expressed."""
         sameness = receiver.sameness
-        if sameness not in self._known:
-            self._known[sameness] = self._make(receiver)
-        return self._known[sameness]
+        if sameness in self._known:
+            return self._known[sameness]
+        made = self._known[sameness] = self._make(receiver)
+        return made
 
     def _make(self, receiver: Receiver) -> bytes | None:
+        project = receiver.project
         try:
-            bodies = [body for entry in self._entries if (body := receiver.project(entry)) is not None]
+            bodies = [body for entry in self._entries if (body := project(entry)) is not None]
         except Resync:
             return None
-        key = receiver.sameness.framing, tuple(map(id, bodies))
-        if key not in self._made:
-            self._made[key] = b"".join(_framed(bodies, receiver.frame)), bodies
-        return self._made[key][0]
+        key = receiver.sameness.framing, id(bodies[0]) if len(bodies) == 1 else tuple(map(id, bodies))
+        made = self._made.get(key)
+        if made is None:
+            frame = receiver.frame
+            made = self._made[key] = b"".join([frame(action_message(body)) for body in bodies]), bodies
+        return made[0]
 
 
 def action_message(envelope: bytes) -> bytes:
     """The notification that tells of an action."""
     return b"".join((_PREFIX, envelope, _SUFFIX))
-
-
-def _framed(envelopes: Iterable[bytes], frame: Callable[[bytes], bytes]) -> Iterable[bytes]:
-    return (frame(action_message(envelope)) for envelope in envelopes)
 
 
 def _channel(entry: Entry) -> str:
