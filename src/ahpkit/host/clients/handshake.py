@@ -171,7 +171,7 @@ class Handshake:
     async def _reconnect(self, client: Connection, params: ReconnectParams) -> ReconnectResult:
         wanted = dict.fromkeys(params["subscriptions"])
         _check_subscriptions(len(wanted))
-        meta: JsonObject = params.get("_meta") or {}
+        meta = params.get("_meta", {})
         said: object = meta.get(CAPABILITIES)
         capabilities = cast("ClientCapabilities", said) if isinstance(said, dict) else None
         named: object = meta.get(SPOKEN)
