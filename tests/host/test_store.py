@@ -204,3 +204,21 @@ async def test_a_state_that_is_stored_is_not_stored_again(store: Store, log: Lat
     store.apply(ROOT, sessions(1))
     await store.checkpoint(ROOT)  # The action is not durable yet.
     assert log.steps == 2
+
+
+def test_a_large_channel_that_rests_is_stored_in_many_small_steps(store: Store, log: LateLog) -> None:
+    store.open(ROOT, large(5))
+    for count in range(300):
+        store.apply(ROOT, sessions(count))
+    store.commit(log.commit())
+    later = LateLog(log.disk, gap=0, by_hand=True)
+    again = Store(later, ChannelKinds(DurableValues(later.set_value)), now=lambda: 8)
+    again.restore(later.take_recovery())
+    taken = 0
+    for _ in steps(again.checkpoint(ROOT)):
+        taken += 1
+        later.commit()
+    later.commit()
+    assert taken > 150  # reading it, its actions, and writing it
+    assert log.disk.snapshots[ROOT].seq == 300
+    assert again.state(ROOT) == restarted(log).state(ROOT) == store.state(ROOT)

@@ -6,7 +6,7 @@ A value may hold parts that are made while it is written: `Pieces`, for example 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -63,16 +63,21 @@ async def read_pieces(data: bytes | msgspec.Raw) -> Json:
         return decode_own(data)
     await asyncio.sleep(0)
     if bytes(memoryview(data)[:1]) == b"{":
-        return {name: await read_pieces(part) for name, part in _MEMBERS.decode(data).items()}
-    items: list[Json] = []
+        members = _MEMBERS.decode(data)
+        return dict(zip(members, await _read_each(members.values()), strict=True))
+    return await _read_each(_ITEMS.decode(data))
+
+
+async def _read_each(parts: Iterable[msgspec.Raw]) -> list[Json]:
+    values: list[Json] = []
     size = 0
-    for part in _ITEMS.decode(data):
-        items.append(await read_pieces(part))
+    for part in parts:
+        values.append(await read_pieces(part))
         size += len(part)
         if size >= PIECE:
             size = 0
             await asyncio.sleep(0)
-    return items
+    return values
 
 
 def _parts(value: Json) -> Iterator[bytes | Pieces]:

@@ -147,14 +147,19 @@ class Store(States):
         """Read a channel that rests, a piece at a time, for whoever wakes it or asks for its state next."""
         channel = self._visible(uri)
         text = None if channel is None else channel.text
-        if text is None:
-            return
+        if text is not None:
+            text.read = await self._read_gently(uri, text)
+
+    async def _read_gently(self, uri: str, text: _Text) -> JsonObject:
+        """Like `_read`. Others are served between two pieces of it."""
+        if text.read is not None:
+            return text.read
         state = await read_pieces(text.snapshot)
         for number, entry in enumerate(text.tail, 1):
             state = self._read_action(uri, state, entry)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-        text.read = state
+        return state
 
     def unread(self, uri: str) -> None:
         """Forget what `read` read, because nobody woke the channel."""
@@ -274,18 +279,22 @@ class Store(States):
         channel, at = self._channels.get(uri), self.committed_head
         if channel is None or not channel.begun or at <= channel.stored_at:
             return
-        state = self.committed(uri) or {}
-        if channel.text is not None:
-            channel.text = _Text(encode(state))
+        resting = channel.text
+        state = channel.committed if resting is None else await self._read_gently(uri, resting)
         ahead: list[PartAhead] = []
-        async for data in _parts(stored_state(state)):
+        text: list[bytes] = []
+        async for data in _parts(stored_state(state or {})):
             if self._channels.get(uri) is not channel:
                 return
+            if resting is not None:
+                text.append(data)
             if len(data) < _PART:
                 self._log.checkpoint(uri, data, at=at, ahead=ahead)
                 channel.stored_at = at
             else:
                 ahead.append(await self._log.write_ahead(uri, data, at=at, number=len(ahead)))
+        if resting is not None and resting.tail and channel.text is resting:
+            channel.text = _Text(b"".join(text))  # It need not be led there again by its actions.
 
     def commit(self, commit: Commit) -> ChannelChanges:
         """Show what is durable now. Entries get what subscribers are told, where that is more than what is stored."""
