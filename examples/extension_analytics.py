@@ -29,7 +29,7 @@ def add_analytics(host: Host) -> None:
     """Register the extension. Its public methods are its methods: `_example.com/analytics/event` and `…/summary`."""
 
     @host.extension(NAME, version="1.0", events=EVENTS)
-    class Analytics:  # pyright: ignore[reportUnusedClass]
+    class Analytics:
         def __init__(self) -> None:
             self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
 

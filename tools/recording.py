@@ -23,7 +23,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pyte  # pyright: ignore[reportMissingTypeStubs]
+import pyte
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 COLUMNS, ROWS = 100, 28

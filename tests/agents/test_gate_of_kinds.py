@@ -165,7 +165,7 @@ def test_an_input_that_is_shown_as_text_counts_and_a_search_needs_nobody() -> No
         {"type": "content", "content": {"type": "text", "text": '{"name": "show_note", "arguments": {"text": "x"}}'}}
     ]
     said: Json = {"title": "mcp__ahp__call_tool", "kind": "other", "content": shown}
-    assert host_tool(said, {}, [NOTE]) == ("show_note", {"text": "x"})  # type: ignore[list-item]
+    assert host_tool(said, {}, [NOTE]) == ("show_note", {"text": "x"})  # type: ignore[list-item]  # Less than a whole definition.
     assert is_search({"title": "mcp__ahp__find_tool", "rawInput": {"query": "x"}}, {})
     assert not is_search({"title": "mcp__ahp__find_tool", "rawInput": {"command": "x"}}, {})
 
@@ -183,7 +183,7 @@ def test_an_input_that_is_shown_as_text_counts_and_a_search_needs_nobody() -> No
 )
 def test_a_call_that_only_looks_like_one_of_the_hosts_is_the_agents_own(said: Json) -> None:
     empty: Json = {"type": "object", "properties": {}, "additionalProperties": False}
-    assert host_tool(said, {}, [{"name": "canvas_list", "inputSchema": empty}, NOTE]) is None  # type: ignore[list-item]
+    assert host_tool(said, {}, [{"name": "canvas_list", "inputSchema": empty}, NOTE]) is None  # type: ignore[list-item]  # Less than a whole definition.
 
 
 async def test_a_clients_tool_never_replaces_the_agents_own_and_all_are_listed(opened: Open) -> None:
@@ -315,7 +315,7 @@ async def test_after_a_restart_the_mode_of_an_agent_is_not_said_again(tmp_path: 
         assert any("without asking" in notice for notice in (await stage.turn("one")).notices)
         await stage.bench.stop()
         stage.bench.features = []
-        stage.bench.agent = made()  # pyright: ignore[reportAttributeAccessIssue]
+        stage.bench.agent = made()  # pyright: ignore[reportAttributeAccessIssue]  # A bench is typed for its usual agent.
         await stage.bench.start()
         stage.client = await stage.bench.client("ahp-root://", client_id="again")
         await stage.client.ask("subscribe", stage.session)

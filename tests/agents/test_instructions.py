@@ -309,7 +309,7 @@ async def test_a_model_that_the_agent_does_not_have_is_refused_also_when_it_list
 async def test_a_model_chosen_before_the_agent_told_is_looked_at_when_it_did(tmp_path: Path) -> None:
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}]}
     bench = Bench(tmp_path)
-    bench.agent = acp(tmp_path, session={"models": models})  # pyright: ignore[reportAttributeAccessIssue]
+    bench.agent = acp(tmp_path, session={"models": models})  # pyright: ignore[reportAttributeAccessIssue]  # A bench is typed for its usual agent.
     await bench.start()
     try:
         client = await bench.client()

@@ -346,8 +346,8 @@ async def test_closing_an_instance_ends_the_calls_that_wait_for_it(scene: Scene,
 async def test_locks_do_not_pile_up(scene: Scene, canvases: Canvases) -> None:
     for number in range(50):
         await failure(scene.agent.open("none", f"b{number}"))
-    bridge = canvases._bridge(scene.session)  # pyright: ignore[reportPrivateUsage]
-    assert len(bridge._locks) == 0  # pyright: ignore[reportPrivateUsage]
+    bridge = canvases._bridge(scene.session)  # pyright: ignore[reportPrivateUsage]  # The bridge is not public.
+    assert len(bridge._locks) == 0  # pyright: ignore[reportPrivateUsage]  # Locks are not public.
 
 
 # -- what everyone sees -------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ async def test_a_push_reaches_everyone_as_just_what_changed(scene: Scene, provid
     scene.agent.subscribe(lambda event, data: heard.append((event, data)))
 
     def push(**changes: Any) -> None:
-        provider.canvas_pushed(None, session_id(scene.session), "b1", changes)  # type: ignore[arg-type]
+        provider.canvas_pushed(None, session_id(scene.session), "b1", changes)  # type: ignore[arg-type]  # Nobody in particular pushes.
 
     push(title="B", url="https://board.example/b1", other="ignored")
     push(title="B")
@@ -485,7 +485,7 @@ async def test_what_a_provider_changed_silently_is_noticed_when_the_agent_looks(
     scene: Scene, provider: PythonProvider
 ) -> None:
     await scene.agent.open("board", "b1")
-    provider._canvases.clear()  # pyright: ignore[reportPrivateUsage]
+    provider._canvases.clear()  # pyright: ignore[reportPrivateUsage]  # A provider cannot take back a canvas.
     assert [one["availability"] for one in scene.agent.list_open()] == ["stale"]
     state = await scene.state()
     assert state["canvasRegistry"] == []

@@ -42,8 +42,8 @@ async def test_the_tutorials_canvas_works_with_the_demo_agent(tmp_path: Path) ->
         assert "Opened `n1`" in await chat.ask("/canvas open notes n1")
         for text in ("bread", "<b>milk</b>"):
             await chat.ask(f'/canvas invoke n1 write {{"text": "{text}"}}')
-        await until(lambda: "milk" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]
-        url = session.confirmed["openCanvases"][0]["url"]  # type: ignore[typeddict-item]
+        await until(lambda: "milk" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]  # The canvas is open.
+        url = session.confirmed["openCanvases"][0]["url"]  # type: ignore[typeddict-item]  # The canvas is open.
         assert check_url(url).allowed
         assert unquote(url) == "data:text/html,bread<br>&lt;b&gt;milk&lt;/b&gt;"
         refused = await chat.ask("/canvas invoke n1 write {}")
@@ -60,7 +60,7 @@ async def test_the_tutorials_canvas_works_in_a_client_too(tmp_path: Path) -> Non
         assert "Opened `n1`" in await chat.ask("/canvas open notes n1")
         assert "canvas_" not in await chat.ask('/canvas invoke n1 write {"text": "bread"}')
         await chat.ask("/canvas open notes n1")
-        await until(lambda: "bread" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]
+        await until(lambda: "bread" in session.confirmed["openCanvases"][0].get("url", ""))  # type: ignore[typeddict-item]  # The canvas is open.
         assert "Closed `n1`" in await chat.ask("/canvas close n1")
 
 

@@ -62,7 +62,7 @@ async def test_the_host_says_hello_first(line: Line, canvases: Canvases) -> None
     assert request["method"] == "initialize"
     assert request["params"]["host"] == {"capabilities": {"canvases": True}}
     assert request["params"]["hostInfo"]["name"] == "ahpkit"
-    await until(lambda: canvases._providers)  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: canvases._providers)  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
 
 
 async def test_calls_carry_what_the_proposal_says_and_answers_come_back(bench: Bench, line: Line) -> None:
@@ -205,7 +205,7 @@ async def test_an_extension_that_never_stops_talking_is_dropped(
     for _ in range(1_200):
         line.send(method="canvas.updated", params={"sessionId": "s", "instanceId": "i", "title": "x"})
     await until(lambda: "pushes more than" in caplog.text)
-    await until(lambda: not canvases._providers)  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: not canvases._providers)  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ async def test_a_default_id_is_for_those_that_name_none(bench: Bench, canvases: 
     serving = asyncio.create_task(serve_extension(theirs, canvases, default_id="given"))
     line = Line(ours)
     await line.hello(extensionId=None)
-    await until(lambda: "given" in canvases._providers)  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: "given" in canvases._providers)  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
     await ours.aclose()
     await serving
-    assert not canvases._providers  # pyright: ignore[reportPrivateUsage]
+    assert not canvases._providers  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
 
 
 # -- the author's side --------------------------------------------------------------------------------------------

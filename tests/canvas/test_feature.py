@@ -44,7 +44,7 @@ async def test_an_extension_id_belongs_to_one_provider(canvases: Canvases, provi
     with pytest.raises(DuplicateExtension):
         Canvases([provider, board_provider(Board())])
     with pytest.raises(ValueError, match="two canvases 'board'"):
-        provider.add(board_provider(Board())._canvases["board"])  # pyright: ignore[reportPrivateUsage]
+        provider.add(board_provider(Board())._canvases["board"])  # pyright: ignore[reportPrivateUsage]  # A canvas of another provider.
 
 
 @pytest.mark.parametrize("id", ["", "client:somebody"])
@@ -55,7 +55,7 @@ def test_no_provider_passes_for_a_client(id: str) -> None:
 
 def test_a_provider_that_is_not_registered_is_not_removed(canvases: Canvases) -> None:
     canvases.remove_provider(board_provider(Board()))
-    assert list(canvases._providers) == [EXTENSION]  # pyright: ignore[reportPrivateUsage]
+    assert list(canvases._providers) == [EXTENSION]  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
 
 
 @requirement("canvas:state:input-kept", "canvas:action:cancel-reasons")

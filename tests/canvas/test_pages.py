@@ -210,7 +210,7 @@ async def test_a_server_that_stops_does_not_wait_for_those_who_wait() -> None:
             serve_http(nobody, auth=Authenticator(None), routes=routes_of(pages)) as server,
             pages.serving(server.url),
         ):
-            page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]
+            page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]  # Less than the real callback.
             waiting = asyncio.create_task(get(f"{page.url}news?after=0"))
             await until_waiting(page, 1)
         await asyncio.wait([waiting])
@@ -227,7 +227,7 @@ async def test_a_server_that_stops_does_not_wait_for_those_who_wait() -> None:
 )
 async def test_a_page_that_is_opened_early_waits_for_its_address(url: str, base: str) -> None:
     pages = Pages()
-    opening = asyncio.create_task(pages.open(HTML, on_change=Served(pages).open))  # type: ignore[arg-type]
+    opening = asyncio.create_task(pages.open(HTML, on_change=Served(pages).open))  # type: ignore[arg-type]  # Less than the real callback.
     await asyncio.sleep(0)
     assert not opening.done()
     async with pages.serving(url):
@@ -237,14 +237,14 @@ async def test_a_page_that_is_opened_early_waits_for_its_address(url: str, base:
 
 
 async def until_waiting(page: Page, count: int) -> None:
-    await until(lambda: page._waiting >= count)  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: page._waiting >= count)  # pyright: ignore[reportPrivateUsage]  # Who waits is not public.
 
 
 @pytest.mark.parametrize("page_url", ["https://host.example", "https://host.example/", "https://host.example/ahp"])
 async def test_behind_a_proxy_pages_have_the_address_that_browsers_reach(page_url: str) -> None:
     pages = Pages()
     async with pages.serving("ws://127.0.0.1:7110", page_url=page_url):
-        page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]
+        page = await pages.open(HTML, on_change=Served(pages).open)  # type: ignore[arg-type]  # Less than the real callback.
 
         assert page.url == f"{page_url.rstrip('/')}/canvas/{page.secret}/"
         assert check_url(page.url).allowed

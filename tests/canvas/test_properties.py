@@ -64,7 +64,7 @@ class World:
         if not self.session:
             self.session, _ = await self.bench.session(self.watcher)
         self.snapshot = await self.bench.state(self.watcher, self.session)
-        self.agent = self.canvases._bridge(self.session).runtime  # pyright: ignore[reportPrivateUsage]
+        self.agent = self.canvases._bridge(self.session).runtime  # pyright: ignore[reportPrivateUsage]  # What the agent of a session would get.
 
     async def do(self, step: tuple[str, ...]) -> None:
         await getattr(self, f"_{step[0]}")(*step[1:])

@@ -3,11 +3,11 @@
 import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ahpkit.cli import doctor
 from ahpkit.cli.doctor import look_at
 from support import requirement
 from support.process import HostProcess, finish_cli, host_process
@@ -113,7 +113,11 @@ async def test_a_file_in_the_way_needs_attention(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_needs_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = type("Usage", (), {"free": 100 * 2**20})
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)  # pyright: ignore
+    usage = SimpleNamespace(free=100 * 2**20)
+
+    def disk_usage(path: object) -> SimpleNamespace:
+        return usage
+
+    monkeypatch.setattr("shutil.disk_usage", disk_usage)
     found = look_at("d", tmp_path, "x")
     assert (found.ok, found.detail) == (False, f"{tmp_path} has 100 MiB left")

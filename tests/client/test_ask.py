@@ -84,7 +84,7 @@ async def test_a_function_decides_plain_or_async(chat: Chat) -> None:
 
 async def test_a_word_that_means_nothing_is_refused_before_anything_is_sent(chat: Chat) -> None:
     with pytest.raises(ValueError, match="'allow', 'deny', 'wait' or a function"):
-        await chat.ask("climb", on_approval="yes")  # pyright: ignore[reportArgumentType]
+        await chat.ask("climb", on_approval="yes")  # pyright: ignore[reportArgumentType]  # Wrong on purpose.
     assert chat.state["turns"] == []
 
 

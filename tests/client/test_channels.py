@@ -42,7 +42,7 @@ async def test_a_channel_that_was_left_can_be_followed_again(host: FakeHost, cli
 
 
 async def test_a_channel_that_is_followed_anew_during_a_reconnect_waits_for_its_snapshot(client: Client):
-    channels = client._core.channels  # pyright: ignore[reportPrivateUsage]
+    channels = client._core.channels  # pyright: ignore[reportPrivateUsage]  # Channels are not public.
     first = await channels.open(SESSION)
     channels.begin()
     _, resumed = channels.resumable()

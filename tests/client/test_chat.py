@@ -142,7 +142,7 @@ async def test_deciding_about_a_result(host: FakeHost, chat: Chat):
     await chat.confirm_result("call", approved=False).accepted()
 
     assert last_action(host)["type"] == "chat/toolCallResultConfirmed"
-    assert chat.confirmed["activeTurn"]["responseParts"][0]["toolCall"]["status"] == "cancelled"  # type: ignore[typeddict-item]
+    assert chat.confirmed["activeTurn"]["responseParts"][0]["toolCall"]["status"] == "cancelled"  # type: ignore[typeddict-item]  # The turn is active.
 
 
 async def test_drafting_answering_and_declining(host: FakeHost, chat: Chat):

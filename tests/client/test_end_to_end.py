@@ -53,7 +53,7 @@ async def scripted(turn: Turn) -> None:
             turn.text(f"approved={answer.approved} input={answer.tool_input}")
         case ["ask"]:
             answers = await turn.ask([{"id": "name", "kind": "text", "message": "Name?", "required": True}])
-            turn.text(str(answers.answers["name"]["value"]["value"]))  # type: ignore[typeddict-item]
+            turn.text(str(answers.answers["name"]["value"]["value"]))  # type: ignore[typeddict-item]  # The answer has a value.
         case ["wait"]:
             turn.text("waiting")
             await asyncio.Event().wait()

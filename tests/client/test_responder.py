@@ -213,7 +213,7 @@ async def test_a_callback_that_fails_decides_nothing(host: FakeHost, chat: Chat,
 
 async def test_what_a_turn_brought_is_forgotten_when_it_is_over(host: FakeHost, client: Client):
     chat = await (await client.session(SESSION)).chat()
-    responder, _ = client._responders._attended[CHAT]  # pyright: ignore[reportPrivateUsage]
+    responder, _ = client._responders._attended[CHAT]  # pyright: ignore[reportPrivateUsage]  # Who is attended is not public.
     turn = chat.send("hello", on_confirmation=lambda needed: True)
     assert responder.elsewhere == {turn.turn_id}
 

@@ -25,7 +25,7 @@ async def test_actions_come_in_order_with_their_numbers(host: FakeHost, client: 
         got = [await anext(session) for _ in range(3)]
 
     assert [envelope["serverSeq"] for envelope in got] == [1, 2, 3]
-    assert [envelope["action"]["title"] for envelope in got] == ["a", "b", "c"]  # type: ignore[typeddict-item]
+    assert [envelope["action"]["title"] for envelope in got] == ["a", "b", "c"]  # type: ignore[typeddict-item]  # All of them are titles.
 
 
 async def test_a_consumer_that_falls_behind_is_told_and_goes_on(host: FakeHost, client: Client):

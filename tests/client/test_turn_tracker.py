@@ -111,8 +111,8 @@ def test_a_tool_call_is_followed_through_its_life():
         ToolCallContent,
         ToolCallCompleted,
     ]
-    assert events[4].call["status"] == "pending-confirmation"  # type: ignore[union-attr]
-    assert events[-1].call["success"] is True  # type: ignore[union-attr]
+    assert events[4].call["status"] == "pending-confirmation"  # type: ignore[union-attr]  # These events have a call.
+    assert events[-1].call["success"] is True  # type: ignore[union-attr]  # These events have a call.
 
 
 class Untouched(dict[str, Any]):
@@ -174,7 +174,7 @@ def test_other_parts_and_usage_are_reported_once():
 
     events = run(START, notice, other, usage, usage, CALL_START)
 
-    assert events[1:4] == [Notice("note"), PartAdded({"kind": "hologram", "x": 1}), Usage({"inputTokens": 3})]  # type: ignore[arg-type]
+    assert events[1:4] == [Notice("note"), PartAdded({"kind": "hologram", "x": 1}), Usage({"inputTokens": 3})]  # type: ignore[arg-type]  # A part of a kind that nobody knows.
     assert kinds(events[4:]) == [ToolCallStarted]
 
 

@@ -142,7 +142,7 @@ async def test_a_second_session_of_a_workspace_reads_nothing_again(desk: Desk, m
     client = await desk.start()
     await desk.session(client)
     reads: list[str] = []
-    monkeypatch.setattr(Library, "read", lambda library, location: reads.append(location.name))  # type: ignore[misc]
+    monkeypatch.setattr(Library, "read", lambda library, location: reads.append(location.name))  # type: ignore[misc]  # The test replaces a method.
     session, _ = await desk.session(client)
     assert reads == []
     assert (await desk.containers(client, session))[".claude/commands"]["children"][0]["name"] == "a"

@@ -40,7 +40,7 @@ async def test_a_skill_of_a_client_is_read_by_tool_and_as_a_resource_until_it_is
         async with McpClient(way, cache=None) as client:
             listed = (await client.list_resources()).resources
             seen["listed"] = [resource.name for resource in listed]
-            seen["read"] = (await client.read_resource(str(listed[0].uri))).contents[0].text  # type: ignore[union-attr]
+            seen["read"] = (await client.read_resource(str(listed[0].uri))).contents[0].text  # type: ignore[union-attr]  # It is text.
 
     agent.script = script
     async with (

@@ -36,7 +36,7 @@ async def small_host(
     directory: Path, *, ping_interval: float = 20.0, **limits: float
 ) -> AsyncGenerator[tuple[Host, str]]:
     """A host in this process behind a real socket, with limits that a test can reach; its URL."""
-    config = HostConfig(default_directory=directory, **limits)  # pyright: ignore[reportArgumentType]
+    config = HostConfig(default_directory=directory, **limits)  # pyright: ignore[reportArgumentType]  # Limits of any kind.
     async with (
         Host(MemoryStorage(), agents=[ScriptedAgent()], config=config) as host,
         serve_http(host.serve, auth=Authenticator(None), ping_interval=ping_interval) as server,

@@ -69,7 +69,7 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place]:
             content_directory=tmp_path / "content", fence=Fence(Cuts(Path("/nowhere")), start=[tmp_path / "root"])
         )
     ]
-    bench.agent.directories = dict(CAPABLE)  # pyright: ignore[reportAttributeAccessIssue]
+    bench.agent.directories = dict(CAPABLE)  # pyright: ignore[reportAttributeAccessIssue]  # Less than a whole capability.
     await bench.start()
     try:
         yield place
@@ -89,7 +89,7 @@ async def with_capability(place: Place, capability: Json | None) -> None:
             content_directory=place.base / "content", fence=Fence(Cuts(Path("/nowhere")), start=[place.base / "root"])
         ),
     ]
-    place.bench.agent.directories = capability  # type: ignore[assignment]
+    place.bench.agent.directories = capability  # type: ignore[assignment]  # Less than a whole capability.
     await place.bench.start()
 
 
@@ -116,7 +116,7 @@ async def test_agents_of_ours_work_in_several_directories_and_keep_the_first(pla
     }
     await place.bench.stop()
     place.bench.features = []
-    place.bench.agent = made[agent]  # type: ignore[assignment]
+    place.bench.agent = made[agent]  # type: ignore[assignment]  # A bench is typed for its usual agent.
     await place.bench.start()
     client, session, _ = await place.session("ab")
     assert await place.names(client, session) == "ab"
@@ -328,7 +328,7 @@ async def rooted(tmp_path: Path) -> AsyncGenerator[Place]:
     servers = McpServers(customizations.servers, directory=tmp_path / "root", limits=QUICK)
     changesets = Changesets(tmp_path / "ours", default_directory=tmp_path / "root")
     bench.features = [Resources(content_directory=tmp_path / "content"), customizations, servers, changesets]
-    bench.agent.directories = {"primaryReplacement": True}  # pyright: ignore[reportAttributeAccessIssue]
+    bench.agent.directories = {"primaryReplacement": True}
     await bench.start()
     try:
         yield place

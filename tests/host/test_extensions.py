@@ -146,7 +146,7 @@ def test_an_announcement_that_is_not_json_is_refused_at_registration() -> None:
 async def test_a_class_is_an_extension_and_its_public_methods_are_the_methods(bench: Bench) -> None:
     def register(host: Host) -> None:
         @host.extension(NAME, version="1.0")
-        class Analytics:  # pyright: ignore[reportUnusedClass]
+        class Analytics:
             def __init__(self) -> None:
                 self._seen: list[str] = []
 

@@ -28,7 +28,7 @@ async def configured(bench: Bench) -> None:
     async def session_config(directory: Any, values: Any) -> Any:
         return SCHEMA
 
-    bench.agent.session_config = session_config  # type: ignore[method-assign]
+    bench.agent.session_config = session_config  # type: ignore[method-assign]  # The test replaces a method.
 
 
 async def listed(client: RawClient, session: str) -> Json:

@@ -227,7 +227,7 @@ async def test_a_fork_takes_over_model_agent_configuration_and_directory(bench: 
     async def session_config(directory: Any, values: Any) -> Any:
         return {"type": "object", "properties": {"mode": mode}}
 
-    bench.agent.session_config = session_config  # type: ignore[method-assign]
+    bench.agent.session_config = session_config  # type: ignore[method-assign]  # The test replaces a method.
     work = tmp_path / "work"
     work.mkdir()
     client = await client_of(bench, "0.4.0")

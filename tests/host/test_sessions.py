@@ -49,7 +49,7 @@ async def test_create_session_answers_null_at_once_and_becomes_ready(bench: Benc
         await gate.wait()
         return await original(chat)
 
-    bench.agent.open = slow_open  # type: ignore[method-assign]
+    bench.agent.open = slow_open
     client = await bench.client()
     assert await client.ask("createSession", "ahp-session:/mine") is None
     state = await bench.state(client, "ahp-session:/mine")
@@ -403,8 +403,8 @@ async def test_config_is_resolved_with_defaults_and_completed_by_the_agent(bench
     async def config_completions(directory: Any, property: str, query: str) -> Any:
         return [{"value": f"{property}-{query}", "label": "One"}]
 
-    bench.agent.session_config = session_config  # type: ignore[method-assign]
-    bench.agent.config_completions = config_completions  # type: ignore[method-assign]
+    bench.agent.session_config = session_config  # type: ignore[method-assign]  # The test replaces a method.
+    bench.agent.config_completions = config_completions  # type: ignore[method-assign]  # The test replaces a method.
     client = await bench.client()
     assert await client.ask("resolveSessionConfig") == {"schema": schema, "values": {"mode": "ask"}}
     found = await client.ask("sessionConfigCompletions", property="mode", query="a")
@@ -419,7 +419,7 @@ async def test_authenticate_takes_only_resources_that_were_asked_for(bench: Benc
         taken.append((resource, token))
 
     bench.agent.protected_resources = [{"resource": "https://api.example.com"}]
-    bench.agent.authenticate = authenticate  # type: ignore[method-assign]
+    bench.agent.authenticate = authenticate
     client = await bench.client()
     await client.ask("authenticate", resource="https://api.example.com", token="secret")
     assert taken == [("https://api.example.com", "secret")]

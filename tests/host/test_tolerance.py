@@ -258,7 +258,7 @@ async def test_settings_of_one_connection_are_kept_for_it_and_approve_nothing(be
         await client.action(lambda said, settings=settings: said["action"].get("config") == settings)
     connection: Any = bench.host.services.client(client.client_id)
     assert connection.settings.keys() == {"workspaceTrust", "autoApprove", "proxy"}
-    assert bench.host.services.client(other.client_id).settings == {}  # type: ignore[union-attr]
+    assert bench.host.services.client(other.client_id).settings == {}  # type: ignore[union-attr]  # It is connected.
     session, chat = await bench.session(client)
     await client.accepted(chat, started())
     ready = (await client.action("chat/toolCallReady"))["action"]

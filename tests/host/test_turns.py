@@ -59,7 +59,7 @@ async def test_a_tool_call_is_approved_with_edited_input_and_an_option(bench: Be
         call.input('{"path":')
         call.input('"a"}')
         options = [{"id": "always", "label": "Always", "kind": "approve"}]
-        seen.append(await call.confirm(tool_input='{"path":"a"}', options=options, editable=True))  # type: ignore[arg-type]
+        seen.append(await call.confirm(tool_input='{"path":"a"}', options=options, editable=True))  # type: ignore[arg-type]  # Plain dicts.
         call.content([{"type": "text", "text": "half"}])
         call.complete(message="Wrote", content=[{"type": "text", "text": "done"}])
         call.complete(message="twice")
@@ -363,7 +363,7 @@ async def test_after_a_crash_the_turn_ends_with_an_error_and_the_waiting_call_as
     last = (await client.action("chat/toolCallReady"))["serverSeq"]
     await client.ask("ping")
     storage = bench.storage
-    bench.host.sessions.aclose = _nothing  # type: ignore[method-assign]  # a crash ends no turn
+    bench.host.sessions.aclose = _nothing
     await bench.stop()
     bench.storage = storage
     await bench.start()

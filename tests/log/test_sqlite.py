@@ -43,14 +43,14 @@ FIRST_SCHEMA = """
 
 
 def loaded(path: Path, **options: object) -> SqliteStorage:
-    storage = SqliteStorage(path, **options)  # pyright: ignore[reportArgumentType]
+    storage = SqliteStorage(path, **options)  # pyright: ignore[reportArgumentType]  # Options of any kind.
     storage.load()
     return storage
 
 
 def pragma(storage: SqliteStorage, name: str) -> object:
     """A setting of the writing connection, which nobody else can see."""
-    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]
+    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]  # Its connections are not public.
     return writer.execute(f"PRAGMA {name}").fetchone()[0]
 
 
@@ -78,7 +78,7 @@ def test_what_was_written_moves_into_the_main_file_bit_by_bit(tmp_path: Path) ->
 
 def test_only_one_connection_can_write(tmp_path: Path) -> None:
     storage = loaded(tmp_path / "log.db")
-    _writer, *readers = storage._connections  # pyright: ignore[reportPrivateUsage]
+    _writer, *readers = storage._connections  # pyright: ignore[reportPrivateUsage]  # Its connections are not public.
 
     assert readers
     for reader in readers:
@@ -219,7 +219,7 @@ def test_a_call_after_close_is_an_error_of_the_storage(tmp_path: Path) -> None:
 def test_a_file_that_another_program_holds_locked_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     storage = loaded(path)
-    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]
+    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]  # Its connections are not public.
     writer.execute("PRAGMA busy_timeout = 0")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -115,7 +115,7 @@ def _sse_routes(server: Any) -> list[Any]:
     transport = SseServerTransport("/messages/")
 
     async def connect(request: Request) -> Response:
-        async with transport.connect_sse(request.scope, request.receive, request._send) as streams:  # pyright: ignore
+        async with transport.connect_sse(request.scope, request.receive, request._send) as streams:  # pyright: ignore[reportPrivateUsage]  # As the SDK's own examples do it.
             await server.run(streams[0], streams[1], server.create_initialization_options())
         return Response()
 

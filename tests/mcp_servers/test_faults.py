@@ -73,11 +73,11 @@ async def others_are_well(bench: Bench, client: RawClient, session: str, chat: s
     """The good server of this session and of a new one answers."""
     await entry(bench, client, session, "ready", "good")
     [here] = await turn(bench, client, chat, ("good_add", {"a": 1, "b": 2}))
-    assert here.content[0]["text"] == "3"  # type: ignore[typeddict-item]
+    assert here.content[0]["text"] == "3"  # type: ignore[typeddict-item]  # It is text.
     other, other_chat = await bench.session(client)
     await entry(bench, client, other, "ready", "good")
     [there] = await turn(bench, client, other_chat, ("good_add", {"a": 3, "b": 4}))
-    assert there.content[0]["text"] == "7"  # type: ignore[typeddict-item]
+    assert there.content[0]["text"] == "7"  # type: ignore[typeddict-item]  # It is text.
 
 
 CALLS: dict[str, tuple[list[str], Json, bool, str]] = {
@@ -142,7 +142,7 @@ async def test_five_thousand_tools_and_garbage_leave_room_for_the_others(tmp_pat
         state = await bench.state(client, session)
         assert len(json.dumps(state["serverTools"])) < 600_000
         [outcome] = await turn(bench, client, chat, ("odd_tool_4999", {}))
-        assert outcome.content[0]["text"] == "called tool_4999"  # type: ignore[typeddict-item]
+        assert outcome.content[0]["text"] == "called tool_4999"  # type: ignore[typeddict-item]  # It is text.
         await others_are_well(bench, client, session, chat)
 
 

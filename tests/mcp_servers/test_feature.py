@@ -256,9 +256,9 @@ async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> No
         async with Client(parameters, cache=None) as agent:
             seen["tools"] = [tool.name for tool in (await agent.list_tools()).tools]
             result = await agent.call_tool("test_add", {"a": 1, "b": 2})
-            seen["sum"] = result.content[0].text  # type: ignore[union-attr]
+            seen["sum"] = result.content[0].text  # type: ignore[union-attr]  # It is text.
             again = await agent.call_tool("test_add", {"a": 3, "b": 4})
-            seen["again"] = again.content[0].text  # type: ignore[union-attr]
+            seen["again"] = again.content[0].text  # type: ignore[union-attr]  # It is text.
 
     bench.agent.script = script
     client = await bench.client()

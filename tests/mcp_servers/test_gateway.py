@@ -111,7 +111,7 @@ async def test_only_an_agent_with_the_secret_comes_in_by_http() -> None:
         async with by_url(way, "legacy") as client:
             assert (await client.list_tools()).tools
         way.close()
-        await until(lambda: not doorway._managers)  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: not doorway._managers)  # pyright: ignore[reportPrivateUsage]  # Who is served is not public.
         assert (await http.post(way.url, json=hello, headers=way.headers)).status_code == 401
 
 
@@ -121,10 +121,10 @@ async def test_an_agent_lists_and_calls_tools(era: str) -> None:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         assert listed == ["add", "show", "find_tool", "call_tool"]
         result = await client.call_tool("add", {"a": 1})
-        assert result.content[0].text == "add {'a': 1}"  # type: ignore[union-attr]
+        assert result.content[0].text == "add {'a': 1}"  # type: ignore[union-attr]  # It is text.
         assert result.structured_content == {"n": 1}
         read = await client.read_resource("skill://a")
-        assert read.contents[0].text == "Be kind."  # type: ignore[union-attr]
+        assert read.contents[0].text == "Be kind."  # type: ignore[union-attr]  # It is text.
 
 
 @ERAS
@@ -200,7 +200,7 @@ async def test_a_tool_that_has_just_gone_is_an_error_with_advice() -> None:
         session.names.clear()
         result = await client.call_tool("add", {})
         assert result.is_error
-        assert "find_tool" in result.content[0].text  # type: ignore[union-attr]
+        assert "find_tool" in result.content[0].text  # type: ignore[union-attr]  # It is text.
 
 
 async def test_very_many_tools_are_found_not_listed() -> None:
@@ -208,9 +208,9 @@ async def test_very_many_tools_are_found_not_listed() -> None:
     async with connected(session, "auto") as (client, _):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["find_tool", "call_tool"]
         found = await client.call_tool("find_tool", {"query": "tool_77"})
-        assert "tool_77" in found.content[0].text  # type: ignore[union-attr]
+        assert "tool_77" in found.content[0].text  # type: ignore[union-attr]  # It is text.
         called = await client.call_tool("call_tool", {"name": "tool_77", "arguments": {"x": 1}})
-        assert called.content[0].text == "tool_77 {'x': 1}"  # type: ignore[union-attr]
+        assert called.content[0].text == "tool_77 {'x': 1}"  # type: ignore[union-attr]  # It is text.
         written = await client.call_tool("call_tool", {"name": "tool_77", "arguments": '{"x": 2}'})
         assert "tool_77 {'x': 2}" in str(written.content)
         for wrong in ("[1]", "nonsense", [1], 7):

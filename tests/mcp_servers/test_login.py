@@ -223,7 +223,7 @@ async def test_the_sdk_logs_in_where_a_call_waits(place: Place) -> None:
             over.append(event)
         assert isinstance(over[-1], TurnCompleted)
         assert place.authority.authorizations[-1]["scope"] == "files:write"
-        assert chat.confirmed["turns"][-1]["responseParts"][-1]["content"] == "3"  # type: ignore[typeddict-item]
+        assert chat.confirmed["turns"][-1]["responseParts"][-1]["content"] == "3"  # type: ignore[typeddict-item]  # The last part is text.
         assert (await server.tools())[0]["name"] == "add"
 
 

@@ -50,9 +50,9 @@ def test_a_rope_shows_its_text() -> None:
 
 def test_only_text_can_be_added() -> None:
     with pytest.raises(TypeError):
-        Rope.of("a").add(["b"])  # pyright: ignore[reportArgumentType]
+        Rope.of("a").add(["b"])  # pyright: ignore[reportArgumentType]  # Wrong on purpose.
     with pytest.raises(TypeError):
-        Rope.of(7)  # pyright: ignore[reportArgumentType]
+        Rope.of(7)  # pyright: ignore[reportArgumentType]  # Wrong on purpose.
 
 
 @given(st.lists(st.integers(min_value=1, max_value=400), max_size=300))

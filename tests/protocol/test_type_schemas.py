@@ -109,5 +109,5 @@ def test_every_wire_type_has_a_schema_without_loose_ends(name: str) -> None:
 
 def references(value: Any) -> list[str]:
     own: list[str] = [value["$ref"]] if isinstance(value, dict) and "$ref" in value else []
-    inner: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    inner: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # Any JSON.
     return own + [found for item in inner for found in references(item)]

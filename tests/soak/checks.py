@@ -77,7 +77,7 @@ def turns_are_there_once(stage: Stage) -> None:
     """Every turn that was echoed is in its chat, exactly once."""
     first = stage.people[0]
     for uri in stage.chats:
-        found = Counter(turn["id"] for turn in first.held[uri].confirmed["turns"])  # type: ignore[typeddict-item]
+        found = Counter(turn["id"] for turn in first.held[uri].confirmed["turns"])
         doubled = [id for id, count in found.items() if count > 1]
         if doubled:
             raise Broken(f"turns are there twice: {doubled}")

@@ -126,7 +126,7 @@ def unexplained(action: Json, to: Generation, reduced: Any, projected: Any) -> l
     if (loss := ACCEPTED.get(action["type"])) is not None and to < loss[0]:
         reasons.append(loss[1])
     places = differences(plain(reduced), plain(projected))
-    return [place for place in places if not any(re.fullmatch(reason, place[0]) for reason in reasons)]  # type: ignore[misc]
+    return [place for place in places if not any(re.fullmatch(reason, place[0]) for reason in reasons)]  # type: ignore[misc]  # A place begins with its key.
 
 
 def plain(value: Any) -> Any:
@@ -140,7 +140,7 @@ def differences(one: Any, other: Any, at: str = "") -> Iterator[tuple[str, Any, 
         left, right = cast("Json", one), cast("Json", other)
         for key in sorted({*left, *right}):
             yield from differences(left.get(key), right.get(key), f"{at}.{key}")
-    elif isinstance(one, list) and isinstance(other, list) and len(cast("Sequence[Any]", one)) == len(other):  # type: ignore[arg-type]
+    elif isinstance(one, list) and isinstance(other, list) and len(cast("Sequence[Any]", one)) == len(other):  # type: ignore[arg-type]  # Any JSON.
         for index, (left, right) in enumerate(
             zip(cast("Sequence[Any]", one), cast("Sequence[Any]", other), strict=True)
         ):

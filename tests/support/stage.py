@@ -253,7 +253,7 @@ async def staged(
     (work / ".mcp.json").write_text(json.dumps({"mcpServers": servers or {}}))
     bench, board = Bench(work), Board()
     bench.config = bench.config if grace is None else replace(bench.config, client_grace=grace)
-    bench.agent = agent  # pyright: ignore[reportAttributeAccessIssue]
+    bench.agent = agent  # pyright: ignore[reportAttributeAccessIssue]  # A bench is typed for its usual agent.
     settings = CustomizationSettings(default_directory=work, trusted=[work] if trusted else [], allow_hooks=allow_hooks)
     customizations = Customizations(settings)
     own = [customizations, McpServers(customizations.servers, limits=QUICK), Canvases([board_provider(board)])]

@@ -18,7 +18,7 @@ def forever() -> None:
         pass
 
 
-run: Any = serve._run  # pyright: ignore[reportPrivateUsage]
+run: Any = serve._run  # pyright: ignore[reportPrivateUsage]  # The fault is put in here.
 
 
 async def stuck(*arguments: Any, **options: Any) -> None:
@@ -32,5 +32,5 @@ if __name__ == "__main__":
     from ahpkit.cli.main import main
 
     serve.STOP_DEADLINE = 1.0
-    serve._run = stuck  # pyright: ignore[reportPrivateUsage]
+    serve._run = stuck  # pyright: ignore[reportPrivateUsage]  # The fault is put in here.
     main()

@@ -33,7 +33,7 @@ def test_a_clients_tool_gives_way_to_the_agents_own() -> None:
     assert found is not None
     assert (found.owner, found.own_name) == (CLIENT, "calculate")
     assert registry.find("calculate") is not None
-    assert registry.find("calculate").owner == AGENT  # type: ignore[union-attr]
+    assert registry.find("calculate").owner == AGENT  # type: ignore[union-attr]  # It is there.
 
 
 def test_a_servers_tools_carry_its_name() -> None:
@@ -48,12 +48,12 @@ def test_names_stay_when_others_come_and_go() -> None:
     registry.offer(TIME, tools("now"))
     assert names(registry) == ["time_now"]
     registry.offer(other, tools("now"))
-    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]
+    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]  # It is there.
     assert len(registry) == 2
     registry.withdraw(TIME)
     assert "time_now" not in names(registry)
     registry.offer(TIME, tools("now"))
-    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]
+    assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]  # It is there.
 
 
 def test_one_tool_of_two_clients_is_shown_once_and_run_by_who_began() -> None:

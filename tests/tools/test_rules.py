@@ -33,7 +33,7 @@ SHELL = Subject(owner="agent:x", tool="shell", command="git status")
 def rule(decision: str = "allow", kind: str = "tool", scope: Scope = "session", **fields: str) -> Rule:
     given_ = {"id": "r", "owner": "agent:x", "tool": "shell", **fields}
     place = given_.pop("place", HERE.of(scope))
-    return Rule(decision=decision, kind=kind, scope=scope, place=place, **given_)  # type: ignore[arg-type]
+    return Rule(decision=decision, kind=kind, scope=scope, place=place, **given_)  # type: ignore[arg-type]  # Fields of any kind.
 
 
 def test_without_rules_a_person_is_asked() -> None:

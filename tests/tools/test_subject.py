@@ -23,11 +23,11 @@ def decided(subject: Subject, **patterns: str) -> str:
     """What happens under `deny=PATTERN`, under `allow=PATTERN`, and with an allow for the whole tool otherwise."""
     about = {"owner": "agent:x", "tool": "edit", "scope": "everywhere", "place": None}
     rules = [
-        Rule(id=decision, decision=decision, kind="path", pattern=pattern, **about)  # type: ignore[arg-type]
+        Rule(id=decision, decision=decision, kind="path", pattern=pattern, **about)  # type: ignore[arg-type]  # Fields of any kind.
         for decision, pattern in patterns.items()
     ]
     if "allow" not in patterns:
-        rules.append(Rule(id="tool", decision="allow", kind="tool", **about))  # type: ignore[arg-type]
+        rules.append(Rule(id="tool", decision="allow", kind="tool", **about))  # type: ignore[arg-type]  # Fields of any kind.
     return judge(rules, subject, HERE).decision
 
 

@@ -52,7 +52,7 @@ class HttpConnection(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._reading = self._deadline(self._limits.head)
 
@@ -112,7 +112,7 @@ class HttpConnections:
 
     def __init__(self, app: AsgiApp, *, limits: Limits, upgrade: Callable[[], asyncio.Protocol]) -> None:
         self._config = Config(
-            app,  # type: ignore[arg-type]  # uvicorn's own name for an ASGI application.
+            app,
             interface="asgi3",
             lifespan="off",
             log_config=None,

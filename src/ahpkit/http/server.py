@@ -170,7 +170,7 @@ class _WebSockets:
             log.exception("connection handler failed")
         finally:
             connection.transport.abort()  # Nothing, when it is closed.
-            self.server.handler_tasks.discard(asyncio.current_task())  # type: ignore[arg-type]  # There is one.
+            self.server.handler_tasks.discard(asyncio.current_task())
 
     async def _serve(self, connection: ServerSide) -> None:
         self.server.all_connections.add(connection)

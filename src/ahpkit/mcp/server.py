@@ -224,7 +224,7 @@ class McpServer:
         """A client that has said hello and read the lists, and how the lists are read again."""
         connection = TolerantConnection(link)
         client = Client(
-            connection,  # type: ignore[arg-type]  # An async context manager that gives the two streams.
+            connection,
             client_info=types.Implementation(name="ahpkit", version=__version__),
             message_handler=self._on_message,
             elicitation_callback=self._calls.elicit,

@@ -104,7 +104,7 @@ class Rule:
         place = words.get("workspace")
         rule = cls(
             id=id,
-            decision=words.get("decision", ""),  # type: ignore[arg-type]  # Checked below.
+            decision=words.get("decision", ""),
             kind=cast("RuleKind", kind),
             owner=words.get("owner", ""),
             tool=words.get("tool", ""),

@@ -305,7 +305,7 @@ class TestMeta:
         meta = {"requestId": "r-1", "zed.dev/debugMode": True, "example.com/x": {"deep": [None]}}
         message = {**user_message("hello"), "_meta": meta}
 
-        await scripted.run(turn=RecordingTurn("hello", message=message))  # pyright: ignore[reportArgumentType]
+        await scripted.run(turn=RecordingTurn("hello", message=message))  # pyright: ignore[reportArgumentType]  # Less than a whole message.
 
         [prompt] = scripted.received("session/prompt")
         assert prompt["_meta"] == meta
@@ -393,7 +393,7 @@ class TestSteering:
         )
         asked = asyncio.Event()
         turn = RecordingTurn("x", chat=chat)
-        chat.extension_request = _held(asked)  # pyright: ignore[reportAttributeAccessIssue]
+        chat.extension_request = _held(asked)
         running = asyncio.create_task(opened.run(turn))
         await until(lambda: bool(turn.said))
 

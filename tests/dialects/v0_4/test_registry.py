@@ -190,4 +190,4 @@ def test_channels_of_commands_and_notifications_exist() -> None:
 def test_the_tables_cannot_be_changed() -> None:
     for table in (ACTIONS, COMMANDS, NOTIFICATIONS):
         with pytest.raises(TypeError):
-            table["x"] = None  # type: ignore[index]
+            table["x"] = None  # type: ignore[index]  # Wrong on purpose.

@@ -31,7 +31,7 @@ def reduced(state: Json, action: Any) -> Json:
 
 @requirement("changesets:status:error-payload")
 def test_an_error_comes_with_its_reason_and_goes_with_it() -> None:
-    failed = reduced(changeset(), make.changeset_status_changed(status="error", error=ERROR))  # type: ignore[arg-type]
+    failed = reduced(changeset(), make.changeset_status_changed(status="error", error=ERROR))  # type: ignore[arg-type]  # A plain dict.
     assert (failed["status"], failed["error"]) == ("error", ERROR)
     again = reduced(failed, make.changeset_status_changed(status="recomputing"))
     assert (again["status"], "error" in again) == ("recomputing", False)
@@ -117,7 +117,7 @@ def test_operations_are_replaced_or_removed() -> None:
 def test_the_status_of_one_operation_has_an_error_exactly_when_it_failed() -> None:
     state = changeset(operations=[UNDO, {**UNDO, "id": "keep"}])
     said = make.changeset_operation_status_changed
-    failed = reduced(state, said(operation_id="undo", status="error", error=ERROR))  # type: ignore[arg-type]
+    failed = reduced(state, said(operation_id="undo", status="error", error=ERROR))  # type: ignore[arg-type]  # A plain dict.
     assert failed["operations"] == [{**UNDO, "status": "error", "error": ERROR}, {**UNDO, "id": "keep"}]
     assert reduced(failed, said(operation_id="undo", status="idle"))["operations"][0] == UNDO
     assert reduced(state, said(operation_id="z", status="running")) is state

@@ -49,9 +49,7 @@ def register(
     extension = extend(EXTENSION)
 
     @extension.request("list")
-    def list_clients(  # pyright: ignore[reportUnusedFunction]  # The decorator registers it.
-        client: ConnectedClient, params: Params
-    ) -> _ClientList:
+    def list_clients(client: ConnectedClient, params: Params) -> _ClientList:
         found: _ClientList = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
         return found if (reason := failing()) is None else {**found, "notStored": reason}
 
