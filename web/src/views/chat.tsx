@@ -85,13 +85,26 @@ function Reasoning({ text, live }: { text: string; live: boolean }): JSX.Element
   );
 }
 
+const PARTS = 150; // As many parts of one turn are drawn at first, and as many more each time.
+
+/** Where drawing a long turn begins: with its last parts, and with everything that is still open. */
+export function firstShown(all: Run[], count: number): number {
+  const open = all.findIndex((run) => run.kind === "part" && (run.part.kind === "inputRequest" ? run.part.response === undefined : run.part.kind === "toolCall" && isOpen(run.part.toolCall)));
+  const start = Math.max(0, all.length - count);
+  return open < 0 ? start : Math.min(start, open);
+}
+
 function Parts({ parts, live, around, onMessage }: { parts: ResponsePart[]; live: boolean; around: Around; onMessage(text: string): void }): JSX.Element {
+  const [count, show] = useState(PARTS);
   const last = parts.length - 1;
+  const all = runs(parts);
+  const start = firstShown(all, count);
   return (
     <>
-      {runs(parts).map((run, at) =>
+      {start > 0 && <button type="button" class="btn quiet" onClick={() => show(count + PARTS)}>Earlier in this turn ({start})</button>}
+      {all.slice(start).map((run, at) =>
         run.kind === "run"
-          ? <FinishedRun key={`run ${run.calls[0]?.toolCallId ?? at}`} calls={run.calls} around={around} />
+          ? <FinishedRun key={`run ${run.calls[0]?.toolCallId ?? start + at}`} calls={run.calls} around={around} />
           : <Part key={run.part.kind === "toolCall" ? `call ${run.part.toolCall.toolCallId}` : `part ${run.index}`} part={run.part}
               live={live && (run.index === last || run.part.kind === "inputRequest")} around={around} onMessage={onMessage} />,
       )}

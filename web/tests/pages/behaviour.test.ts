@@ -495,6 +495,17 @@ describe("the transcript", () => {
     expect(seen).toBeLessThan(2_000);
   });
 
+  it("draws the end of a turn with thousands of parts, and the rest when asked", async () => {
+    const parts = Array.from({ length: 4_000 }, (_, index) => (index % 2 ? call(`c${index}`, { success: true, content: [] }) : md(`remark ${index} of many`, `m${index}`)));
+    const made = host.addSession("busy", { title: "Busy" }, { turns: [turn("t1", "work", parts)] });
+    const page = await visit(at(made.session));
+    await page.getByText("remark 3998 of many").waitFor();
+    expect(await page.getByText(/remark \d+ of many/).count()).toBe(75);
+    await page.getByRole("button", { name: "Earlier in this turn (3850)" }).click();
+    await page.getByText("remark 3700 of many").waitFor({ state: "attached" });
+    expect(await page.getByText(/remark \d+ of many/).count()).toBe(150);
+  });
+
   it("shows 5 MB of output and 5 MB of text without dying (21)", async () => {
     const line = `${"x".repeat(99)}\n`;
     const made = host.addSession("big", { title: "Big" }, { turns: [turn("t1", "big", [call("c1", { success: false, content: [{ type: "text", text: line.repeat(50_000) }], error: { message: "exit 1" } }), md("# Head\n\n" + "word ".repeat(1_000_000))])] });

@@ -9,7 +9,7 @@ import { ends, folded } from "../../src/parts/output.tsx";
 import { narrowest } from "../../src/views/approvals.tsx";
 import { checkCanvasUrl } from "../../src/views/canvas-policy.ts";
 import { expand } from "../../src/views/changes.tsx";
-import { runs } from "../../src/views/chat.tsx";
+import { firstShown, runs } from "../../src/views/chat.tsx";
 import { decided, effective } from "../../src/views/setup.tsx";
 import { call, md } from "../scripted/scenes.ts";
 
@@ -54,6 +54,17 @@ describe("finished tool calls", () => {
   it("fold into one line, and stop folding at what failed or still runs", () => {
     const parts = [call("1", {}), call("2", {}), call("3", { success: false }), call("4", {}), md("x"), call("5", { status: "running" })];
     expect(runs(parts as never).map((run) => (run.kind === "run" ? run.calls.length : run.part.kind))).toEqual([2, "toolCall", 1, "markdown", "toolCall"]);
+  });
+
+  it("draws the last parts of a long turn, and whatever is still open", () => {
+    const said = { kind: "part", part: { kind: "markdown", id: "m", content: "x" }, index: 0 };
+    const waiting = { kind: "part", part: { kind: "toolCall", toolCall: { toolCallId: "c", status: "pending-confirmation" } }, index: 0 };
+    const asked = { kind: "part", part: { kind: "inputRequest", request: { id: "q" } }, index: 0 };
+    const many = (count: number): unknown[] => Array.from({ length: count }, () => said);
+    expect(firstShown(many(10) as never, 150)).toBe(0);
+    expect(firstShown(many(1_000) as never, 150)).toBe(850);
+    expect(firstShown([...many(500), waiting, ...many(499)] as never, 150)).toBe(500);
+    expect(firstShown([...many(300), asked, ...many(699)] as never, 150)).toBe(300);
   });
   it("are summed up in words", () => {
     const named = (toolName: string, displayName = toolName): ToolCall => ({ toolName, displayName }) as ToolCall;
