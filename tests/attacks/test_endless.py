@@ -89,3 +89,60 @@ async def test_what_a_client_brings_into_a_session_is_bounded(tmp_path: Path) ->
         await client.aclose()
         await host.stop()
     assert "Traceback" not in host.errors, host.errors
+
+
+async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path) -> None:
+    """Eleven thousand times the same chat, attached to one message, took five gigabytes."""
+    async with host_process(tmp_path) as host:
+        client = await host.connect()
+        await client.initialize(protocolVersions=["1.0.0"])
+        session, chat = await open_session(client)
+        await client.ask("subscribe", f"{session}/annotations")
+        started = {"startedAt": "2026-11-15T00:00:00.000Z"}
+        simple, attached = {"type": "simple", "label": "l"}, {"type": "chat", "label": "l", "resource": chat}
+        for attachments, reason in (([simple] * 1_001, "may have 1000"), ([attached] * 21, "20 chats attached")):
+            message = {**say("hi")["message"], "attachments": attachments}
+            queued = {"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": message}
+            assert reason in await client.rejected(chat, {**say("hi"), **started, "message": message})
+            assert reason in await client.rejected(chat, queued)
+            refused = await client.refused("createChat", session, chat="ahp-chat:/n", initialMessage=message)
+            assert reason in refused["message"]
+        origin = {"session": session}
+        remark = {"id": "a", "resource": "file:///f", "resolved": False, "origin": origin}
+        entries = [{"id": str(number), "text": "x"} for number in range(10_001)]
+        remarks = f"{session}/annotations"
+        action: Json = {"type": "annotations/set", "annotation": {**remark, "entries": entries}}
+        assert "10000 entries" in await client.rejected(remarks, action)
+        await client.accepted(remarks, {"type": "annotations/set", "annotation": {**remark, "entries": entries[1:]}})
+        action = {"type": "annotations/entrySet", "annotationId": "a", "entry": {"id": "more", "text": "x"}}
+        assert "10000 entries" in await client.rejected(remarks, action)
+        for number in range(4_999):
+            one = {**remark, "id": str(number), "entries": entries[:1]}
+            client.post(remarks, {"type": "annotations/set", "annotation": one})
+        action = {"type": "annotations/set", "annotation": {**remark, "id": "more", "entries": entries[:1]}}
+        assert "5000 annotations" in await client.rejected(remarks, action)
+        await client.aclose()
+        await host.stop()
+    assert "Traceback" not in host.errors, host.errors
+
+
+async def test_rules_and_imports_are_bounded(tmp_path: Path) -> None:
+    async with host_process(tmp_path) as host:
+        client = await host.client()
+        rule = {"decision": "allow", "kind": "command", "owner": "agent:demo", "tool": "run", "scope": "everywhere"}
+        assert "4096 characters" in (await client.refused("_ahpkit/rules/add", **rule, pattern="a " * 3_000))["message"]
+        for number in range(1_000):
+            await client.ask("_ahpkit/rules/add", **rule, pattern=f"run {number}")
+        assert "1000 rules" in (await client.refused("_ahpkit/rules/add", **rule, pattern="one more"))["message"]
+        turns: list[Json] = [{**TURN, "id": str(number)} for number in range(20_001)]
+        for start in range(0, 20_000, 4_000):
+            await client.ask("_ahpkit/sessions/stage", chat=0, turns=turns[start : start + 4_000])
+        refused = await client.refused("_ahpkit/sessions/stage", chat=0, turns=turns[-1:])
+        assert "20000 turns" in refused["message"]
+        chats: list[Json] = [{"title": "c", "turns": []}] * 1_001
+        document: Json = {"format": 1, "title": "x", "provider": "demo", "chats": chats}
+        assert "1000 chats" in (await client.refused("_ahpkit/sessions/import", document=document))["message"]
+        await client.aclose()
+
+
+TURN: Json = {"message": say("x")["message"], "responseParts": [], "state": "complete"}

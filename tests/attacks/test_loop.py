@@ -167,7 +167,7 @@ async def long_completions(target: Target) -> None:
 
 
 async def long_message(target: Target) -> None:
-    for number, text in enumerate(("a/b.py " * (LARGE // 28), "#" * (LARGE // 4), "x" * (LARGE // 4))):
+    for number, text in enumerate(("a/b.py " * (ACTION // 7), "#" * (ACTION - 999), "x" * (ACTION - 999))):
         target.client.received.clear()
         await target.dispatch(target.chat, say(text, f"long-{number}"))
         await target.dispatch(target.chat, {"type": "chat/turnCancelled", "turnId": f"long-{number}"})
@@ -267,6 +267,50 @@ async def malformed_import(target: Target) -> None:
     await target.client.refused("_ahpkit/sessions/import", document=document)
 
 
+def _turn(number: int, text: str = "x") -> Json:
+    message = {"text": text, "origin": {"kind": "user"}}
+    return {"id": f"t{number}", "message": message, "responseParts": [], "state": "complete"}
+
+
+async def large_import(target: Target) -> None:
+    """In pieces, then copied, attached and cut."""
+    for piece in range(5):
+        turns = [_turn(piece * 4_000 + number) for number in range(4_000)]
+        await target.client.ask("_ahpkit/sessions/stage", chat=0, turns=turns)
+    document: Json = {"format": 1, "title": "x", "provider": "demo", "chats": [{"title": "c", "turns": []}]}
+    session = (await target.client.ask("_ahpkit/sessions/import", document=document, staged=20_000))["session"]
+    chat = (await target.client.ask("subscribe", session))["snapshot"]["state"]["chats"][0]["resource"]
+    source = {"chat": chat, "turnId": "t19990"}
+    await target.client.ask("createChat", session, chat=f"ahp-chat:/{time.monotonic_ns()}", source=source)
+    chats = [{"type": "chat", "label": "l", "resource": chat}] * 20
+    message = say("look", f"look-{time.monotonic_ns()}")
+    message["message"]["attachments"] = chats
+    await target.dispatch(target.chat, message)
+    await target.client.action(lambda told: told["action"]["type"] in ("chat/turnComplete", "chat/error"))
+    await target.client.ask("subscribe", chat)
+    await target.dispatch(chat, {"type": "chat/truncated", "turnId": "t10000"})
+    await target.client.ask("disposeSession", session)
+
+
+async def long_rules(target: Target) -> None:
+    rule = {"decision": "allow", "kind": "command", "owner": "agent:demo", "tool": "run", "scope": "everywhere"}
+    await target.client.call("_ahpkit/rules/add", **rule, pattern="a " * 500_000)
+    for words in range(50):
+        made = await target.client.ask("_ahpkit/rules/add", **rule, pattern="a " * 1_000 + str(words))
+        await target.client.ask("_ahpkit/rules/remove", id=made["id"])
+
+
+async def many_annotations(target: Target) -> None:
+    for number in range(3_000):
+        action = remark("x")
+        action["annotation"]["id"] = str(number)
+        target.client.post(f"{target.session}/annotations", action)
+    await target.client.ask("ping")
+    for number in range(100):
+        action = {"type": "annotations/updated", "annotationId": str(number), "resolved": True}
+        await target.dispatch(f"{target.session}/annotations", action)
+
+
 async def long_numbers(target: Target) -> None:
     action = {"type": "session/isReadChanged", "isRead": True, "_meta": {"n": [10**99] * 40_000}}
     await target.dispatch(target.session, action)
@@ -316,6 +360,9 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_write,
     long_cursors,
     malformed_import,
+    large_import,
+    long_rules,
+    many_annotations,
     long_numbers,
     deep_values,
     many_watches,

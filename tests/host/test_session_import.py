@@ -154,7 +154,7 @@ async def test_a_session_nobody_could_open_is_refused(bench: Bench) -> None:
         (document([turn(state="running")]), "document.chats[0].turns[0].state: expected one of"),
         (document([turn(message={})]), "document.chats[0].turns[0].message"),
         (document([turn(responseParts="")]), "document.chats[0].turns[0].responseParts: expected array, got string"),
-        (document([turn(), turn()]), "document.chats[0].turns[1].id: 't1' is the id of an earlier turn"),
+        (document([turn(), turn()]), "document.chats[0].turns[1].id: 't1' is the id of another turn"),
         (
             document([turn(responseParts=[call("running")])]),
             "document.chats[0].turns[0].responseParts[0].toolCall.status: expected one of completed, cancelled",

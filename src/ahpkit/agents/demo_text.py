@@ -13,8 +13,8 @@ from ahpkit.protocol.chat.state import Message
 
 async def stream(turn: Turn, text: str) -> None:
     """Say a text word by word; others get their turn between the words."""
-    for piece in re.findall(r"\S+\s*", text):
-        turn.text(piece)
+    for piece in re.finditer(r"\S+\s*", text):
+        turn.text(piece[0])
         await asyncio.sleep(0)
 
 

@@ -71,6 +71,21 @@ MAX_CHATS = 1_000
 MAX_ID = 1_000
 """Characters of an id that a client chooses: of a turn, a queued message, an annotation. Many actions repeat it."""
 
+MAX_ATTACHMENTS = 1_000
+"""Attachments of one message: more than a person puts together, and each is looked at in every step of a turn."""
+
+MAX_ATTACHED_CHATS = 20
+"""Chats attached to one message. Each is written out for the agent."""
+
+MAX_ANNOTATIONS = 5_000
+"""Annotations of one session, and entries of one of them twice as many: each change looks through them."""
+
+MAX_RULES = 1_000
+"""Approval rules that clients make. Each call is compared with all of them."""
+
+MAX_IMPORTED_TURNS = 20_000
+"""Turns of one imported chat: years of talking."""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -132,16 +147,21 @@ __all__ = [
     "BYTE_BURST",
     "LONG_MESSAGE",
     "MAX_ACTION_BYTES",
+    "MAX_ANNOTATIONS",
+    "MAX_ATTACHED_CHATS",
+    "MAX_ATTACHMENTS",
     "MAX_CHATS",
     "MAX_COMPLETIONS",
     "MAX_DIRECTORIES",
     "MAX_ESCAPES",
     "MAX_ID",
+    "MAX_IMPORTED_TURNS",
     "MAX_OFFERED_BYTES",
     "MAX_PENDING_REQUESTS",
     "MAX_PLUGINS",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
+    "MAX_RULES",
     "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",

@@ -44,6 +44,13 @@ _LAUNCHERS = frozenset(
 """Programs and words of a shell that run what follows them: what that is, is not looked at."""
 
 
+_MAX_WORDS = 8_192
+"""Characters of a command that is taken apart into words. A longer one is judged by a person."""
+
+_MAX_TEXT = 4_096
+"""Characters of each part of a rule."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where a call is made."""
@@ -120,6 +127,8 @@ class Rule:
         texts: list[Any] = [self.owner, self.tool, self.pattern, self.place or ""]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("owner, tool, pattern and place of a rule are texts")
+        if max(map(len, texts)) > _MAX_TEXT:
+            raise ValueError(f"owner, tool, pattern and place of a rule have at most {_MAX_TEXT} characters each")
         if not re.fullmatch(r"host|(agent|client|mcp):.+", self.owner, re.DOTALL):
             raise ValueError("the owner is agent:NAME, client:NAME, mcp:SERVER or host")
         if self.kind == "server" and not self.owner.startswith("mcp:"):
@@ -263,7 +272,7 @@ def _begins(rule: Rule, command: str | None) -> bool:
 
 def words_of(command: str) -> list[str] | None:
     """A command as words; None when a shell would do more with it than run a program."""
-    if _OPERATORS.search(command):
+    if len(command) > _MAX_WORDS or _OPERATORS.search(command):
         return None
     try:
         return shlex.split(command) or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ahpkit.host.limits import MAX_ANNOTATIONS
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
 from ahpkit.protocol.annotations.actions import (
     AnnotationsEntryRemovedAction,
@@ -19,11 +20,19 @@ _KnownAction = (
 )
 """An action on an annotation that exists."""
 
+MAX_ENTRIES = 2 * MAX_ANNOTATIONS
+"""Entries of one annotation."""
+
 
 def _set(proposed: ProposedAction[AnnotationsSetAction, AnnotationsState]) -> str | None:
     annotation = proposed.action["annotation"]
     if not annotation["entries"]:
         return "an annotation has at least one entry"
+    if len(annotation["entries"]) > MAX_ENTRIES:
+        return f"an annotation may have {MAX_ENTRIES} entries, not {len(annotation['entries'])}"
+    remarks = proposed.state["annotations"]
+    if len(remarks) >= MAX_ANNOTATIONS and not find(remarks, "id", annotation["id"]):
+        return f"a session may have {MAX_ANNOTATIONS} annotations; remove some first"
     return check_names("annotation id", [annotation["id"]]) or check_names(
         "entry id", (entry["id"] for entry in annotation["entries"])
     )
@@ -35,7 +44,12 @@ def _known(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> str | No
 
 
 def _entry_set(proposed: ProposedAction[AnnotationsEntrySetAction, AnnotationsState]) -> str | None:
-    return _known(proposed) or check_names("entry id", [proposed.action["entry"]["id"]])
+    annotation, entry = _annotation(proposed), proposed.action["entry"]
+    if isinstance(annotation, str):
+        return annotation
+    if len(annotation["entries"]) >= MAX_ENTRIES and not find(annotation["entries"], "id", entry["id"]):
+        return f"an annotation may have {MAX_ENTRIES} entries; remove some first"
+    return check_names("entry id", [entry["id"]])
 
 
 def _entry_removed(proposed: ProposedAction[AnnotationsEntryRemovedAction, AnnotationsState]) -> str | None:

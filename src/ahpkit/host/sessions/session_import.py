@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from ahpkit.dialects.migration import migrate_turns
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.limits import MAX_CHATS, MAX_IMPORTED_TURNS
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.protocol.chat.state import ToolCallState, Turn
 from ahpkit.protocol.common.state import JsonObject
@@ -72,7 +73,7 @@ def check_export(document: Any) -> None:
     check(Export, document, at="document")
     _check_titles(document)
     for number, chat in enumerate(document["chats"]):
-        _check_turns(chat["turns"], f"document.chats[{number}].turns")
+        _check_turns(chat["turns"], f"document.chats[{number}].turns", set())
 
 
 def _check_format(document: Any) -> None:
@@ -83,18 +84,24 @@ def _check_format(document: Any) -> None:
 
 
 def _check_titles(document: Export) -> None:
+    if len(document["chats"]) > MAX_CHATS:
+        raise InvalidParams(f"document.chats: a session may have {MAX_CHATS} chats, not {len(document['chats'])}")
     titled = [("document", document), *((f"document.chats[{n}]", chat) for n, chat in enumerate(document["chats"]))]
     for at, one in titled:
         if not one["title"].strip() or len(one["title"]) > _MAX_TITLE:
             raise InvalidParams(f"{at}.title: expected 1 to {_MAX_TITLE} characters, got {len(one['title'])}")
 
 
-def _check_turns(turns: list[Turn], at: str) -> None:
-    """What types cannot say: ids are unique, and nothing in a finished turn is still going on."""
-    seen: set[str] = set()
+def _check_turns(turns: list[Turn], at: str, seen: set[str]) -> None:
+    """What types cannot say: ids are unique, and nothing in a finished turn is still going on.
+
+    `seen` are the ids of the chat's other turns; these are added.
+    """
+    if len(seen) + len(turns) > MAX_IMPORTED_TURNS:
+        raise InvalidParams(f"{at}: a chat that is imported may have {MAX_IMPORTED_TURNS} turns")
     for number, turn in enumerate(turns):
         if turn["id"] in seen:
-            raise InvalidParams(f"{at}[{number}].id: {turn['id']!r} is the id of an earlier turn")
+            raise InvalidParams(f"{at}[{number}].id: {turn['id'][:200]!r} is the id of another turn")
         seen.add(turn["id"])
         for index, call in _tool_calls(turn):
             if call["status"] not in _FINAL:
@@ -108,21 +115,18 @@ def _tool_calls(turn: Turn) -> Iterator[tuple[int, ToolCallState]]:
             yield index, part["toolCall"]
 
 
-def _up_to_date(document: Export) -> Export:
-    """The document with turns as the host keeps them."""
-    return {**document, "chats": [_migrated(chat) for chat in document["chats"]]}
-
-
-def _migrated(chat: ExportedChat) -> ExportedChat:
-    return {**chat, "turns": cast("list[Turn]", migrate_turns(cast("list[JsonObject]", chat["turns"])))}
+def _migrated(turns: list[Turn]) -> list[Turn]:
+    """Turns as the host keeps them."""
+    return cast("list[Turn]", migrate_turns(cast("list[JsonObject]", turns)))
 
 
 class _Staged:
-    """Turns that wait for their document."""
+    """Turns that wait for their document. Each piece is checked when it comes, so that no step takes long."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self.turns: dict[int, list[Turn]] = {}
+        self._turns: dict[int, list[Turn]] = {}
+        self._ids: dict[int, set[str]] = {}
         self.count = 0
         self._bytes = 0
 
@@ -130,16 +134,19 @@ class _Staged:
         self._bytes += len(encode(turns))
         if self._bytes > self._max_bytes:
             raise InvalidParams(f"turns: the session is larger than {self._max_bytes} bytes")
-        self.turns.setdefault(chat, []).extend(turns)
+        _check_turns(turns, "turns", self._ids.setdefault(chat, set()))
+        self._turns.setdefault(chat, []).extend(_migrated(turns))
         self.count += len(turns)
 
     def complete(self, document: Export) -> Export:
-        """The document with everything that was staged for it."""
-        for number in self.turns:
+        """The document, which is checked, with everything that was staged for it."""
+        for number in self._turns:
             if not 0 <= number < len(document["chats"]):
                 raise InvalidParams(f"document.chats: turns were staged for chat {number}, which is not there")
+        for number, chat in enumerate(document["chats"]):
+            _check_turns(chat["turns"], f"document.chats[{number}].turns", self._ids.setdefault(number, set()))
         chats = [
-            ExportedChat(title=chat["title"], turns=[*chat["turns"], *self.turns.get(number, ())])
+            ExportedChat(title=chat["title"], turns=[*_migrated(chat["turns"]), *self._turns.get(number, ())])
             for number, chat in enumerate(document["chats"])
         ]
         return {**document, "chats": chats}
@@ -170,9 +177,8 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
             raise InvalidParams(
                 f"staged: {staged.count} turns are here; the connection was lost meanwhile, start again"
             )
-        document = staged.complete(params["document"])
-        check_export(document)
-        uri, provider = sessions.import_session(_up_to_date(document))
+        _check_titles(params["document"])
+        uri, provider = sessions.import_session(staged.complete(params["document"]))
         return {"session": uri, "provider": provider}
 
 

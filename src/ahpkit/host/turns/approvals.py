@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.limits import MAX_RULES
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams, NotFound
+from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
 from ahpkit.tools.rules import Place, Rule, Ruling, fixed_part, judge
 from ahpkit.tools.subject import Subject, subject_of
@@ -135,6 +136,8 @@ class Approvals(Feature):
             for key in ("decision", "kind", "owner", "tool", "pattern", "scope", "place")
             if key in params
         }
+        if len(self.rules) >= MAX_RULES:
+            raise InvalidRequest(f"this host has {MAX_RULES} rules, and takes no more; remove some first")
         made = {"id": self._services.new_id(), "createdAt": self._services.now(), "createdBy": client.client_id}
         try:
             rule = Rule.from_json({**given, **made})

@@ -6,9 +6,10 @@ names one. The agent gets what was said up to there, as text. Chats that are att
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from ahpkit.host.limits import MAX_ATTACHED_CHATS, MAX_ATTACHMENTS
 from ahpkit.host.states import NO_CHAT, States
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.protocol.chat.state import ChatState, Message, MessageAttachment, MessageChatAttachment, Turn
@@ -17,12 +18,17 @@ EMPTY: Final = "ahpkit.dev/empty"
 """Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
 
 _MAX_TRANSCRIPT = 256 * 1024
-"""Characters of an attached chat that an agent gets: its end."""
+"""Characters of all chats attached to a message that an agent gets: their ends."""
 
 
 def check_attached(message: Message, states: States) -> str | None:
-    """Why the attached chats of a message are refused, or None."""
-    for attached in _attached(message):
+    """Why the attachments of a message are refused, or None."""
+    if (count := len(message.get("attachments") or ())) > MAX_ATTACHMENTS:
+        return f"attachments: a message may have {MAX_ATTACHMENTS}, not {count}"
+    chats = _attached(message)
+    if len(chats) > MAX_ATTACHED_CHATS:
+        return f"attachments: a message may have {MAX_ATTACHED_CHATS} chats attached, not {len(chats)}"
+    for attached in chats:
         chat = _chat(attached, states)
         if chat is None:
             return f"attachments: there is no chat {attached['resource'][:200]}"
@@ -48,16 +54,29 @@ def _pinned(attached: MessageChatAttachment, states: States) -> MessageChatAttac
 
 def written_out(message: Message, states: States) -> Message:
     """The message as an agent gets it: attached chats are replaced by their text."""
-    return _with_attached(message, lambda attached: _written_out(attached, states))
+    count = len(_attached(message))
+    return _with_attached(message, lambda attached: _written_out(attached, states, _MAX_TRANSCRIPT // count))
 
 
-def _written_out(attached: MessageChatAttachment, states: States) -> MessageAttachment:
+def _written_out(attached: MessageChatAttachment, states: States, most: int) -> MessageAttachment:
     chat = _chat(attached, states) or NO_CHAT
     turns = turns_until(chat, attached.get("endTurn", "")) or []
     label = str(attached.get("label") or chat.get("title") or "chat")
-    said = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_answer(turn)}" for turn in turns)
-    told = f"The chat “{label}”:\n\n{said[-_MAX_TRANSCRIPT:]}" if said else f"The chat “{label}” is empty."
+    said = _end_of(turns, most)
+    told = f"The chat “{label}”:\n\n{said}" if said else f"The chat “{label}” is empty."
     return {"type": "simple", "label": label, "modelRepresentation": told}
+
+
+def _end_of(turns: Sequence[Turn], most: int) -> str:
+    """What was said last, in so many characters."""
+    said: list[str] = []
+    left = most
+    for turn in reversed(turns):
+        said.append(f"User: {turn['message']['text']}\n\nAssistant: {_answer(turn)}")
+        left -= len(said[-1])
+        if left <= 0:
+            break
+    return "\n\n".join(reversed(said))[-most:]
 
 
 def _answer(turn: Turn) -> str:

@@ -111,8 +111,9 @@ def chat_entry(chat: ChatState) -> ChatSummary:
 def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
     """The finished turns up to and including one; None when the chat has no such turn."""
     turns = chat["turns"]
-    ids = [turn["id"] for turn in turns]
-    return turns[: ids.index(turn_id) + 1] if turn_id in ids else None
+    newest_first = range(len(turns) - 1, -1, -1)  # That is where most are looked for.
+    found = next((at for at in newest_first if turns[at]["id"] == turn_id), None)
+    return None if found is None else turns[: found + 1]
 
 
 __all__ = [
