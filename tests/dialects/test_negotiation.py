@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_nothing_in_common_names_what_is_spoken(offered: list[str]) -> None:
         negotiate(offered)
     assert caught.value.data == {"supportedVersions": supported_versions()}
     assert caught.value.code == -32005
-    assert supported_versions()[0] == "1.0.0"
+    assert supported_versions()[0] == SPOKEN[-1].release
 
 
 @pytest.mark.parametrize("offered", [["0.8.0"], ["0.4.0", "0.5.0"]])
@@ -122,7 +123,7 @@ def test_a_side_can_be_pinned(text: str, pinned: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["", "0.3", "2", "0.9.x", "newest", "0.9.0.0", "9" * 5000])
 def test_a_pin_that_names_no_version_is_refused_in_words(text: str) -> None:
-    with pytest.raises(ValueError, match=r"known: 1\.0\.0, 0\.9\.0"):
+    with pytest.raises(ValueError, match=re.escape(f"known: {', '.join(supported_versions()[:2])}")):
         pin(text)
 
 

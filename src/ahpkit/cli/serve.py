@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -24,6 +24,7 @@ from ahpkit.cli.daemon import log_to_file, named_data_dir
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
+from ahpkit.log.durability import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
     LogLimit,
@@ -62,7 +63,7 @@ _PATIENCE = 1.0
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option(
     "--durability",
-    type=click.Choice(["full", "normal", "memory"]),
+    type=click.Choice(get_args(Durability)),
     help="What is survived: full: a power cut; normal: a crash; memory: neither.  [default: full]",
 )
 @click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
