@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ahpkit.customizations.assemble import Discovery
+from ahpkit.customizations.diagnostics import Diagnostic
 from ahpkit.customizations.discovery import discover
 from ahpkit.protocol.meta_keys import NOT_LISTED
 from customizations.builders import children, container, read_workspace, skill, text, write
@@ -152,3 +155,46 @@ def test_a_plugin_whose_list_of_others_is_broken_keeps_its_own_things(tmp_path: 
 def test_a_folder_of_plugins_is_not_listed_beside_them(tmp_path: Path) -> None:
     write(tmp_path, {"x/plugin.json": {"name": "x"}, "x/skills/s/SKILL.md": skill("s")})
     assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"x": ["x:s"]}
+
+
+@requirement("customizations:found:nothing-lost")
+def test_what_lies_beside_the_plugins_of_a_list_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"a/.claude-plugin/plugin.json": {"name": "a"}, "a/skills/s/SKILL.md": skill("s")})
+    write(tmp_path, {"skills/loose/SKILL.md": skill("loose"), "prompts/p.md": "x"})
+    market(tmp_path, {"name": "a", "source": "./a"})
+    discovery = discover(None, home=None, plugins=[tmp_path])
+    assert names_of(discovery) == {tmp_path.name: [], "a": ["a:s"]}
+    said = "\n".join(container(discovery, tmp_path.name)["_meta"]["ahpkit/notListed"])
+    assert "skills/loose/SKILL.md" in said
+    assert "prompts/p.md" in said
+
+
+@requirement("customizations:found:marketplace")
+def test_many_folders_that_are_not_there_are_one_line(tmp_path: Path) -> None:
+    market(tmp_path, *({"name": f"p{n}", "source": f"./p{n}"} for n in range(8)))
+    [entry] = discover(None, home=None, plugins=[tmp_path]).containers
+    message = cast("Any", entry.get("load"))["message"]
+    assert "names folders './p0', './p1', './p2', './p3', './p4' and 3 more, which are not there" in message
+
+
+@requirement("customizations:found:other-products")
+def test_places_of_more_products_are_read_or_named(tmp_path: Path) -> None:
+    files = {".codex/prompts/ship.md": "x", ".factory/droids/d.md": text(), ".agent/skills/s/SKILL.md": skill("s")}
+    files |= {".roo/rules-code/r.md": "x", ".trae/rules/t.md": "x", "WARP.md": "x", "QWEN.md": "x"}
+    write(tmp_path, {**files, ".roo/mcp.json": {"mcpServers": {"s": {"command": "s"}}}})
+    write(tmp_path, {".codex/config.toml": "x = 1", ".codex/agents/a.toml": "x", "opencode.json": "{}"})
+    discovery = read_workspace(tmp_path)
+    found = names_of(discovery)
+    assert found[".codex/prompts"] == ["ship"]
+    assert found[".factory/droids"] == ["d"]
+    assert found[".agent/skills"] == ["s"]
+    assert found[".roo/rules-code"] == ["r"]
+    assert found[".trae/rules"] == ["t"]
+    assert found["Instructions"] == ["QWEN", "WARP"]
+    assert found[".roo/mcp.json"] == ["s"]
+    named = {item.path for name in ("Settings of other products", ".codex/agents") for item in said(discovery, name)}
+    assert named == {".codex/config.toml", "opencode.json", "a.toml"}
+
+
+def said(discovery: Discovery, name: str) -> Sequence[Diagnostic]:
+    return discovery.diagnostics[container(discovery, name)["id"]]

@@ -460,3 +460,64 @@ def test_a_plugin_has_the_picture_that_its_manifest_names(
     icons = read(tmp_path, {**files, "skills/s/SKILL.md": skill("s")}).container.get("icons")
     assert ([icon.get("contentType") for icon in icons] if icons else None) == ([shown] if shown else None)
     assert all(icon["src"].startswith("file:///") for icon in icons or [])
+
+
+@requirement("customizations:found:nothing-lost")
+def test_translations_of_components_are_named_and_pages_about_them_are_not(tmp_path: Path) -> None:
+    files = {".claude-plugin/plugin.json": {"name": "p"}, "skills/s/SKILL.md": skill("s")}
+    parsed = read(tmp_path, {**files, "docs/agents/about.md": "x", "docs/de/agents/pruefer.md": "x"})
+    assert [item.path for item in parsed.diagnostics if item.code == "not-listed"] == ["docs/de/agents/pruefer.md"]
+
+
+PATTERNS = {
+    "commands/a.md": text(),
+    "commands/deep/b.md": text(),
+    "commands/data.json": "{}",
+    "agents/one.md": text(),
+    "extra/two.md": text(),
+    "skills/s/SKILL.md": skill("s"),
+    "skills/s/notes.md": "Not a skill.",
+    "skills/README.md": "About skills.",
+    "more/flat.md": skill("flat"),
+    "hooks/guard.json": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}},
+}
+
+
+@requirement("customizations:found:patterns")
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({"commands": ["./commands/*.md"]}, {"p:a", "p:s", "p:one"}),
+        ({"commands": "./commands/**/*.md"}, {"p:a", "p:b", "p:s", "p:one"}),
+        ({"commands": "./commands/*"}, {"p:a", "p:b", "p:s", "p:one"}),
+        ({"agents": ["./{agents,extra}/*.md"]}, {"p:one", "p:two", "p:a", "p:deep:b", "p:s"}),
+        ({"skills": ["./skills/*"]}, {"p:s", "p:a", "p:deep:b", "p:one"}),
+        ({"skills": ["./skills/*/SKILL.md"]}, {"p:s", "p:a", "p:deep:b", "p:one"}),
+        ({"skills": ["./skills/**/*.md", "./more/*.md"]}, {"p:s", "p:README", "p:flat", "p:a", "p:deep:b", "p:one"}),
+        ({"hooks": ["./hooks/*.json"]}, {"Stop", "p:s", "p:a", "p:deep:b", "p:one"}),
+    ],
+)
+def test_a_manifest_may_name_components_by_a_pattern(tmp_path: Path, declared: JsonObject, expected: set[str]) -> None:
+    parsed = read(tmp_path, {**PATTERNS, ".claude-plugin/plugin.json": {"name": "p", **declared}})
+    assert sorted(names(parsed)) == sorted(expected)
+    assert load(parsed) == {"kind": "loaded"}
+
+
+@requirement("customizations:found:patterns")
+def test_a_pattern_that_matches_nothing_or_leads_out_is_reported(tmp_path: Path) -> None:
+    write(tmp_path, {"outside/x.md": text()})
+    manifest = {"name": "p", "agents": ["./none/*.md", "../outside/*.md"]}
+    parsed = read(tmp_path / "p", {".claude-plugin/plugin.json": manifest, "skills/s/SKILL.md": skill("s")})
+    messages = [item.message for item in parsed.diagnostics if item.code == "manifest-path"]
+    assert messages == [
+        "`agents`: './none/*.md' matches nothing",
+        "`agents`: '../outside/*.md' is not a path inside the plugin",
+    ]
+    assert [child["name"] for child in children(parsed.container)] == ["p:s"]
+
+
+@requirement("customizations:found:patterns")
+def test_a_text_that_a_manifest_names_as_a_skill_is_called_by_its_file(tmp_path: Path) -> None:
+    manifest = {"name": "p", "skills": ["./texts/tidy.md"]}
+    parsed = read(tmp_path, {".claude-plugin/plugin.json": manifest, "texts/tidy.md": "Tidy up."})
+    assert [child["name"] for child in children(parsed.container)] == ["p:tidy"]

@@ -23,7 +23,7 @@ from ahpkit.customizations.marketplace import Entry, Market, inner_plugins, is_p
 from ahpkit.customizations.plugin import parse_plugin
 from ahpkit.customizations.source import IGNORED_FOLDERS, load, run_now
 from ahpkit.customizations.standard_places import NESTED, NESTED_NAMES, USER, WORKSPACE, StandardPlace
-from ahpkit.customizations.text import clean_name
+from ahpkit.customizations.text import clean_label, clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join
 
 _log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ def _plugins(folder: Path) -> list[Location]:
     inner = [entry.folder for entry in market.local if entry.folder != real]
     said = tuple(_market_findings(market, broken="warning" if is_plugin(folder) else "error"))
     here = [_plugin(real, entry, said, inner) for entry in market.local if entry.folder == real]
-    if not here and (said or not inner or is_plugin(folder)):
+    if not here:  # What lies beside the plugins of a list is named.
         only_list = None if is_plugin(folder) or not inner else Entry(real, folder.name, {"name": folder.name})
         here = [_plugin(real, only_list, said, inner)]
     found = [*here, *(_plugin(entry.folder, entry) for entry in market.local if entry.folder != real)]
@@ -170,8 +170,12 @@ def _market_findings(market: Market, *, broken: Level) -> Iterator[Diagnostic]:
         more = f" and {len(market.elsewhere) - 5} more" if len(market.elsewhere) > 5 else ""
         message = f"not on this machine, and nothing is fetched: {names}{more}; install them, then name their folders"
         yield Diagnostic("warning", "marketplace", message, market.path)
-    for source in market.missing[:5]:
-        yield Diagnostic("warning", "marketplace", f"names the folder {source!r}, which is not there", market.path)
+    if market.missing:
+        names = ", ".join(repr(clean_label(source)) for source in market.missing[:5])
+        more = f" and {len(market.missing) - 5} more" if len(market.missing) > 5 else ""
+        what = "the folder" if len(market.missing) == 1 else "folders"
+        message = f"names {what} {names}{more}, which {'is' if len(market.missing) == 1 else 'are'} not there"
+        yield Diagnostic("warning", "marketplace", message, market.path)
 
 
 def _plugin(

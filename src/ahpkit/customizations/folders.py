@@ -73,6 +73,17 @@ def is_skill_file(path: str) -> bool:
     return base(path).lower() == _SKILL_FILE.lower()
 
 
+def in_skill(builder: Builder, path: str) -> bool:
+    """Whether a file lies in the folder of a skill."""
+    folder = parent(path)
+    while folder:
+        entry = builder.tree.folders.get(folder)
+        if entry is not None and any(is_skill_file(name) for name in entry.files):
+            return True
+        folder = parent(folder)
+    return False
+
+
 def commands_in(builder: Builder, folder: str, *, nested: bool, readme: bool, ending: str = ".md") -> None:
     """`<folder>/*.md`; with `nested` also in folders below, whose names join the command's."""
 
@@ -222,6 +233,7 @@ __all__ = [
     "agents_in",
     "commands_in",
     "hooks_in",
+    "in_skill",
     "is_skill_file",
     "loose_skills",
     "parse_directory",

@@ -1,4 +1,6 @@
-"""Matches glob patterns of rules against file paths. Pure; bounded, because strangers write the patterns and paths.
+"""Matches glob patterns of rules and manifests against file paths. Pure.
+
+Bounded, because strangers write the patterns and paths.
 
 `**` spans folders, `{a,b}` are alternatives, a pattern without `/` means the file name wherever it is, and a pattern
 that ends in `/` means everything below.
@@ -62,6 +64,11 @@ class Paths:
             if self.budget > 0 and len(pattern) <= _LONGEST
             for option in _options(pattern)
         )
+
+    def matching(self, pattern: str) -> list[str]:
+        """Those of the paths that a pattern matches."""
+        options = _options(pattern) if len(pattern) <= _LONGEST else ()
+        return ["/".join(path) for path in self._split if any(self._matches(one.parts, path) for one in options)]
 
     def _matches_one(self, parts: tuple[str, ...]) -> bool:
         return any(self._matches(parts, path) for path in self._split if self.budget > 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.customizations.build import Builder
+from ahpkit.customizations.folders import in_skill, is_skill_file
 from ahpkit.customizations.formats import (
     AGENT_PLUGIN,
     AGENT_PLUGIN_SCHEMA,
@@ -21,6 +22,7 @@ from ahpkit.customizations.formats import (
     WITHOUT_TYPE,
     Format,
 )
+from ahpkit.customizations.globs import Paths
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.jsonc import parse as parse_json
 from ahpkit.customizations.marketplace import MARKETPLACES, as_manifest
@@ -72,6 +74,9 @@ def listed_manifest(entry: Mapping[str, Any], path: str) -> Manifest:
     """What a marketplace's entry says, in place of a manifest."""
     return Manifest(MARKET_ENTRY, path, parse_json(as_manifest(entry)))
 
+
+_WILD = frozenset("*?[{")
+"""Makes a path a pattern."""
 
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     "version": ("a text",),
@@ -182,9 +187,7 @@ def declared(builder: Builder, manifest: Manifest, key: str) -> Declared:
     listed = node.members.get("paths")
     for item in _items(listed or node):
         if isinstance(item.value, str):
-            path = _inside(builder, manifest, key, item)
-            if path is not None:
-                paths.append((path, item))
+            paths += ((path, item) for path in _inside(builder, manifest, key, item))
         elif item.object is not None:
             inline.append(item)
         else:
@@ -199,17 +202,36 @@ def _items(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> str | None:
-    """A declared path relative to the plugin; what leads out of it is refused, what is not there reported."""
+def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> list[str]:
+    """A declared path relative to the plugin, or what a pattern matches.
+
+    What leads out of the plugin is refused, what is not there reported.
+    """
     given = str(item.value).strip().replace("\\", "/")
     path = inside(given)
     if path is None:
         _warn(builder, manifest, item, f"`{key}`: {given!r} is not a path inside the plugin")
     elif path in builder.tree.files or path in builder.tree.folders:
-        return path
-    else:
+        return [path]
+    elif not _WILD.intersection(path):
         _warn(builder, manifest, item, f"`{key}`: {given!r} is not there")
-    return None
+    elif found := _matched(builder, key, path):
+        return found
+    else:
+        _warn(builder, manifest, item, f"`{key}`: {given!r} matches nothing")
+    return []
+
+
+def _matched(builder: Builder, key: str, pattern: str) -> list[str]:
+    """What a pattern means: files that can be such a component, and folders. Of skills only their own files."""
+    endings = (".json",) if key in ("hooks", "mcpServers") else (".md", ".mdc", ".toml")
+    files = [path for path in Paths(builder.tree.files).matching(f"/{pattern}") if path.endswith(endings)]
+    if key == "skills":
+        alone = pattern.endswith(".md")
+        files = [path for path in files if is_skill_file(path) or (alone and not in_skill(builder, path))]
+    folders = Paths(builder.tree.folders).matching(f"/{pattern}")
+    found = sorted({*files, *(folder for folder in folders if folder)})
+    return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
 
 
 def inside(given: str) -> str | None:

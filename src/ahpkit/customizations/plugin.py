@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ahpkit.customizations.build import Builder
-from ahpkit.customizations.components import agent, command, prompt, rule, skill
+from ahpkit.customizations.components import agent, command, prompt, rule, skill, stem
 from ahpkit.customizations.details import Parsed
 from ahpkit.customizations.diagnostics import Diagnostic
 from ahpkit.customizations.folders import (
@@ -48,8 +48,11 @@ _COMPONENT_NAMES = frozenset(
     }
 )
 _TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering", *FOLDERS_WITHOUT_TYPE})
-_PAPERS = frozenset({"doc", "docs", "documentation", "references", "test", "tests"})
-"""Folders of texts about a plugin. A file in `agents` below them is no agent."""
+_PAPERS = frozenset({"references", "test", "tests"})
+"""Folders of texts that belong to something else. A file in `agents` below them is no agent."""
+
+_DOCS = frozenset({"doc", "docs", "documentation"})
+"""`docs/agents` is about agents. `docs/de/agents` holds some, in another language."""
 
 _Take = Callable[[str], None]
 
@@ -164,7 +167,8 @@ def _skills(builder: Builder, manifest: Manifest) -> None:
     form = manifest.format
 
     def one(path: str) -> None:
-        skill(builder, path, folder_name=base(parent(path)) or builder.tree.name)
+        folder = base(parent(path)) or builder.tree.name
+        skill(builder, path, folder_name=folder if is_skill_file(path) else stem(base(path)))
 
     _folders(builder, manifest, "skills", form.skills, lambda folder: skills_in(builder, folder), one)
     if form is KIRO:
@@ -266,8 +270,10 @@ def _looks_like_component(path: str) -> bool:
     first, *rest = path.split("/")[:-1] or [""]
     if first in _COMPONENT_FOLDERS and first != "skills" and path.endswith((".md", ".json", ".toml")):
         return True
-    folders = {first, *rest}
-    return path.endswith((".md", ".toml")) and bool(folders & _TEXT_FOLDERS) and not folders & _PAPERS
+    if not path.endswith((".md", ".toml")) or _PAPERS & {first, *rest}:
+        return False
+    above = zip(("", first, *rest), (first, *rest), strict=False)
+    return any(folder in _TEXT_FOLDERS and over not in _DOCS for over, folder in above)
 
 
 __all__ = ["parse_plugin"]
