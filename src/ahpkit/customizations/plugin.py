@@ -44,7 +44,8 @@ _COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.
 _COMPONENT_NAMES = frozenset(
     {
         *("hooks.json", ".mcp.json", "mcp.json", "POWER.md", "gemini-extension.json"),
-        *("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".clinerules"),
+        *("AGENTS.md", "CLAUDE.md", "GEMINI.md", "QWEN.md", "WARP.md", "copilot-instructions.md"),
+        *(".cursorrules", ".windsurfrules", ".clinerules", ".roomodes", "opencode.json"),
     }
 )
 _TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering", *FOLDERS_WITHOUT_TYPE})
@@ -270,7 +271,7 @@ def _looks_like_component(path: str) -> bool:
     first, *rest = path.split("/")[:-1] or [""]
     if first in _COMPONENT_FOLDERS and first != "skills" and path.endswith((".md", ".json", ".toml")):
         return True
-    if not path.endswith((".md", ".toml")) or _PAPERS & {first, *rest}:
+    if not path.endswith((".md", ".toml", ".markdown", ".txt")) or _PAPERS & {first, *rest}:
         return False
     above = zip(("", first, *rest), (first, *rest), strict=False)
     return any(folder in _TEXT_FOLDERS and over not in _DOCS for over, folder in above)
