@@ -198,3 +198,20 @@ def test_places_of_more_products_are_read_or_named(tmp_path: Path) -> None:
 
 def said(discovery: Discovery, name: str) -> Sequence[Diagnostic]:
     return discovery.diagnostics[container(discovery, name)["id"]]
+
+
+@requirement("customizations:found:marketplace")
+def test_a_plugin_without_manifest_has_the_name_that_its_list_gives_it(tmp_path: Path) -> None:
+    write(tmp_path, {"folder/skills/s/SKILL.md": skill("s"), "skills/t/SKILL.md": skill("t")})
+    market(tmp_path, {"name": "given", "source": "./folder"}, {"name": "here", "source": "./"})
+    assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"here": ["here:t"], "given": ["given:s"]}
+
+
+@requirement("customizations:found:marketplace")
+def test_entries_that_name_nothing_are_counted(tmp_path: Path) -> None:
+    write(tmp_path, {"a/skills/s/SKILL.md": skill("s")})
+    entries: list[Any] = [5, None, {"name": "x"}, {"name": "y", "source": 5}, {"name": "a", "source": "./a"}]
+    market(tmp_path, *entries)
+    discovery = discover(None, home=None, plugins=[tmp_path])
+    assert names_of(discovery)["a"] == ["a:s"]
+    assert "4 entries without a name or a `source`" in container(discovery, tmp_path.name)["load"]["message"]

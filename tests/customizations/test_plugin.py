@@ -521,3 +521,20 @@ def test_a_text_that_a_manifest_names_as_a_skill_is_called_by_its_file(tmp_path:
     manifest = {"name": "p", "skills": ["./texts/tidy.md"]}
     parsed = read(tmp_path, {".claude-plugin/plugin.json": manifest, "texts/tidy.md": "Tidy up."})
     assert [child["name"] for child in children(parsed.container)] == ["p:tidy"]
+
+
+@requirement("customizations:found:nothing-lost")
+def test_what_a_manifest_names_after_all_is_not_called_unlisted(tmp_path: Path) -> None:
+    manifest = {"name": "p", "commands": "./commands/**/*.md"}
+    parsed = read(tmp_path, {".plugin/plugin.json": manifest, "commands/a.md": text(), "commands/deep/b.md": text()})
+    assert sorted(names(parsed)) == ["p:a", "p:b"]
+    assert "_meta" not in cast("JsonObject", parsed.container)
+
+
+@requirement("customizations:found:nothing-lost")
+def test_a_file_that_is_listed_through_a_link_is_not_called_unlisted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "folder", {".claude-plugin/plugin.json": {"name": "p"}, "kept/s/SKILL.md": skill("s")})
+    (folder / "skills").symlink_to("kept")
+    parsed = read_plugin(folder)
+    assert names(parsed) == ["p:s"]
+    assert "_meta" not in cast("JsonObject", parsed.container)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ahpkit.customizations.details import Container, Detail, Dialect, Parsed
-from ahpkit.customizations.diagnostics import UNLISTED, Report, load_state, unlisted
+from ahpkit.customizations.diagnostics import UNLISTED, Diagnostic, Report, load_state, unlisted
 from ahpkit.customizations.frontmatter import Document
 from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, JsonError
@@ -115,12 +115,23 @@ class Builder:
             message += f"; seen: {', '.join(seen[:3])}" + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
         (self.report.warn if more or seen else self.report.note)("nothing-found", message)
 
+    def is_taken(self, path: str) -> bool:
+        """Whether a file is listed, under this path or another one."""
+        return self.tree.files[path].real in self._reals
+
+    def _is_listed_after_all(self, item: Diagnostic) -> bool:
+        """A file that one place does not list may be named by the manifest."""
+        return item.code in ("not-listed", "not-a-skill") and item.path in self.tree.files and self.is_taken(item.path)
+
     def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:
         """The container with its load state. One that failed as a whole was not parsed: it has no children."""
         silent = self.children or self.inner or self.report.failed or self.tree.missing
         if base["type"] == "plugin" and not silent:
             self._nothing_found()
-        diagnostics = (*self.tree.findings, *self.report.items)
+        diagnostics = (
+            *self.tree.findings,
+            *(item for item in self.report.items if not self._is_listed_after_all(item)),
+        )
         container: JsonObject = {"id": self.id, "uri": self.tree.uri, **base, "load": load_state(diagnostics)}
         if seen := unlisted(diagnostics):
             container["_meta"] = {NOT_LISTED: seen}

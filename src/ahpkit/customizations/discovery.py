@@ -163,13 +163,16 @@ def _side_by_side(found: Sequence[Location], market: Market) -> Iterator[Locatio
 def _market_findings(market: Market, *, broken: Level) -> Iterator[Diagnostic]:
     if market.broken:
         yield Diagnostic(broken, "marketplace", f"the list of plugins cannot be read ({market.broken})", market.path)
-    elif not (market.local or market.elsewhere or market.missing):
+    elif not (market.local or market.elsewhere or market.missing or market.odd):
         yield Diagnostic("warning", "marketplace", "the list names no plugins", market.path)
     if market.elsewhere:
         names = ", ".join(map(clean_name, market.elsewhere[:5]))
         more = f" and {len(market.elsewhere) - 5} more" if len(market.elsewhere) > 5 else ""
         message = f"not on this machine, and nothing is fetched: {names}{more}; install them, then name their folders"
         yield Diagnostic("warning", "marketplace", message, market.path)
+    if market.odd:
+        entries = "1 entry" if market.odd == 1 else f"{market.odd} entries"
+        yield Diagnostic("warning", "marketplace", f"{entries} without a name or a `source`", market.path)
     if market.missing:
         names = ", ".join(repr(clean_label(source)) for source in market.missing[:5])
         more = f" and {len(market.missing) - 5} more" if len(market.missing) > 5 else ""
@@ -265,6 +268,7 @@ class Library:
                     tree,
                     id=location.id,
                     root=root,
+                    name=location.name,
                     entry=location.entry,
                     findings=location.findings,
                     inner=location.inner,

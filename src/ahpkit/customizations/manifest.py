@@ -148,15 +148,15 @@ def _chosen(builder: Builder, manifest: Manifest, candidates: list[tuple[str, Fo
     return manifest
 
 
-def plugin_name(builder: Builder, manifest: Manifest) -> str:
-    """The manifest's name, else the folder's."""
+def plugin_name(builder: Builder, manifest: Manifest, otherwise: str = "") -> str:
+    """The manifest's name, else the one that its marketplace gives it, else the folder's."""
     given = manifest.get("name")
     name = clean_name(given) if isinstance(given, str) else ""
     if manifest.path and not name:
         builder.report.warn("plugin-name", "the manifest has no usable name; the folder's is used", manifest.path)
     elif manifest.path and name != given:
         builder.report.warn("name-cleaned", f"the plugin's name is shown as `{name}`", manifest.path)
-    return name or clean_name(builder.tree.name) or "plugin"
+    return name or otherwise or clean_name(builder.tree.name) or "plugin"
 
 
 def report_keys(builder: Builder, manifest: Manifest) -> None:

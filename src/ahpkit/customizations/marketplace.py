@@ -68,6 +68,8 @@ class Market:
     """Names of plugins that would have to be fetched."""
     missing: list[str] = field(default_factory=list[str])
     """Folders that are named and not there."""
+    odd: int = 0
+    """Entries that name neither a folder nor anything else."""
     broken: str = ""
     """Why it cannot be read."""
 
@@ -95,8 +97,10 @@ def read_market(root: Path) -> Market | None:
     listed = parsed.get("plugins")
     entries = cast("list[Any]", listed)[:_MOST] if isinstance(listed, list) else []
     for entry in entries:
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and isinstance(cast("dict[str, Any]", entry).get("source"), str | dict):
             _sort(market, root, base if isinstance(base, str) else "", cast("dict[str, Any]", entry))
+        else:
+            market.odd += 1
     return market
 
 

@@ -40,7 +40,7 @@ from ahpkit.customizations.tree import FileTree, base, join, parent
 from ahpkit.protocol.common.state import JsonObject
 
 _COMPONENT_FOLDERS = ("skills", "commands", "agents", "rules", "prompts", "hooks", *FOLDERS_WITHOUT_TYPE)
-_COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc")
+_COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".kiro.hook")
 _COMPONENT_NAMES = frozenset(
     {
         *("hooks.json", ".mcp.json", "mcp.json", "POWER.md", "gemini-extension.json"),
@@ -63,6 +63,7 @@ def parse_plugin(
     *,
     id: str,
     root: str | None = None,
+    name: str = "",
     entry: Mapping[str, Any] | None = None,
     findings: Sequence[Diagnostic] = (),
     inner: Iterable[str] = (),
@@ -71,6 +72,7 @@ def parse_plugin(
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
+    `name`: what it is called where no manifest says it.
     `entry`: what a marketplace says of it, which counts where the folder has no manifest of its own.
     `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
     `taken`: what other plugins of the same folder list. `names_rest`: whether this one names what nobody lists.
@@ -79,15 +81,15 @@ def parse_plugin(
     if not tree.exists:
         builder.report.error("missing", "there is no such folder")
     if "" not in tree.folders:
-        return builder.finish(_base(clean_name(tree.name)), root=root)
+        return builder.finish(_base(name or clean_name(tree.name)), root=root)
     builder.report.items += findings
     manifest = find_manifest(builder)
     if manifest is None:
-        return builder.finish(_base(clean_name(tree.name)), root=root)
+        return builder.finish(_base(name or clean_name(tree.name)), root=root)
     if entry is not None and manifest.path is None:
         manifest = listed_manifest(entry, "marketplace.json")
     builder.dialect = manifest.format.dialect
-    builder.namespace = plugin_name(builder, manifest)
+    builder.namespace = plugin_name(builder, manifest, name)
     report_keys(builder, manifest)
     report_shapes(builder, manifest)
     _components(builder, manifest)
@@ -258,7 +260,7 @@ def _strays(builder: Builder, manifest: Manifest) -> None:
             builder.report.note("no-type", f"`{name}`: AHP has no such customization; not listed", name)
             builder.claimed.update({name, *builder.tree.walk(name)})
     for path in builder.tree.files:
-        if path in builder.claimed or not _looks_like_component(path):
+        if path in builder.claimed or builder.is_taken(path) or not _looks_like_component(path):
             continue
         if not any(path.startswith(f"{folder}/") for folder in (*inner, *builder.inner)):
             message = f"not where this family ({manifest.format.title}) keeps components; not listed"
