@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Step, Value
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Step, Value
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.migrations import MIGRATIONS, migrate
@@ -326,6 +326,19 @@ def test_a_file_deleted_under_the_host_is_put_back_before_the_commit_is_reported
     storage.close()
 
 
+def test_a_directory_deleted_under_the_host_is_put_back(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "data" / "log.db")
+    (tmp_path / "data").mkdir()
+    storage.load()
+    storage.commit([opening(), entry(1)])
+    shutil.rmtree(tmp_path / "data")
+    storage.commit([entry(2)])
+    storage.close()
+    again = SqliteStorage(tmp_path / "data" / "log.db")
+    assert seqs(again.load().tail) == [1, 2]
+    again.close()
+
+
 def test_another_file_in_the_place_of_the_log_is_said_loudly(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "log.db")
     storage.load()
@@ -335,3 +348,26 @@ def test_another_file_in_the_place_of_the_log_is_said_loudly(tmp_path: Path) -> 
     with pytest.raises(StorageError, match="another file is in its place"):
         storage.commit([entry(2)])
     storage.close()
+
+
+def test_what_was_written_before_another_file_took_the_place_is_kept_beside_it(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "log.db")
+    storage.load()
+    storage.commit([opening(), entry(1)])
+    for part in ("log.db", "log.db-wal"):
+        (tmp_path / part).unlink()
+    (tmp_path / "log.db").write_bytes(b"somebody else's")
+    batch: Batch = [entry(2)]
+    for _ in range(3):  # As the writer tries again: the reason stays the same.
+        with pytest.raises(StorageError, match=r"Everything up to now is in log.db.replaced"):
+            storage.commit(batch)
+    kept = SqliteStorage(tmp_path / "log.db.replaced")
+    assert seqs(kept.load().tail) == [1, 2]
+    kept.close()
+    (tmp_path / "log.db").unlink()
+    storage.commit(batch)
+    storage.commit([entry(3)])
+    storage.close()
+    again = SqliteStorage(tmp_path / "log.db")
+    assert seqs(again.load().tail) == [1, 2, 3]
+    again.close()

@@ -86,6 +86,11 @@ class SqliteStorage:
         """Bytes written since the write-ahead log was last moved into the main file, about."""
         self._files: tuple[int | None, ...] | None = None
         """The inodes of the file and of its write-ahead log, once both are there."""
+        self._kept: Batch | None = None
+        """The last batch in the copy that is kept beside a foreign file."""
+        self._unplaced: Batch | None = None
+        """A batch that is written, but to a file that is no longer in its place. It is tried again, and not written
+        again."""
         self._replay_lock = threading.Lock()
         self._lookup_lock = threading.Lock()
 
@@ -124,15 +129,21 @@ class SqliteStorage:
 
     def commit(self, batch: Batch) -> None:
         with self._explained():
-            try:
-                self._writer.commit(batch)
-            except _CONTENT as exc:
-                if not self._connections:  # Closed: that is no fault of the values.
-                    raise
-                raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
-            self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
-            self._written += sum(len(step.data) for step in batch if type(step) is StatePart)
+            if self._unplaced is not batch:
+                self._write(batch)
+            self._unplaced = batch
             self._check_files()
+            self._unplaced = None
+
+    def _write(self, batch: Batch) -> None:
+        try:
+            self._writer.commit(batch)
+        except _CONTENT as exc:
+            if not self._connections:  # Closed: that is no fault of the values.
+                raise
+            raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
+        self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
+        self._written += sum(len(step.data) for step in batch if type(step) is StatePart)
 
     def trim(self, before_seq: int) -> int:
         with self._explained():
@@ -223,15 +234,30 @@ class SqliteStorage:
         if present[0] == self._files[0]:
             self._connections[0].execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         elif present[0] is None:
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._connections[0].execute("VACUUM INTO ?", (str(self._path),))
         else:
-            raise StorageError(f"{self._path}: another file is in its place: stop the host and look what happened")
+            kept = self._keep_copy()
+            raise StorageError(
+                f"{self._path}: another file is in its place. Everything up to now is in {kept.name} beside it: stop "
+                f"the host, and put the right one of the two there"
+            )
         _log.warning("%s: a file of the log was deleted or replaced while it was in use; it was put back", self._path)
         with self._replay_lock, self._lookup_lock:
             self.close()
             self._wal.unlink(missing_ok=True)
             self._open()
         self._files = None
+
+    def _keep_copy(self) -> Path:
+        """Save what is written beside the foreign file: our file has no name, and would be gone with the process."""
+        kept = self._path.with_name(self._path.name + ".replaced")
+        if self._kept is not self._unplaced:
+            kept.unlink(missing_ok=True)
+            self._connections[0].execute("VACUUM INTO ?", (str(kept),))
+            kept.chmod(0o600)
+            self._kept = self._unplaced
+        return kept
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self._path.absolute().as_uri()}?mode={mode}"
