@@ -41,6 +41,8 @@ async def needy(turn: Turn) -> None:
         call = turn.tool_call("climb", display_name="Climb")
         confirmation = await call.confirm(tool_input="a tree", title="Climb up?")
         turn.text(f"approved: {confirmation.approved}, {confirmation.reason}")
+        if turn.prompt == "climb slowly":
+            await asyncio.sleep(3600)
 
 
 @pytest_asyncio.fixture
@@ -121,6 +123,12 @@ async def test_callbacks_of_the_client_decide_as_before() -> None:
     async with memory_host(needy) as host, host.client(on_confirmation=lambda needed: True) as client:
         chat = await (await client.create_session()).chat()
         assert await chat.ask("climb") == "approved: True, None"
+
+
+async def test_a_tool_that_was_approved_and_takes_too_long_did_not_wait_for_approval(chat: Chat) -> None:
+    with pytest.raises(TurnTimeout) as caught:
+        await chat.ask("climb slowly", on_approval="allow", timeout=2)
+    assert "approval" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,16 @@ ALLOW = {"decision": "allow", "kind": "server", "scope": "everywhere"}
 
 
 @asynccontextmanager
-async def host(tmp_path: Path, odd: Json, limits: Limits = QUICK) -> AsyncGenerator[tuple[Bench, RawClient]]:
+async def host(
+    tmp_path: Path, odd: Json, limits: Limits = QUICK, **settings: Any
+) -> AsyncGenerator[tuple[Bench, RawClient]]:
     """A host with an odd server and a good one. Nobody is asked about their tools."""
     work = tmp_path / "work"
     work.mkdir()
     bench = Bench(work)
     good = {"name": "good", "command": [sys.executable, PROGRAM]}
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[odd, good]))
-    bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits)]
+    bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits, **settings)]
     await bench.start()
     try:
         client = await bench.connect()
@@ -227,6 +229,28 @@ async def test_a_message_waits_for_a_server_that_starts_until_somebody_sends_it_
         await client.accepted(session, background)
         await client.action("chat/turnComplete")
         assert (await entry(bench, client, session, "starting", "odd"))["state"].get("blocking") is not True
+
+
+async def test_messages_wait_once_for_a_server_that_hangs_when_it_starts(tmp_path: Path) -> None:
+    limits = replace(QUICK, start=600.0)
+    async with host(tmp_path, odd("silent"), limits, patience=0.1) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "good")
+        for _ in range(3):
+            await turn(bench, client, chat, ("good_add", {"a": 1, "b": 2}))
+        shown = [one["action"].get("state", {}) for one in client.actions(session)]
+        assert sum(state.get("blocking") is True for state in shown) == 1
+        assert (await entry(bench, client, session, "starting", "odd"))["state"]["kind"] == "starting"
+
+
+async def test_messages_do_not_wait_for_a_server_that_keeps_ending(tmp_path: Path) -> None:
+    limits = replace(QUICK, delays=(0.01, 600.0))
+    async with host(tmp_path, odd("dead"), limits, patience=600.0) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "good")
+        [outcome] = await turn(bench, client, chat, ("good_add", {"a": 1, "b": 2}))
+        assert outcome.success
+        await entry(bench, client, session, "starting", "odd")
 
 
 RAW = """

@@ -121,6 +121,8 @@ class Answering:
                 case ConfirmationNeeded() | InputNeeded():
                     self._check(event)
                 case _:
+                    if self._is_settled_by(event):
+                        self._last = None
                     for uri in subagents(event):
                         await self._look_after(uri)
         return "".join(parts)
@@ -146,6 +148,12 @@ class Answering:
         self._last = waiting
         if not isinstance(waiting, self._decides):
             raise TurnWaiting(waiting, describe(waiting))
+
+    def _is_settled_by(self, event: TurnEvent) -> bool:
+        """Whether the call that waited last was decided: what takes long from then on is the tool."""
+        if not isinstance(self._last, ConfirmationNeeded) or not isinstance(event, ToolCallRunning):
+            return False
+        return event.call["toolCallId"] == self._last.call["toolCallId"]
 
     async def _look_after(self, uri: str) -> None:
         if uri in self._helpers:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ahpkit.mcp.server import McpServer
 
 _PATIENCE = 10.0
-"""Seconds that a turn waits for servers that are just starting; what comes later is there for the next call."""
 
 _LIST_PATIENCE = 5.0
 """Seconds that an agent's list of tools waits for servers that are just starting. Many agents read it only once."""
@@ -67,12 +66,15 @@ class McpServers(Feature):
         limits: Limits | None = None,
         files: Callable[[], Files] | None = None,
         by_http: bool = False,
+        patience: float = _PATIENCE,
     ) -> None:
         """`directory` is where sessions are that name none. `files` are what agents may read through the host.
 
-        `by_http`: agents that can are given a URL, not a program.
+        `by_http`: agents that can are given a URL, not a program. `patience`: seconds that a turn waits for servers
+        that are just starting; what comes later is there for the next call.
         """
         self._by_http = by_http
+        self._patience = patience
         self._http: HttpDoorway | None = None
         self._files = files
         self._offers = offers
@@ -141,7 +143,7 @@ class McpServers(Feature):
         if session is None:
             session = self._session(chat.session_uri)
             session.look()
-        await session.settled(_PATIENCE)
+        await session.settled(self._patience)
         if not (servers := [server for server in session.servers() if server.ready]):
             return prompt
         caller = SilentCaller(chat.session_uri)

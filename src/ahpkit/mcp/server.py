@@ -64,6 +64,8 @@ class McpServer:
         self.id = id
         self.config = config
         self.state: JsonObject = {"kind": "stopped"}
+        self.failures = 0
+        """How often in a row it ended by itself."""
         self.lists = Lists()
         self.capabilities: JsonObject = {}
         self.instructions: str | None = None
@@ -97,7 +99,6 @@ class McpServer:
 
     async def run(self) -> None:
         """Start it, keep it running, stop it when cancelled."""
-        failures = 0
         clock = asyncio.get_running_loop().time
         try:
             while True:
@@ -109,14 +110,15 @@ class McpServer:
                 if self._challenge is not None:
                     await self._wait_for_token(self._challenge)
                     continue
-                failures = 1 if clock() - began > self._limits.steady else failures + 1
-                if failures > len(self._limits.delays):
+                self.failures = 1 if clock() - began > self._limits.steady else self.failures + 1
+                if self.failures > len(self._limits.delays):
                     await self._wait_in_error(problem)
-                    failures = 0
+                    self.failures = 0
                 else:
                     self._set({"kind": "starting"})
+                    self._port.changed(self)
                     _log.info("MCP server %s: %s; starting it again", self.config.name, problem.splitlines()[0])
-                    await asyncio.sleep(self._limits.delays[failures - 1])
+                    await asyncio.sleep(self._limits.delays[self.failures - 1])
         finally:
             self.halt()
 

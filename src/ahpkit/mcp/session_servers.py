@@ -7,7 +7,6 @@ sessions. Both are what a running server knows of the host (`ahpkit.mcp.server.S
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
     from ahpkit.mcp.server import McpServer
 
 _log = logging.getLogger(__name__)
+
+_TRIES = 2
+"""Failures in a row after which no message waits for a server. One may be an accident."""
 
 _loading = threading.Lock()
 
@@ -181,18 +183,23 @@ class SessionServers:
         self._news.set()
 
     async def settled(self, seconds: float) -> None:
-        """Wait while servers are just starting, but not longer, and for none that was sent to the background."""
-        with contextlib.suppress(TimeoutError):
+        """Wait while servers are just starting, but not longer, and for none that was sent to the background.
+
+        One that takes longer is not waited for again, and one that keeps ending is not waited for at all.
+        """
+        try:
             async with asyncio.timeout(seconds):
                 while self._looking or self._starting():
                     self._wait_for(self._starting())
                     self._news.clear()
                     await self._news.wait()
+        except TimeoutError:
+            self._in_background |= self._starting()
         self._wait_for(set())
 
     def _starting(self) -> set[str]:
-        kinds = {server.id: server.state["kind"] for server in self.servers()}
-        return {id for id, kind in kinds.items() if kind == "starting" and id not in self._in_background}
+        starting = [server for server in self.servers() if server.state["kind"] == "starting"]
+        return {server.id for server in starting if server.failures < _TRIES} - self._in_background
 
     def _wait_for(self, ids: set[str]) -> None:
         changed, self._waited_for = self._waited_for ^ ids, ids
