@@ -303,6 +303,24 @@ async def test_one_call_through_call_tool_is_one_card_and_one_question(tmp_path:
         assert [one["status"] for one in denied.calls] == ["cancelled"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_of_very_many_tools_a_model_is_told_how_to_find_them(tmp_path: Path, kind: str) -> None:
+    many = server(tmp_path, env={"TEST_MODES": "many"})
+    async with agent_of_kind(kind, tmp_path) as agent, staged(agent, tmp_path, servers=many) as stage:
+        await stage.server("test", "ready")
+        found = await stage.turn('CALL find_tool {"query": "tool 4711"}')
+        assert '"test_tool_4711"' in found.text
+        assert not found.approvals
+        turn = await stage.turn(
+            'CALL call_tool {"name": "test_tool_4711", "arguments": {"x": 1}}', decisions=["allow-once"]
+        )
+        assert [(call["toolName"], call["status"]) for call in turn.calls] == [("tool_4711", "completed")]
+        assert len(turn.approvals) == 1
+        bad = 'CALL call_tool {"name": "test_tool_4711", "arguments": "none"}'
+        wrong = await stage.turn(bad, decisions=["allow-once"])  # Only an agent that asks by itself asks.
+        assert "nothing was called" in wrong.text
+
+
 async def test_after_a_restart_the_mode_of_an_agent_is_not_said_again(tmp_path: Path) -> None:
     known = [{"id": "default", "name": "Ask"}, {"id": "bypassPermissions", "name": "Bypass"}]
     modes = {"modes": {"currentModeId": "bypassPermissions", "availableModes": known}}

@@ -9,7 +9,9 @@ import pytest
 
 from ahpkit.agents.tools import Toolbox, ToolError, outcome_of, text_of
 from ahpkit.host.agent import Confirmation, ToolCall, ToolOutcome, Turn, TurnContext
+from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.testing.recording import RecordingTurn
+from ahpkit.tools.registry import FINDERS
 
 CALL = "turn-tool-1"
 
@@ -155,3 +157,16 @@ def test_results_become_content() -> None:
     failed = ToolOutcome(success=False)
     assert outcome_of(failed) is failed
     assert text_of(failed) == "the tool failed"
+
+
+async def test_a_list_that_is_too_long_is_replaced_by_two_tools() -> None:
+    names = [f"tool_{number}" for number in range(200)]
+    every: list[ToolDefinition] = [{"name": name, "description": f"does {name}"} for name in names]
+    turn = RecordingTurn(context=TurnContext(tools=every, listed=[every[0], *FINDERS]))
+    tools = toolbox()
+    assert [one["name"] for one in tools.definitions(turn)][3:] == ["tool_0", "find_tool", "call_tool"]
+    assert '"tool_77"' in text_of(await tools.call(turn, "find_tool", '{"query": "tool 77"}'))
+    assert '"add"' in text_of(await tools.call(turn, "find_tool", '{"query": "add"}'))
+    assert text_of(await tools.call(turn, "call_tool", '{"name": "add", "arguments": {"a": 2}}')) == "3"
+    for wrong in ('{"name": "add", "arguments": 5}', '{"name": "call_tool"}', "[", "[1]"):
+        assert not (await tools.call(turn, "call_tool", wrong)).success

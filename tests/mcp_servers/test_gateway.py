@@ -15,11 +15,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from ahpkit.mcp.doorway import Doorway, Pass
-from ahpkit.mcp.gateway import MAX_LISTED, Gateway
+from ahpkit.mcp.gateway import Gateway
 from ahpkit.mcp.http_doorway import HttpDoorway, HttpPass
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import Owner, Tool
+from ahpkit.tools.registry import MAX_LISTED, Owner, Tool
 from support import requirement
 from support.waiting import until
 

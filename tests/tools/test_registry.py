@@ -105,8 +105,9 @@ def test_every_name_is_unique_and_one_that_models_take(offers: dict[tuple[OwnerK
 def test_tools_are_found_by_words(query: str, first: str) -> None:
     registry = ToolRegistry()
     registry.offer(TIME, tools("now", "zone"))
-    assert search(list(registry), query, 5)[0].name == first
-    assert search(list(registry), "nothing like it", 5) == []
+    definitions = [tool.definition for tool in registry]
+    assert search(definitions, query, 5)[0]["name"] == first
+    assert search(definitions, "nothing like it", 5) == []
 
 
 @requirement("session:tool:annotation-defaults")

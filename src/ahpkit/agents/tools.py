@@ -27,6 +27,7 @@ from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, asked_for, found_text
 
 _log = logging.getLogger(__name__)
 
@@ -81,9 +82,8 @@ class Toolbox:
     def definitions(self, turn: Turn | None = None) -> list[ToolDefinition]:
         """What to tell the model: these tools and, given a turn, those that others have."""
         own = [tool.function.definition for tool in self._tools.values()]
-        return own + [
-            tool for tool in (turn.context.tools if turn is not None else []) if tool["name"] not in self._tools
-        ]
+        others = [] if turn is None else turn.context.listed or turn.context.tools
+        return own + [tool for tool in others if tool["name"] not in self._tools]
 
     async def call(self, turn: Turn, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
         """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception."""
@@ -92,8 +92,24 @@ class Toolbox:
             return await self._run(turn, tool, tool_input, id)
         if any(one["name"] == name for one in turn.context.tools):
             return await turn.call_tool(name, tool_input, id=id)
+        if name in (FIND_TOOL, CALL_TOOL):
+            return await self._find_or_call(turn, name, tool_input, id)
         known = ", ".join(one["name"] for one in self.definitions(turn))
         return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
+
+    async def _find_or_call(self, turn: Turn, name: str, tool_input: str, id: str | None) -> ToolOutcome:
+        """The two tools for lists that are too long. A call is shown as one of the tool that is meant."""
+        try:
+            given: Any = json.loads(tool_input or "{}")
+            arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+            if name == FIND_TOOL:
+                return outcome_of(found_text([*self.definitions(), *turn.context.tools], arguments))
+            meant, wanted = asked_for(arguments)
+        except (ValueError, RecursionError) as error:
+            return ToolOutcome(success=False, error=str(error))
+        if meant in (FIND_TOOL, CALL_TOOL):
+            return ToolOutcome(success=False, error=f"{meant} is called by its own name")
+        return await self.call(turn, meant, json.dumps(wanted), id=id)
 
     async def _run(self, turn: Turn, tool: Tool, tool_input: str, id: str | None) -> ToolOutcome:
         definition = tool.function.definition

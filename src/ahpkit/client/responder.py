@@ -83,7 +83,12 @@ class Responder:
         self._asked = set(waiting)
         for key, ask in waiting.items():
             if key in new:
-                self._tasks.spawn(ask(), name=f"ask about {key[1]}")
+                self._tasks.spawn(self._if_it_waits(key, ask), name=f"ask about {key[1]}")
+
+    async def _if_it_waits(self, key: tuple[str, str], ask: Callable[[], Any]) -> None:
+        """A call that a rule denies is shown as waiting first, and as denied right after it: nobody is asked."""
+        if key in self._asked:
+            await ask()
 
     def on_gone(self, error: AhpError) -> None:
         self.close()

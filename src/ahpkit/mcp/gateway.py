@@ -10,7 +10,6 @@ Knows the port and MCP. What a tool does, who is asked first and what clients se
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,14 +25,12 @@ from pydantic import ValidationError
 
 from ahpkit import __version__
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.tools.registry import Tool, schema_of, search
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
 
 NAME = "ahp"
 """What agents call this server. Short: many put it before the name of every tool."""
 
-MAX_LISTED = 100
-"""Tools that are listed one by one. When there are more, an agent looks for them with `find_tool`."""
-_FOUND = 20
 _REMEMBERED = 50
 """Connections over HTTP that are told of changes. The host is not told when one ends, so they are limited."""
 _BEAT = 10.0
@@ -132,9 +129,7 @@ class Gateway:
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         self._remember(context)
         await self._port.settled()
-        tools = list(self._port.tools())
-        shown = tools if len(tools) <= MAX_LISTED else [tool for tool in tools if tool.owner.kind == "host"]
-        return types.ListToolsResult(tools=[*map(_as_mcp, shown), *_FINDERS])
+        return types.ListToolsResult(tools=[_as_mcp(tool) for tool in (*listed(self._port.tools()), *FINDERS)])
 
     def _remember(self, context: Any) -> None:
         """Connections of the older era are told of changes without asking for it."""
@@ -143,13 +138,14 @@ class Gateway:
 
     async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
-        if name == "find_tool":
-            return self._find(arguments)
-        if name == "call_tool":
-            name, given = str(arguments.get("name", "")), _object(arguments.get("arguments"))
-            if given is None:
-                return _failed(f"the arguments of {name!r} are no object; nothing was called")
-            arguments = given
+        if name == FIND_TOOL:
+            text = found_text([tool.definition for tool in self._port.tools()], arguments)
+            return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+        if name == CALL_TOOL:
+            try:
+                name, arguments = asked_for(arguments)
+            except ValueError as error:
+                return _failed(str(error))
         if all(tool.name != name for tool in self._port.tools()):
             return _failed(f"there is no tool {name!r} now; find_tool shows what there is")
         return await self._alive(context, name, arguments)
@@ -180,14 +176,6 @@ class Gateway:
             count += 1
             await _told(lambda count=count, words=words: session.report_progress(count, None, words))
 
-    def _find(self, arguments: JsonObject) -> types.CallToolResult:
-        found = search(list(self._port.tools()), str(arguments.get("query", "")), _FOUND)
-        shown = [
-            {"name": tool.name, "description": tool.definition.get("description", ""), "inputSchema": schema_of(tool)}
-            for tool in found
-        ]
-        return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps({"tools": shown}))])
-
     async def _list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
@@ -209,11 +197,11 @@ async def _told(send: Callable[[], Awaitable[None]]) -> None:
         return
 
 
-def _as_mcp(tool: Tool) -> types.Tool:
+def _as_mcp(tool: ToolDefinition) -> types.Tool:
     keys = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
-    definition = cast("JsonObject", tool.definition)
+    definition = cast("JsonObject", tool)
     shown = {key: definition[key] for key in keys if definition.get(key) is not None}
-    schema = schema_of(tool)
+    schema: JsonObject = definition.get("inputSchema") or {}
     shown["inputSchema"] = schema if schema.get("type") == "object" else {**schema, "type": "object"}
     return types.Tool.model_validate(shown)
 
@@ -229,41 +217,4 @@ def _failed(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _object(value: Any) -> JsonObject | None:
-    """What a model gave as arguments: an object, nothing, or an object that it wrote as text."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.strip() else {}
-        except (ValueError, RecursionError):
-            return None
-    if value is None:
-        return {}
-    return cast("JsonObject", value) if isinstance(value, dict) else None
-
-
-_FINDERS = (
-    types.Tool(
-        name="find_tool",
-        description="Look for a tool by words. Shows what there is now, also what is not listed here.",
-        input_schema={
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "Words of its name or of what it does."}},
-            "required": ["query"],
-        },
-    ),
-    types.Tool(
-        name="call_tool",
-        description="Call a tool that find_tool showed.",
-        input_schema={
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "description": "The tool's name, as find_tool shows it."},
-                "arguments": {"type": "object", "description": "What the tool takes; find_tool has the schema."},
-            },
-            "required": ["name"],
-        },
-    ),
-)
-
-
-__all__ = ["MAX_LISTED", "NAME", "Gateway", "GatewayPort"]
+__all__ = ["NAME", "Gateway", "GatewayPort"]

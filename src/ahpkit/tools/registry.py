@@ -12,6 +12,7 @@ On the wire a client's tool keeps its own name. A tool that several clients offe
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,18 +205,87 @@ def _marked(name: str, key: tuple[str, ...]) -> str:
     return f"{name[: MAX_NAME - _SUFFIX - 1]}_{mark}"
 
 
-def search(tools: Sequence[Tool], query: str, limit: int) -> list[Tool]:
+# -- very many tools -----------------------------------------------------------------------------------------------
+
+MAX_LISTED = 100
+"""Tools that a model is told of one by one. When there are more, it looks for them with `find_tool`."""
+
+FIND_TOOL = "find_tool"
+CALL_TOOL = "call_tool"
+_FOUND = 20
+
+FINDERS: tuple[ToolDefinition, ...] = (
+    {
+        "name": FIND_TOOL,
+        "description": "Look for a tool by words. Shows what there is now, also what is not listed here.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Words of its name or of what it does."}},
+            "required": ["query"],
+        },
+    },
+    {
+        "name": CALL_TOOL,
+        "description": "Call a tool that find_tool showed.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "The tool's name, as find_tool shows it."},
+                "arguments": {"type": "object", "description": "What the tool takes; find_tool has the schema."},
+            },
+            "required": ["name"],
+        },
+    },
+)
+"""For agents that do not read a list again, and for lists that are too long for a model."""
+
+
+def listed(tools: Sequence[Tool]) -> list[ToolDefinition]:
+    """What is listed of these tools: all, or only the host's own when there are too many."""
+    few = len(tools) <= MAX_LISTED
+    return [tool.definition for tool in tools if few or tool.owner.kind == "host"]
+
+
+def search(tools: Sequence[ToolDefinition], query: str, limit: int = _FOUND) -> list[ToolDefinition]:
     """Tools for some words: those with most of them first, in names before descriptions."""
     words = [word for word in re.split(r"[^\w]+", query.lower()) if word][:20]
 
-    def score(tool: Tool) -> int:
-        name = tool.name.lower()
-        said = f"{tool.definition.get('title', '')} {tool.definition.get('description', '')}".lower()
+    def score(tool: ToolDefinition) -> int:
+        name = tool["name"].lower()
+        said = f"{tool.get('title', '')} {tool.get('description', '')}".lower()
         return sum(3 * (word in name) + (word in said) for word in words)
 
     rated = [(score(tool), tool) for tool in tools]
     found = sorted((pair for pair in rated if pair[0] or not words), key=lambda pair: -pair[0])
     return [tool for _, tool in found[:limit]]
+
+
+def found_text(tools: Sequence[ToolDefinition], arguments: Mapping[str, Any]) -> str:
+    """The answer of `find_tool`: names, descriptions and schemas, as JSON."""
+    shown = [
+        {
+            "name": tool["name"],
+            "description": tool.get("description", ""),
+            "inputSchema": tool.get("inputSchema") or {"type": "object"},
+        }
+        for tool in search(tools, str(arguments.get("query", "")))
+    ]
+    return json.dumps({"tools": shown})
+
+
+def asked_for(arguments: Mapping[str, Any]) -> tuple[str, JsonObject]:
+    """The tool and the arguments that `call_tool` was called with. Raises `ValueError` when they are no object."""
+    name = str(arguments.get("name", ""))
+    given: Any = arguments.get("arguments")
+    problem = f"the arguments of {name!r} are no object; nothing was called"
+    if isinstance(given, str):  # Some models write the object as text.
+        try:
+            given = json.loads(given) if given.strip() else {}
+        except (ValueError, RecursionError):
+            raise ValueError(problem) from None
+    if not isinstance(given, dict | None):
+        raise ValueError(problem)
+    return name, cast("JsonObject", given or {})
 
 
 def schema_of(tool: Tool) -> JsonObject:
@@ -224,12 +294,19 @@ def schema_of(tool: Tool) -> JsonObject:
 
 
 __all__ = [
+    "CALL_TOOL",
+    "FINDERS",
+    "FIND_TOOL",
+    "MAX_LISTED",
     "MAX_NAME",
     "Owner",
     "OwnerKind",
     "Tool",
     "ToolHints",
     "ToolRegistry",
+    "asked_for",
+    "found_text",
+    "listed",
     "model_name",
     "schema_of",
     "search",

@@ -113,6 +113,8 @@ class TurnContext:
 
     Follows what there is while the turn runs.
     """
+    listed: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
+    """What a model is told of `tools`. When there are very many: some of them, and two to find and call the others."""
     gone: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
     """Tools that were there before: an agent that does not read its list again may still call them."""
 

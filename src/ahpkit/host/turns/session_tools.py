@@ -16,7 +16,7 @@ from ahpkit.host.states import States
 from ahpkit.protocol.chat.state import ToolCallContributor
 from ahpkit.protocol.session.actions import SessionAction, session_server_tools_changed
 from ahpkit.protocol.session.state import SessionState, ToolDefinition
-from ahpkit.tools.registry import Owner, Tool, ToolRegistry
+from ahpkit.tools.registry import FINDERS, MAX_LISTED, Owner, Tool, ToolRegistry, listed
 from ahpkit.wire.codec import encode
 
 MAX_SHOWN = 500
@@ -60,7 +60,15 @@ class SessionTools:
 
     def for_model(self, session_uri: str) -> list[ToolDefinition]:
         """What is offered to a model besides its agent's own tools."""
-        return [tool.definition for tool in self.registry(session_uri) if tool.owner.kind != "agent"]
+        return [tool.definition for tool in self._besides_agent(session_uri)]
+
+    def listed(self, session_uri: str) -> list[ToolDefinition]:
+        """The same, as a model is told of it."""
+        tools = self._besides_agent(session_uri)
+        return listed(tools) + ([*FINDERS] if len(tools) > MAX_LISTED else [])
+
+    def _besides_agent(self, session_uri: str) -> list[Tool]:
+        return [tool for tool in self.registry(session_uri) if tool.owner.kind != "agent"]
 
     def source(self, session_uri: str, tool: Tool) -> ToolSource | None:
         """Who runs a tool; None for the agent's own."""

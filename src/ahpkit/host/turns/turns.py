@@ -295,6 +295,7 @@ class Turns:
 
         def take() -> None:
             turn.context.tools[:] = tools.for_model(session_uri)
+            turn.context.listed[:] = tools.listed(session_uri)
             turn.context.gone[:] = [tool.definition for tool in tools.registry(session_uri).gone()]
 
         take()
