@@ -317,7 +317,8 @@ async def test_of_very_many_tools_a_model_is_told_how_to_find_them(tmp_path: Pat
         assert [(call["toolName"], call["status"]) for call in turn.calls] == [("tool_4711", "completed")]
         assert len(turn.approvals) == 1
         bad = 'CALL call_tool {"name": "test_tool_4711", "arguments": "none"}'
-        wrong = await stage.turn(bad, decisions=["allow-once"])  # Only an agent that asks by itself asks.
+        asked = ["allow-once"] if kind == "acp-asking" else []  # It asks by itself.
+        wrong = await stage.turn(bad, decisions=asked)
         assert "nothing was called" in wrong.text
 
 
