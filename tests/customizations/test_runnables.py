@@ -17,6 +17,7 @@ from ahpkit.customizations.runnables import (
     runnables_at,
 )
 from ahpkit.host.trust import Trust
+from ahpkit.protocol.common.state import JsonObject
 from customizations.builders import write
 
 
@@ -72,6 +73,26 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
     assert sorted(found.files) == [str(tmp_path / "preload.js"), str(tmp_path / "server.py")]
     write(tmp_path, {"server.py": "2"})
     assert runnable_of(detail, "s", Surrounding(str(tmp_path))).digest != found.digest
+
+
+@pytest.mark.parametrize(
+    ("declared", "named"),
+    [
+        ({"args": ["serve.py", "--db-path", "notes.sqlite"]}, {"serve.py"}),
+        ({"args": ["serve.py", "--log=run.log"]}, {"serve.py"}),
+        ({"args": ["serve.py"], "env": {"MEMORY_FILE_PATH": "m.jsonl"}}, {"serve.py"}),
+        ({"args": ["run.log"]}, {"run.log"}),
+        ({"args": ["--require", "run.log"]}, {"run.log"}),
+        ({"args": ["--database", "serve.py"]}, {"serve.py"}),
+        ({"args": ["serve.py"], "env": {"BASH_ENV": "run.log"}}, {"serve.py", "run.log"}),
+    ],
+)
+def test_what_a_server_writes_is_no_part_of_what_it_runs(tmp_path: Path, declared: JsonObject, named: set[str]) -> None:
+    for name in ("serve.py", "notes.sqlite", "run.log", "m.jsonl"):
+        (tmp_path / name).write_text("x")
+    detail = ServerDetail("notes", {"command": "python", **declared}, "workspace")
+    found = runnable_of(detail, str(tmp_path / ".mcp.json"), Surrounding(str(tmp_path))).files
+    assert {Path(file).name for file in found} == named
 
 
 def test_a_server_behind_a_url_names_no_file(tmp_path: Path) -> None:

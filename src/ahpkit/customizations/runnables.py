@@ -67,6 +67,11 @@ _IMPLIED = {
 """Programs that run what a file of the folder says, without naming it."""
 
 
+_DATA_NAMES = re.compile(r"db|database|data|memory|store|cache|log|out|pid", re.IGNORECASE)
+_DATA_ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3", ".duckdb", ".log", ".jsonl", ".ndjson", ".csv", ".tsv", ".pid")
+"""A setting with such a name and a file with such an ending is what a server works on, not what it runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surrounding:
     """Where something would run."""
@@ -107,10 +112,30 @@ def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
 
 def _server_words(detail: ServerDetail, around: Surrounding) -> tuple[list[str], str]:
     config = launch_config(detail, Surroundings(plugin_root=around.plugin_root, workspace=around.workspace))
-    words = [config.get("command"), *config.get("args", ()), *config.get("env", {}).values()]
+    words = [config.get("command"), *_without_data(config.get("args", ())), *_settings(config.get("env", {}))]
     cwd = config.get("cwd")
     folder = os.path.join(around.workspace, cwd) if isinstance(cwd, str) else around.workspace
     return [word for word in words if isinstance(word, str)], folder
+
+
+def _without_data(args: Sequence[Any]) -> Iterator[Any]:
+    """Arguments but those that name a file which the server itself writes: `--db-path notes.sqlite`."""
+    before: Any = ""
+    for word in args:
+        option, _, value = (
+            word.partition("=") if isinstance(word, str) and word.startswith("--") else (before, "", word)
+        )
+        if not (isinstance(option, str) and option.startswith("--") and _is_data(option, value)):
+            yield word
+        before = word
+
+
+def _settings(env: Mapping[str, Any]) -> Iterator[Any]:
+    return (value for name, value in env.items() if not _is_data(name, value))
+
+
+def _is_data(name: str, value: Any) -> bool:
+    return isinstance(value, str) and bool(_DATA_NAMES.search(name)) and value.lower().endswith(_DATA_ENDINGS)
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
