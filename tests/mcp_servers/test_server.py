@@ -11,6 +11,7 @@ import pytest
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
+from ahpkit.mcp.server import McpServer
 from mcp_servers.running import QUICK, Answers, Port, of_era, program, running, text_of
 from support.waiting import until
 
@@ -218,3 +219,32 @@ async def test_a_question_goes_to_nobody_when_it_may_belong_to_another_session(
         await asyncio.gather(hanging, return_exceptions=True)
     assert (len(one.asked), len(another.asked)) == (asked, 0)
     assert ("several sessions call its tools" in told) == (not asked)
+
+
+class LosesCancellations(McpServer):
+    """A connection that takes the cancellation for its own, and fails while it is left."""
+
+    begun = 0
+
+    async def _serve(self) -> str:
+        self.begun += 1
+        self._set({"kind": "ready"})
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+        return "it failed while it was left"
+
+
+async def test_a_server_stops_also_when_its_connection_loses_the_cancellation() -> None:
+    port = Port()
+    server = LosesCancellations("id", program(), port, cwd=Path.cwd(), limits=QUICK)
+    task = asyncio.create_task(server.run())
+    await port.until(lambda: server.ready)
+    task.cancel()
+    async with asyncio.timeout(30):
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert (server.begun, server.state["kind"]) == (1, "stopped")

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -104,9 +104,7 @@ class McpServer:
             while True:
                 self._set({"kind": "starting"})
                 began = clock()
-                problem = await self._serve()
-                if _is_cancelled():  # A failure while the connection was left took the place of the cancellation.
-                    raise asyncio.CancelledError
+                problem = await _in_own_task(self._serve())
                 if self._challenge is not None:
                     await self._wait_for_token(self._challenge)
                     continue
@@ -444,12 +442,20 @@ def _logged(params: JsonObject) -> str:
     return f"[{params.get('level', 'info')}] {words[:_WORDS]}"
 
 
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
+    """Do something in a task of its own, which is over when this is.
+
+    The SDK may take a cancellation for one of its own, and then nobody would be cancelled.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task})
+        return task.result()
+    finally:
+        await _end([task])
 
 
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
+async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks until they are over: a subscription of the SDK may take the first cancellation for its own."""
     while waiting := [task for task in tasks if not task.done()]:
         for task in waiting:
