@@ -15,7 +15,7 @@ from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.tools import Toolbox
 from ahpkit.changes.feature import Changesets
 from ahpkit.host.agent import Agent, Turn
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.testing.acp_agent import scripted_command
 from support.agent_kinds import agent_of_kind
 from support.raw_client import Json

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from ahpkit.changes.feature import MESSAGE_KEY, Changesets
 from ahpkit.host.agent import Turn
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

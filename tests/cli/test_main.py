@@ -43,6 +43,18 @@ print("IMPORTED", sorted((modules | heavy) & set(sys.modules)))
     assert "IMPORTED []" in run_module(code=code).stdout
 
 
+@pytest.mark.parametrize("name", ["chat", "doctor", "inbox", "prompt", "sessions", "status", "tail", "usage"])
+def test_a_command_that_talks_to_a_host_loads_neither_the_host_nor_the_types_of_0_4(name: str) -> None:
+    code = f"""
+import sys
+from ahpkit.cli.main import cli
+cli(["{name}", "--help"], standalone_mode=False)
+heavy = ("ahpkit.host.feature", "ahpkit.host.host", "ahpkit.dialects.v0_4", "mcp", "starlette")
+print("IMPORTED", [module for module in heavy if module in sys.modules])
+"""
+    assert "IMPORTED []" in run_module(code=code).stdout
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_target_of_a_line_is_a_command_with_an_example(name: str) -> None:
     module, _, attribute = COMMANDS[name].target.partition(":")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from customizations.builders import Files, write
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient

@@ -17,7 +17,7 @@ from ahpkit.agents.python import PythonAgent
 from ahpkit.changes.feature import Changesets
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Agent, AgentError, Turn
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.fence import Cuts, Fence
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.running import PROGRAM, QUICK

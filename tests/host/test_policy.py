@@ -12,8 +12,8 @@ from ahpkit.host.feature import Command
 from ahpkit.host.host import Host
 from ahpkit.host.policy import RULES
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
-from ahpkit.host.resources import Resources
-from ahpkit.host.terminals import Terminals
+from ahpkit.host.resources.feature import Resources
+from ahpkit.host.terminals.feature import Terminals
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.errors import InvalidRequest
 from ahpkit.protocol.registry import ACTIONS, COMMANDS

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ahpkit.host.resources import Resources
-from ahpkit.host.terminals import Terminals
+from ahpkit.host.resources.feature import Resources
+from ahpkit.host.terminals.feature import Terminals
 from ahpkit.log.storage import Storage
 from support.bench import Bench
 from support.raw_client import Json, RawClient

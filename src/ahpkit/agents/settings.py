@@ -16,8 +16,8 @@ from ahpkit.host.agent import Agent
 
 if TYPE_CHECKING:
     from ahpkit.agents.acp import AcpAgentConfig
-    from ahpkit.host.resources import Resources
-    from ahpkit.host.terminals import Terminals
+    from ahpkit.host.resources.feature import Resources
+    from ahpkit.host.terminals.feature import Terminals
 
 _SCHEMES = ("http://", "https://")
 

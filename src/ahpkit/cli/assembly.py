@@ -25,11 +25,11 @@ from ahpkit.host.clients import client_list
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.sessions import session_import
 from ahpkit.host.sessions.old_log import convert_0_4
-from ahpkit.host.terminals import Terminals
+from ahpkit.host.terminals.feature import Terminals
 from ahpkit.host.trust import TRUST_FILE, Trust
 from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http

@@ -18,9 +18,9 @@ from ahpkit.cli.settings import default_data_dir
 from ahpkit.cli.text import as_json, shorten
 from ahpkit.client import Client, connect, find_endpoint, find_endpoints
 from ahpkit.client.endpoints import URL_VARIABLE, endpoints_directory
-from ahpkit.host.clients.client_list import EXTENSION
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.transports.errors import ConnectError
 
 _ADVICE = {401: "give its token with --token or AHPKIT_TOKEN"}
@@ -127,9 +127,9 @@ async def _host(url: str, token: str | None) -> list[Finding]:
 
 async def _clients(client: Client) -> list[Finding]:
     """Who else is connected, with which version. A host that is not ours does not say."""
-    if EXTENSION not in client.host.meta:
+    if CLIENTS not in client.host.meta:
         return []
-    told = await client.request(f"x-{EXTENSION}/list", {})
+    told = await client.request(f"x-{CLIENTS}/list", {})
     found = [_described(one) for one in told["clients"] if not one.get("self")] or ["none is connected"]
     stored = [Finding("storage", False, told["notStored"], "make room on its disk")] if "notStored" in told else []
     return [*stored, *(Finding("client", True, detail) for detail in found)]

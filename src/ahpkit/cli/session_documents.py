@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from ahpkit.client import Client, Session
-from ahpkit.host.sessions.session_import import EXTENSION, FORMAT, check_export
 from ahpkit.wire.codec import encode
 
 Progress = Callable[[str], None]
@@ -28,6 +27,8 @@ _VALUES = 20_000
 
 async def export_session(client: Client, uri: str, progress: Progress, *, page: int = _PAGE) -> dict[str, Any]:
     """A session as a document: what `import` takes. Turns that still run are left out."""
+    from ahpkit.host.sessions.session_import import FORMAT  # Here: a list of sessions needs nothing of the host.
+
     async with await client.session(uri) as session:
         if not session.chats:
             await session.wait_ready()  # An agent's own conversation: it is just being told.
@@ -57,6 +58,8 @@ async def _fetch(session: Session, chat: str, progress: Progress, before: int, p
 
 async def import_session(client: Client, document: Any, progress: Progress, *, piece: int = _PIECE) -> dict[str, Any]:
     """Make a new session of a document: its URI in `session`, its agent in `provider`. Raises `InvalidParams`."""
+    from ahpkit.host.sessions.session_import import EXTENSION, check_export
+
     check_export(document)
     total = sum(len(chat["turns"]) for chat in document["chats"])
     staged = 0

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.generations import FORK, SELECTION, Generation, without_notes
-from ahpkit.dialects.v0_4 import registry as oldest
 from ahpkit.protocol import registry as newest
 from ahpkit.protocol.annotations.state import AnnotationEntry
 from ahpkit.protocol.chat.messages import Message
@@ -223,6 +223,20 @@ _PARAMS: Final[_Shapes] = {
 """Params that had another form, in the same way."""
 
 
+def _registry(by: Generation) -> ModuleType:
+    """The types of a generation. Those of 0.4 are loaded when they are needed: few clients ever do."""
+    if by != V.V0_4:
+        return newest
+    from ahpkit.dialects.v0_4 import registry as oldest
+
+    return oldest
+
+
+def load_all() -> None:
+    """Load the types of every generation. A host does it before its first client of 0.4 waits for that."""
+    _registry(V.V0_4)
+
+
 class _AnyAction(TypedDict):
     type: str
 
@@ -238,7 +252,7 @@ def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
     """
     if method == "reconnect":
         params = {"channel": ROOT_URI, **params}
-    spec = (oldest if by == V.V0_4 else newest).COMMANDS.get(method)
+    spec = _registry(by).COMMANDS.get(method)
     check(_earlier(_PARAMS, method, by) or (_AnyParams if spec is None else spec.params), params)
     notes: JsonObject = params.get("_meta") or {}
     for key in _NOTED.get(method, frozenset()) & notes.keys():
@@ -258,7 +272,7 @@ def own_action(action: JsonObject) -> JsonObject:
 def check_action(action: JsonObject, *, by: Generation) -> None:
     """Raise `InvalidParams` when a client's action is malformed in its version; one of unknown type passes."""
     kind = action.get("type")
-    known = (oldest if by == V.V0_4 else newest).ACTIONS.get(kind) if isinstance(kind, str) else None
+    known = _registry(by).ACTIONS.get(kind) if isinstance(kind, str) else None
     shape = _AnyAction if known is None else _earlier(_ACTIONS, known.type, by) or known.shape
     check(shape, action, at="action")
     if by == V.V0_8 and kind == "session/customizationToggled" and "enabled" not in action:
@@ -272,4 +286,4 @@ def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
     return next((shape for below, shape in shapes.get(name, ()) if by < below), None)
 
 
-__all__ = ["check_action", "check_params", "own_action", "own_params"]
+__all__ = ["check_action", "check_params", "load_all", "own_action", "own_params"]

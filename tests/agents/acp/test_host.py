@@ -15,8 +15,8 @@ from ahpkit.agents.acp import HostTerminals
 from ahpkit.client import Rejected
 from ahpkit.client.client import Client
 from ahpkit.host.agent import Chat as AgentSideChat
-from ahpkit.host.resources import Resources
-from ahpkit.host.terminals import Terminals
+from ahpkit.host.resources.feature import Resources
+from ahpkit.host.terminals.feature import Terminals
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.memory_host import MemoryHost, memory_host
 from ahpkit.testing.recording import RecordingTurn

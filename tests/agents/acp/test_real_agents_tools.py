@@ -9,7 +9,7 @@ import pytest
 
 from agents.test_edits_of_kinds import is_undone
 from ahpkit.changes.feature import Changesets
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.testing.fake_model import FakeModel
 from support.raw_client import Json
 from support.real_agents import AGENTS, EVERYTHING, FILES, NODE, everything_over, made, needs_agents

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.resources import Resources
 from ahpkit.host.resources.agent_files import AgentFiles
+from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.reading import MAX_READ
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
 from support.bench import Bench

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.protocol.session.actions import (
     session_customizations_changed,
     session_working_directory_set,

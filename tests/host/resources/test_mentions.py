@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.fence import Cuts, Fence
 from ahpkit.host.resources.mentions import KEPT, Mentions, list_files
 from support.bench import Bench

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.resources import Resources
+from ahpkit.host.resources.feature import Resources
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 from support.bench import Bench
 from support.raw_client import Json, RawClient

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals import AgentTerminal, ExitStatus
+from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.platform.pty import ExitStatus
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied, SessionNotFound
 from support.raw_client import Json, RawClient
 from support.terminals import Shell, TerminalBench, root_terminals, terminal_bench

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from ahpkit.agents.acp.access import TerminalOutput
 from ahpkit.host.agent import Chat
-from ahpkit.host.terminals import AgentTerminal, ExitStatus, Terminals
+from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.host.terminals.feature import Terminals
+from ahpkit.platform.pty import ExitStatus
 from ahpkit.protocol.terminal.state import TerminalSessionClaim
 
 

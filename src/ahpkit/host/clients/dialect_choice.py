@@ -8,6 +8,7 @@ from typing import Final, Protocol, cast
 
 from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
+from ahpkit.dialects.shapes import load_all
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.common.commands import ClientCapabilities
@@ -87,6 +88,9 @@ class DialectChoice:
     spoken: Sequence[Generation]
     has_logged: Callable[[str], bool]
     """Whether the log has actions of a client."""
+
+    def __post_init__(self) -> None:
+        load_all()
 
     def choose(
         self,
