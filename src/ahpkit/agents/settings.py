@@ -74,7 +74,7 @@ def _python_agent(name: str, table: Mapping[str, Any]) -> Agent:
     from ahpkit.agents.python import AgentNotLoaded, load_agent
 
     if unknown := sorted(table.keys() - {"python"}):
-        raise AgentNotLoaded(f"agents.{name}.{unknown[0]}: unknown key; beside python there is none")
+        raise AgentNotLoaded(f"agents.{name}.{unknown[0]}: unknown key; a table with python has no other key")
     agent = load_agent(table["python"])
     if agent.provider != name:
         raise AgentNotLoaded(f"agents.{name}: the agent calls itself {agent.provider}; use [agents.{agent.provider}]")

@@ -17,7 +17,7 @@ MAX_LINE = 16 * 1024 * 1024
 """Bytes of one line: an image in one event fits."""
 
 MAX_ERROR = 64 * 1024
-"""Bytes read of an answer that is no stream."""
+"""Bytes read of an answer that is not a stream."""
 
 _CONNECT_TIMEOUT = 30.0
 _BLOCK = 64 * 1024

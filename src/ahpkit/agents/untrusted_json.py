@@ -31,7 +31,7 @@ def text(value: Any) -> str | None:
 
 
 def number(value: Any) -> int | float | None:
-    """`value` if it is a number; a boolean is none."""
+    """`value` if it is a number; a boolean does not count."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -79,7 +79,7 @@ class SessionBridge:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._opening: set[str] = set()
         self._declared: dict[Key, int] = {}
-        """When each declaration appeared: one that left and came back is another."""
+        """When each declaration appeared. One that left and came back counts as a new one."""
         self._appearances = itertools.count(1)
         self._away: set[str] = set()
         """Active clients without a connection. Their entry stays for a while, but nobody answers for their canvases."""
@@ -128,7 +128,10 @@ class SessionBridge:
     # -- life ------------------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """The host was restarted. Nothing of the last run answers any more, and no client of it is here."""
+        """The host was restarted.
+
+        Nothing that was asked in the last run will be answered, and no client is connected yet.
+        """
         for request in self.state.get("canvasRequests", ()):
             cancelled = session_canvas_request_cancelled(request_id=request["requestId"], reason="hostShutdown")
             self._dispatch(cancelled)
@@ -188,7 +191,7 @@ class SessionBridge:
                 self._rehydrate_soon(instance)
 
     def _is_of_use(self, provider: Provider) -> bool:
-        """A canvas that is nothing but a page is declared where somebody can show one, or shows one already."""
+        """A canvas that only has a page is declared where a client can show it, or shows it already."""
         if not provider.needs_renderer or can_render(self.state):
             return True
         return any(instance["extensionId"] == provider.extension_id for instance in self.instances)
@@ -216,7 +219,7 @@ class SessionBridge:
             self.runtime.capabilities_changed(can_render(after))
 
     def _unpin(self, client_id: str | None) -> None:
-        """A renderer left (None: all did): any client may show and close its instances, but for its own canvases."""
+        """A renderer left (None: all did): any client may show and close what it showed, except its own canvases."""
         for instance in self.instances:
             renderer = instance.get("renderer", {}).get("clientId")
             pinned = renderer is not None and client_id in (None, renderer)
@@ -310,7 +313,7 @@ class SessionBridge:
         return instance
 
     def _openable(self, instance_id: str, declaration: JsonObject) -> JsonObject | None:
-        """The instance as it is, if it is open; raises when the id is another canvas's or there are too many."""
+        """The instance if it is open; raises when the id belongs to another canvas, or when too many are open."""
         before = self._instance(instance_id)
         if before is None:
             taken = {one["instanceId"] for one in self.instances} | self._opening

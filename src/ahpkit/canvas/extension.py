@@ -29,7 +29,8 @@ MAX_LINE = 64 * 1024 * 1024
 
 NEWS_PER_SECOND = 100.0
 NEWS_BURST = 1_000.0
-"""Pushes of one extension. Each is logged and sent to every client; who has more to say says it on its own page."""
+"""Pushes of one extension. Each is logged and sent to every client. What changes more often belongs on the extension's
+own page."""
 
 MAX_NAME = 200
 """Characters of an extension's id and of its name."""

@@ -20,7 +20,7 @@ class ProviderGone(AhpError):
 
 
 class DuplicateExtension(AhpError):
-    """Two providers with one extension id: nobody could tell whose canvas is meant."""
+    """Two providers have the same extension id, so nobody could tell whose canvas is meant."""
 
     def __init__(self, extension_id: str) -> None:
         super().__init__(f"there is a canvas provider {extension_id!r} already: give one of the two another id")
@@ -36,7 +36,7 @@ class ProviderEvents(Protocol):
         ...
 
     def registry_changed(self) -> None:
-        """Some provider's declarations are others now."""
+        """The declarations of a provider changed."""
         ...
 
     def instance_changed(self, provider: Provider, session_id: str, instance_id: str, changes: JsonObject) -> None:

@@ -80,7 +80,7 @@ class Requests:
             return await waiting.answer
         finally:
             deadline.cancel()
-            self._cancel(request_id, "hostShutdown")  # Only then is it still there: nothing else stops a call.
+            self._cancel(request_id, "hostShutdown")  # It is still there only when the call was cancelled.
 
     def on_completed(self, action: JsonObject) -> None:
         """A completion was applied, from the host or from the client it was for."""

@@ -82,7 +82,7 @@ def uri_of(view: View) -> str:
 
 
 def read_uri(uri: str) -> View | None:
-    """The view that a URI names; None: it is none of ours.
+    """The view that a URI names; None for a URI that is not one of ours.
 
     VS Code looks at no template. It asks for `<session>/changeset/turn/<id>`, in the session's first directory.
     """
@@ -197,7 +197,7 @@ def read_blob_uri(uri: str) -> tuple[str, Side] | None:
     """Whose content, and which."""
     try:
         parts = urlsplit(uri)
-    except ValueError:  # Brackets that mean nothing.
+    except ValueError:  # An address with unbalanced brackets.
         return None
     names, path = parts.netloc.split("."), parts.path.strip("/")
     if parts.scheme != BLOB_SCHEME or len(names) != 3 or not path:

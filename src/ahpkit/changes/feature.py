@@ -44,7 +44,7 @@ _MOVED = frozenset(
         "session/chatAdded",
     }
 )
-"""After these a session or a chat may work elsewhere, and so its views are others."""
+"""After these actions a session or chat may work in other directories, so it has other views."""
 
 _PATIENCE = 5.0
 """Seconds a new session waits for git; one on a very slow disk starts without changesets."""
@@ -172,7 +172,7 @@ class Changesets(Feature):
         self._directories.remember(followed)
 
     def _mark_shared(self, followed: Followed) -> None:
-        """Two sessions that work in one tree at once: what neither told of may be either's."""
+        """Two sessions work in one tree at the same time. A change that neither reported may be from either."""
         busy = [other for other in self._directories.sharing(followed) if other.running]
         if len(busy) > 1:
             for other in busy:
@@ -222,7 +222,8 @@ class Changesets(Feature):
         await self._show(followed)
 
     def _claim(self, followed: Followed, paths: Collection[str]) -> None:
-        """What one session is known to have written is not another's that works there at the same time."""
+        """What one session is known to have written is not counted for another session that works there at the
+        same time."""
         for other in self._directories.sharing(followed):
             if other is not followed:
                 for turn in other.running_turns():

@@ -37,7 +37,8 @@ class TurnRecord:
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
     shared: bool = False
-    """Another session worked in the same directory at the same time: what nobody told of may be either's."""
+    """Another session worked in the same directory at the same time: a change that nobody reported may be from
+    either."""
 
 
 @dataclass

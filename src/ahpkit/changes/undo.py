@@ -148,7 +148,7 @@ async def _take_back(
 
 
 async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> bytes | None:
-    """The file of now without what led from `before` to `after`; None when that cannot be done without a guess."""
+    """The present file without the changes from `before` to `after`; None when that cannot be computed for certain."""
     if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
         return None
     texts = [await tree.read(side) for side in (now, after, before)]
@@ -192,7 +192,7 @@ def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
 
 
 def _rights(name: str, folder: int, mode: str) -> int | None:
-    """Who may read, write and run a file: as it is, but for what git's mode says. None: there is no such file."""
+    """The permissions of a file: those it has now, with git's executable bit. None: there is no such file."""
     try:
         status = os.lstat(name, dir_fd=folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""The commands of `ahpkit chat`: `:model`, `:set`, `:fork` and the like.
+"""The commands of `ahpkit chat`: `:model`, `:set`, `:fork` and others.
 
 They begin with a colon, because everything that begins with a slash is the agent's.
 """
@@ -66,7 +66,7 @@ class Commands:
 
     @staticmethod
     def are_meant(line: str) -> bool:
-        """Whether a line is a command and no message."""
+        """Whether a line is a command, not a message."""
         return _COMMAND.fullmatch(line.strip()) is not None
 
     def completions(self, text: str) -> list[CompletionItem]:
@@ -84,7 +84,7 @@ class Commands:
         ]
 
     async def run(self, line: str) -> Elsewhere | None:
-        """Do what a line says. Says so when another chat is to be on the screen from now on."""
+        """Run the command in a line. Returns another chat if that is to be on the screen from now on."""
         found = _COMMAND.fullmatch(line.strip())
         assert found is not None
         name, argument = found[1], (found[2] or "").strip()

@@ -44,7 +44,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """That is no choice: say what is possible."""
+    """The person typed something else: say what can be chosen."""
 
     text: str
 

@@ -215,7 +215,7 @@ def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
     wanted = directory.resolve().as_uri()
 
     def works_here(one: Any) -> bool:
-        """A session with a work tree of its own is of the directory that it was started for."""
+        """A session with its own work tree belongs to the directory that it was started for."""
         return wanted in (*one.get("workingDirectories", ()), one.get("project", {}).get("uri"))
 
     here = [one for one in summaries if works_here(one) and not one["status"] & SessionStatus.IsArchived]
@@ -260,7 +260,7 @@ def _log_place() -> str:
 
 
 async def _forget(client: Client, uri: str) -> None:
-    """A session that never began is of no use to anybody."""
+    """Dispose of a session that never began."""
     with suppress(AhpError, TimeoutError):
         await client.request("disposeSession", channel=uri)
 

@@ -63,7 +63,7 @@ class Console(Output):
             yield
 
     async def settle(self) -> None:
-        """Wait until the person has seen what was shown: what they typed before is no answer to it."""
+        """Wait until the person has seen what was shown: what they typed before does not answer it."""
 
     async def choose(self, prompt: str, choices: Choices) -> str | None:
         """The name of one of `choices`: on a terminal by a key, else by a line that is exactly one of its words.
@@ -84,7 +84,7 @@ class Console(Output):
             self._buffer = before + self._buffer
 
     def _typed_before(self) -> bytes:
-        """What a person typed before the question was there: no answer to it, but messages for afterwards.
+        """What a person typed before the question was shown: messages for afterwards, not answers.
 
         A terminal that cannot be read key by key is meant. The lines of a pipe are answers, in their order.
         """

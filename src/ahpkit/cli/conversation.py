@@ -35,7 +35,7 @@ _RECENT = 3
 """Turns of an old session that are shown when it is taken up again."""
 
 _CANCELLING = 0.5
-"""Seconds before a person wonders whether Ctrl-C did anything."""
+"""Seconds after which a person is told that Ctrl-C was noticed."""
 
 _TICK = 0.5
 """Seconds between two looks of the status line."""
@@ -137,7 +137,7 @@ class Conversation:
             self._entry.before = draft
 
     def _keep_draft(self) -> None:
-        """What stands in the line is kept for the next time, here or in another client; what was sent is not."""
+        """Keep what is in the line for the next time, here or in another client. A line that was sent is not kept."""
         kept = self._chat.confirmed.get("draft", {}).get("text", "")
         text = self._entry.text if self._entry.text.strip() else ""
         if self._console.interactive and text != kept:
@@ -155,7 +155,7 @@ class Conversation:
         try:
             async with asyncio.timeout(_COMPLETING):
                 return await self._chat.completions(text, offset)
-        except (AhpError, TimeoutError):  # Nothing to complete is no reason to bother anybody.
+        except (AhpError, TimeoutError):  # A completion that fails is not worth a message.
             return ()
 
     # Our own turns.

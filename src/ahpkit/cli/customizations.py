@@ -84,7 +84,10 @@ def _switch(name: str) -> click.Command:
 
 
 def _off(placed: Sequence[Placed]) -> list[str]:
-    """What is off by itself, who switched it off, and how to undo it. What only its container switches off is not."""
+    """What was switched off itself, by whom, and how to undo it.
+
+    Children that are off only because their container is are not listed.
+    """
     off = [one for one in placed if "id" in one.entry and not is_enabled(one.entry)]
     undo = "undo: ahpkit customizations on"
     return [f"{one.entry['name']}  {one.effective.why}; {undo} {one.entry['id']}" for one in off]

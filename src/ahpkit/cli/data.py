@@ -107,7 +107,7 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
     from ahpkit.cli.settings import default_data_dir
 
     directory = data_dir or default_data_dir()
-    with data_directory(directory):  # Nobody uses it, and nobody begins to.
+    with data_directory(directory):  # Nobody uses it, and nobody can begin to use it.
         there = [path for path in directory.iterdir() if path.name not in _LEFT_OUT]
         if there and not replace:
             raise click.ClickException(f"{directory} has data already; --replace moves it aside")

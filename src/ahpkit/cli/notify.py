@@ -21,7 +21,7 @@ Start = Callable[[Sequence[str]], object]
 
 
 def notify(kind: str, text: str, *, environment: Mapping[str, str] | None = None, start: Start | None = None) -> None:
-    """Tell the person. A desktop that cannot be reached is replaced by the bell; without a terminal there is none."""
+    """Tell the person. If the desktop cannot be reached, the terminal's bell rings, if there is a terminal."""
     command = _desktop(shorten(printable(text), _LONGEST), environment or os.environ) if kind == "desktop" else None
     if command is not None:
         (_start if start is None else start)(command)

@@ -40,7 +40,7 @@ class Output:
         """Show in one line what is going on, on a terminal; None takes it away."""
 
     def panel(self, lines: Sequence[str]) -> bool:
-        """Show lines that change, in one place, while something goes on; False where there is no such place."""
+        """Show lines that change, in one place, while something goes on; False where that cannot be done."""
         return False
 
     def end_line(self) -> None:

@@ -14,13 +14,13 @@ Tell = Callable[[str], None]
 """Shows how far the work is."""
 
 Explain = Callable[[Tell], Coroutine[Any, Any, None]]
-"""Says what is waited for, and says so again when that changes; it is ended with the work."""
+"""Explains what is waited for, and again when that changes. It is cancelled when the work ends."""
 
 _LONG = 3.0
 """Seconds after which something may hang."""
 
 _PATIENCE = 0.5
-"""Seconds before a person wonders what is going on."""
+"""Seconds after which a person is told what is going on."""
 
 
 @contextmanager

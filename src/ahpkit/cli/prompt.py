@@ -128,7 +128,7 @@ async def prompt(
         def send(chat: Chat) -> TurnStream:
             return chat.send(message, model=None if made else model)
 
-        keep = keep or worktree  # What it did is still to be merged back.
+        keep = keep or worktree  # Its changes are not merged back yet.
         if no_wait:
             return await shot.send(session, send)
         try:

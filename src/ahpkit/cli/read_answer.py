@@ -93,7 +93,10 @@ def _many(question: Question, line: str) -> Any:
 
 
 def _check_free(question: Question, unknown: Sequence[str]) -> None:
-    """Own words are allowed where the question says so. A number that no option has is a slip, not a word."""
+    """Own words are allowed where the question says so.
+
+    A number that no option has is a typing error, not an answer.
+    """
     numbers = [word for word in unknown if re.fullmatch(r"[+-]?\d+", word)]
     if numbers or not question.get("allowFreeformInput"):
         what = f"{_HINTS[question['kind']]}, 1 to {len(question['options'])}"

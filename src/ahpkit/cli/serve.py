@@ -54,7 +54,7 @@ _FILES = 65_536
 """Files that may be open at once, where the system lets us have that many."""
 
 _PATIENCE = 1.0
-"""Seconds before a person wonders whether Ctrl-C did anything."""
+"""Seconds after which a person is told that Ctrl-C was noticed."""
 
 
 @click.command()
@@ -241,7 +241,7 @@ def _stop_signals() -> Generator[asyncio.Event]:
 
 
 def _end_in_time() -> None:
-    """A stop always ends: what hangs in a thread or holds the loop does not keep the process alive."""
+    """Make sure that the process ends, also when a thread hangs or something holds the event loop."""
     timer = threading.Timer(STOP_DEADLINE, _end_at_once)
     timer.daemon = True
     timer.start()

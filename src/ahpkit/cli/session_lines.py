@@ -40,7 +40,7 @@ def summary_line(summary: Any) -> str:
 
 
 def _when(time: str) -> str:
-    """Local time; nothing for an agent's conversation of which nobody knows."""
+    """Local time; empty for an agent's conversation whose time is not known."""
     moment = datetime.fromisoformat(time)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
 

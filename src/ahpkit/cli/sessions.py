@@ -307,7 +307,7 @@ def _markdown_parts(turn: Any) -> list[str]:
 
 
 def _write_private(path: str, text: str) -> None:
-    """A conversation is nobody else's: the file is for its owner only, also when it was there before."""
+    """Write a file that only its owner can read, also when the file was there before."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:

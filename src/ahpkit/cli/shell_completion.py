@@ -1,6 +1,6 @@
 """Completes sessions, agents and models of the running host in the shell.
 
-A shell waits while we look, so nothing here may take long or fail: without an answer in time there is nothing to offer.
+A shell waits while we look, so nothing here may take long or fail: without an answer in time nothing is offered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 _PATIENCE = 1.5
-"""Seconds before the shell gets nothing."""
+"""Seconds after which the shell gets no completions."""
 
 Ask = Callable[[Any], Awaitable[Iterable[tuple[str, str]]]]
 """Asks a client for values, each with a description."""
@@ -27,7 +27,7 @@ def _completer(ask: Ask) -> Completer:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         url = context.params.get("url") or os.environ.get("AHPKIT_URL")
         found: Iterable[tuple[str, str]] = ()
-        with suppress(Exception):  # Whatever is wrong, a shell is no place to say so.
+        with suppress(Exception):  # A shell that completes cannot show an error.
             found = asyncio.run(_asked(ask, url, context.params.get("token")))
         return [CompletionItem(value, help=about) for value, about in found if value.startswith(incomplete)]
 

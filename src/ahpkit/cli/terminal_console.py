@@ -30,10 +30,10 @@ _WAITING = "! the agent waits for an answer; send or clear this line first"
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Seconds without a key that tell a decision from a sentence."""
+    """Seconds without a key after which a single key counts as a decision, not as the beginning of a sentence."""
 
     before: float = 0.3
-    """After a question is shown: who still types then did not read it."""
+    """After a question is shown: keys that come this soon were typed before it was read."""
     after: float = 0.35
     """After a key: what follows at once makes it the first letter of a sentence."""
 
@@ -54,7 +54,7 @@ class TerminalConsole(Console):
         self._has_keyboard = False
         """Whether the one who asks has it."""
         self._for_line: list[Key] = []
-        """Keys that were typed at a question and are no answer to it: the next line begins with them."""
+        """Keys that were typed at a question and do not answer it. The next line begins with them."""
         self._line_goes_on = asyncio.Event()
         self._prompt: tuple[str, LineEditor] | None = None
         self._status: str | None = None
@@ -235,7 +235,10 @@ class TerminalConsole(Console):
             await self._let_write(keys)
 
     async def _let_write(self, keys: Iterable[Key]) -> None:
-        """What was typed is no answer, so it is a message: whoever reads messages goes on with it, then we do."""
+        """What was typed does not answer the question, so it is a message.
+
+        The reader of messages takes it; then we ask again.
+        """
         typed = list(keys)
         if any(isinstance(key, Paste) or (len(key) == 1 and key.isprintable()) for key in typed):
             self._for_line += typed
@@ -325,7 +328,7 @@ class TerminalConsole(Console):
         return self._keys.popleft() if self._keys else None
 
     async def _wait_key(self) -> None:
-        """Until there is a key, or none will come any more."""
+        """Wait until there is a key, or until no more can come."""
         while not self._keys and not self._ended:
             self._keys.extend(self._decoder.feed(await self._read()))
 

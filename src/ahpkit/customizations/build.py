@@ -107,7 +107,10 @@ class Builder:
             self.real_paths[child_id] = self.tree.files[path].real
 
     def _nothing_found(self) -> None:
-        """A plugin without children says so. One that holds more than its papers holds something we do not know."""
+        """Note that a plugin has no children.
+
+        If it has files besides its manifest and readme, they are of a kind that we do not know.
+        """
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
         seen = list(dict.fromkeys(filter(None, (item.thing for item in self.report.items if item.code in UNLISTED))))

@@ -107,7 +107,10 @@ def _published(state: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _unchanged(plugin: ClientPlugin, published: JsonObject, client_id: str) -> bool:
-    """The same client's same plugin: a nonce says so. Without one it may have changed, and is read again."""
+    """Whether it is the same plugin of the same client: the nonce is the same.
+
+    Without a nonce it may have changed, so it is read again.
+    """
     same = plugin.client_id == client_id and plugin.published["uri"] == published["uri"]
     return same and "nonce" in published and plugin.published.get("nonce") == published["nonce"]
 

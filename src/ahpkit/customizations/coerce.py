@@ -13,7 +13,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 
 
 def flag(value: Any) -> bool | None:
-    """A boolean in any spelling the products take; None: it is none."""
+    """A boolean in any spelling that the products accept; None if it is not a boolean."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower() if isinstance(value, (str, int)) else ""

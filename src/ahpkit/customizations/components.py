@@ -112,7 +112,7 @@ SHOWN_KEYS = frozenset(
 """Header keys that help to choose and to show. Nothing that is executed: hooks, servers and scripts stay here."""
 
 PRIVILEGED_KEYS = frozenset({"hooks", "mcpServers", "mcp-servers", "permissionMode"})
-"""Header keys that would run something or widen rights; a text file does not get to do that."""
+"""Header keys that would run something or widen rights; a text file may not do that."""
 
 FIELD_KEYS = frozenset(
     {

@@ -246,7 +246,10 @@ class Library:
         self._documents: dict[str, Documents] = {}
 
     def read(self, location: Location) -> Parsed | None:
-        """Read a container now; None: there is nothing to list. Blocks; never raises: one container costs itself."""
+        """Read a container now; None: there is nothing to list.
+
+        Blocks. Never raises: a container that fails affects no other.
+        """
         try:
             parsed = self._parsed(location)
         except Exception:  # Strangers write these files; the others are still read.
@@ -291,7 +294,7 @@ def _failed(location: Location, message: str) -> Parsed:
 
 
 def _listed(location: Location, parsed: Parsed) -> bool:
-    """Single files are no container unless they hold something, or something is wrong with them."""
+    """Single files count as a container only when they contain something, or when something is wrong with them."""
     if location.inner:  # A folder of plugins is listed itself only when it holds something else.
         odd = any(item.level != "note" or item.code in UNLISTED for item in parsed.diagnostics)
         return odd or bool(parsed.container.get("children"))

@@ -76,7 +76,7 @@ class CustomizationSettings:
     """Where the user's own customizations are; None: nowhere."""
     plugins: Sequence[Path] = ()
     trusted: Sequence[Path] = ()
-    """Directories that the owner trusts with everything below them, as they are when he first says so."""
+    """Directories that the owner trusts with everything below them, as they are when the owner first names them."""
     trust: Trust = field(default_factory=lambda: Trust(None))
     """What the owner trusts, by its content."""
     allow_hooks: bool = False
@@ -205,7 +205,7 @@ class Customizations(Feature):
             self._leave(tree)
 
     def _leave(self, tree: SessionTree) -> None:
-        """A session needs nothing of what was read for it any more."""
+        """Drop what was read for a session that does not need it any more."""
         if self._places.leave(tree.uri, tree.locations):
             self.services.spawn(self._places.watch(), name="watch customizations")
         tree.locations = []

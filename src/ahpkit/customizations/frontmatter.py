@@ -121,7 +121,7 @@ def _unclosed(lines: list[str], start: int, report: Report) -> tuple[str | None,
 
 
 def _meta(header: str, offset: int, report: Report) -> dict[str, Any] | None:
-    """What the header says; None: it is no header but text between two rules, and belongs to the body."""
+    """What the header says; None: it is not a header but text between two rules, which belongs to the body."""
     if _CONTROLS.search(header):
         header = _CONTROLS.sub("", header)
         report.warn("control-characters", "control characters in the front matter were removed")

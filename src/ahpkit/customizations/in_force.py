@@ -76,7 +76,7 @@ class InForce:
         return next(full, None) or next(short, None)
 
     def switched_off(self, token: str, *types: str) -> str | None:
-        """The name of what is called so and is disabled, where nothing else is meant by it."""
+        """The disabled customization with this name, when no enabled one has it."""
         for placed in walk(self.customizations):
             detail = self.details.get(placed.entry["id"])
             if not isinstance(detail, TextDetail) or placed.effective.enabled:

@@ -129,7 +129,7 @@ def _quote(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Without the quotes around it: `"a "b" c"` is no YAML, but it is clear what its author meant."""
+    """Without the quotes around it: `"a "b" c"` is not YAML, but it is clear what its author meant."""
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"" else text
 
 

@@ -40,7 +40,7 @@ NEWEST: Final = Generation.V1_0
 
 
 def generation_of(version: Version) -> Generation | None:
-    """The generation a version belongs to; None when it is none that we know."""
+    """The generation a version belongs to; None when we do not know it."""
     if version.prerelease:
         return None
     if version.major == 1:

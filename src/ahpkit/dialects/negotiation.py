@@ -12,7 +12,7 @@ from ahpkit.protocol.version import Version
 
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _LONGEST = 256
-"""Characters of a version; a longer text is none."""
+"""Characters of a version. A longer text is not a version."""
 
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _PIN: Final = re.compile(rf"({_NUMBER})(?:\.({_NUMBER})(?:\.({_NUMBER}))?)?")

@@ -161,7 +161,7 @@ class Services(States, Protocol):
         ...
 
     def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
-        """Hear when the tools of a session are others; call the result to stop."""
+        """Hear when the tools of a session change; call the result to stop."""
         ...
 
     def running_turn(self, chat_uri: str) -> Turn | None:

@@ -133,7 +133,10 @@ class Workers:
                 return
 
     def close(self) -> None:
-        """End the threads that have nothing to do, and let those that work stop at their next step. Waits for none."""
+        """End the threads that have nothing to do, and let those that work stop at their next step.
+
+        Does not wait for them.
+        """
         self._closed = True
         for job in self._open:
             job.given_up = True

@@ -238,7 +238,8 @@ def _let_more_wait(server: asyncio.Server) -> None:
 
 @contextlib.contextmanager
 def _explaining_refused_connections() -> Generator[None]:
-    """asyncio backs off for a second when no more files can be open; one line says so, not a traceback for each."""
+    """asyncio backs off for a second when no more files can be open; then one line is logged instead of a traceback
+    for each."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     said = -_COMPLAIN_EVERY

@@ -61,7 +61,7 @@ class Challenge:
 async def auth_required(
     url: str, challenge: Challenge, *, had_token: bool, patience: float = _PATIENCE
 ) -> McpServerAuthRequiredState:
-    """The server's state while it waits for a token. What it says about itself is waited for `patience` seconds."""
+    """The server's state while it waits for a token. Its own metadata is waited for `patience` seconds."""
     metadata: JsonObject = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):

@@ -115,7 +115,10 @@ def _asked_of_model(params: JsonObject) -> str:
 
 
 class SilentCaller:
-    """Reads prompts and resources for a message that is being sent. Nobody answers questions then."""
+    """Reads prompts and resources for a message that is being sent.
+
+    There is nobody who could answer a server's questions then.
+    """
 
     def __init__(self, session: str) -> None:
         self.session = session

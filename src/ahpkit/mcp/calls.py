@@ -34,11 +34,11 @@ class Limits:
     start: float = 60.0
     """Seconds from the start to the first list of tools."""
     call: float = 600.0
-    """Seconds for a tool without a word of progress."""
+    """Seconds that a tool may take without reporting progress."""
     delays: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """Seconds before each further try. After the last one it is an error, and stays one until somebody acts."""
     steady: float = 60.0
-    """Seconds after which a crash is a first one again."""
+    """Seconds after which the crashes before are forgotten."""
     listed: int = 10_000
     """Tools, prompts or resources of one server. More are not listed."""
     pages: int = 200
@@ -110,7 +110,7 @@ class Call:
         self._limits = limits
 
     def alive(self) -> None:
-        """It said something: its time begins again."""
+        """The server reported something: the time limit starts again."""
         if not self.over and not self._clock.expired():
             self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
 
@@ -120,7 +120,7 @@ class Call:
         self.caller.progress(progress, total, message)
 
     async def ask(self, question: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
-        """Put a question of the server. Its clock stands still while somebody answers."""
+        """Ask what the server wants to know. The time limit does not run while somebody answers."""
         self.asked += 1
         if self.asked > self._limits.asks:
             raise McpError(f"a server may ask {self._limits.asks} times during one call, and has done so")
@@ -188,7 +188,7 @@ class Calls:
         if (call := _current.get()) is not None:
             return call
         if not self._calls:
-            raise McpError(f"a server may {what} only while a tool runs, and none does")
+            raise McpError(f"a server may {what} only while one of its tools runs; no tool runs now")
         if len({call.caller.session for call in self._calls}) > 1:
             raise McpError(f"a server may not {what} while several sessions call its tools: it does not say for which")
         return self._calls[-1]

@@ -98,7 +98,7 @@ class LineStreams:
 
     def __init__(self, transport: Transport) -> None:
         self.ended = asyncio.Event()
-        """The other side said its last word."""
+        """The other side will send nothing more."""
         self.too_long = False
         self._transport = transport
         self._stack = AsyncExitStack()
@@ -254,7 +254,7 @@ class HttpConnection:
 
 
 class _TokenAuth(httpx2.Auth):
-    """Adds the token of the day, and tells of challenges. Never looks at the body."""
+    """Adds the present token, and reports challenges. Never looks at the body."""
 
     def __init__(self, token: Callable[[], str | None], challenged: Callable[[int, str], None]) -> None:
         self._token = token

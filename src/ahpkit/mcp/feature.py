@@ -119,7 +119,7 @@ class McpServers(Feature):
     # -- sessions --------------------------------------------------------------------------------------------------
 
     def _stopped(self, uri: str) -> None:
-        """No server that an earlier run showed is there any more."""
+        """Remove the servers that an earlier run showed: none of them runs any more."""
         for placed in list(walk(self._services.state(uri) or {})):
             entry = placed.entry
             if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
@@ -369,7 +369,9 @@ class ChatGateway:
     async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
         turn = self._services.running_turn(self._chat.uri)
         if turn is None:
-            return result_of(ToolOutcome(success=False, error="tools are called during a turn, and none runs"))
+            return result_of(
+                ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
+            )
         work = asyncio.ensure_future(turn.call_tool(name, json.dumps(arguments)))
         over = asyncio.ensure_future(turn.ended.wait())
         try:

@@ -121,7 +121,7 @@ class Gateway:
             _connection.reset(known)
 
     async def changed(self) -> None:
-        """Tell every connection that the tools are others now."""
+        """Tell every connection that the list of tools changed."""
         await self._bus.publish(ToolsListChanged())
         for session in [session for connection in self._connections for session in connection]:
             await _told(session.send_tool_list_changed)
@@ -190,7 +190,7 @@ class Gateway:
 
 
 async def _told(send: Callable[[], Awaitable[None]]) -> None:
-    """News are a courtesy: who does not take them any more goes without."""
+    """Tell one connection. One that does not read any more is left out."""
     try:
         await send()
     except (MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

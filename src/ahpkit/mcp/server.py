@@ -134,7 +134,7 @@ class McpServer:
         self._wake.set()
 
     def token_given(self) -> None:
-        """There is a new token for this server."""
+        """Go on: there is a new token for this server."""
         self._challenge = None
         waiting, self._authorized = self._authorized, None
         if waiting is not None and not waiting.done():
@@ -192,7 +192,7 @@ class McpServer:
             _log.info("MCP server %s: %s", self.config.name, what)
 
     def _forget(self) -> None:
-        """Whatever it offered is gone with it."""
+        """Clear what it offered: it does not run any more."""
         self._client = None
         self.lists = Lists(left_out=self.lists.left_out)
 
@@ -257,7 +257,7 @@ class McpServer:
     def _challenged(self, status: int, header: str) -> None:
         challenge = Challenge.read(status, header)
         if (call := current_call()) is not None:
-            call.challenge = challenge  # Others that fail meanwhile fail for reasons of their own.
+            call.challenge = challenge  # Further failures have other reasons.
         else:
             self._challenge = challenge
         token = self._token()
@@ -412,7 +412,7 @@ class McpServer:
         return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in self._port.roots()]})
 
     async def tell_roots(self) -> None:
-        """Its roots are others now. Servers of the newer era ask for them with each call."""
+        """Tell the server that its roots changed. Servers of the newer era ask for them with each call."""
         if (client := self._client) is not None:
             with suppress(MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await client.session.send_notification(types.RootsListChangedNotification())

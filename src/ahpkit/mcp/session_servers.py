@@ -183,7 +183,7 @@ class SessionServers:
         self._news.set()
 
     async def settled(self, seconds: float) -> None:
-        """Wait while servers are just starting, but not longer, and for none that was sent to the background.
+        """Wait for servers that are just starting, except those that were sent to the background.
 
         One that takes longer is not waited for again, and one that keeps ending is not waited for at all.
         """
@@ -258,7 +258,7 @@ class SessionServers:
         return state.get("workingDirectories") or [self._default_directory.as_uri()]
 
     async def tell_roots(self) -> None:
-        """The session's working directories are others now."""
+        """The session's working directories changed."""
         for server in [] if self._fleet is None else list(self._fleet):
             await server.tell_roots()
 

@@ -105,7 +105,8 @@ class SideChannels:
                 client.notify(method, {**params, "channel": channel})
 
     def _said(self, client: ConnectedClient, params: JsonObject) -> None:
-        """A log entry of an app: kept in the host's log, and told to the others on the channel."""
+        """Take a log entry of an app: write it to the host's log, and send it to the other subscribers of the
+        channel."""
         found = self._find(str(params.get("channel")))
         if found is None or not renders_apps(client.capabilities):
             return

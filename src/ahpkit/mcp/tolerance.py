@@ -75,7 +75,8 @@ LeftOut = dict[str, str]
 
 
 def message_in(line: bytes) -> Item:
-    """The message of a line, mended where that is possible; an exception when it is none, which the SDK skips."""
+    """The message of a line, mended where that is possible; an exception for a line that is not a message: the SDK
+    skips it."""
     try:
         return _message(line)
     except ValueError as error:
@@ -91,7 +92,7 @@ def _almost(line: bytes, error: ValueError) -> Item:
         return _error_for(line, "it is not a message") or error
     try:
         data: Any = json.loads(line)
-        # Once more without halves of characters, which JSON can spell and UTF-8 cannot.
+        # Once more without lone surrogates: JSON can express them, UTF-8 cannot.
         return _message(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     except ValidationError:
         return _error_for(line, "it has no result that is an object") or error
@@ -100,7 +101,7 @@ def _almost(line: bytes, error: ValueError) -> Item:
 
 
 def _error_for(line: bytes, why: str) -> SessionMessage | None:
-    """The answer for whoever waits for this one. None when nobody can tell, or when it answers nothing."""
+    """An error for the request that an unusable message answers. None when no request can be found for it."""
     beginning = line[:_BEGINNING]
     found = None if b'"method"' in beginning else _ID.search(beginning)
     if found is None:

@@ -53,7 +53,7 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether the file belongs to this user. Where files have no such owner, the directory's protection has to do."""
+    """Whether the file belongs to this user. Where files have no owner, the directory's protection is relied on."""
     return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
 
 

@@ -50,7 +50,7 @@ def kill(pids: Iterable[int], signum: signal.Signals) -> None:
 
 def family(leaders: Iterable[int], mark: str, *, proc: Path = PROC) -> set[int]:
     """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
-    the group has to do. What is dead but not buried (a zombie) is none of them."""
+    only the group can be used. Zombies do not count."""
     entry = f"{MARK}={mark}".encode()
     children: dict[int, list[int]] = {}
     found: set[int] = set()
@@ -125,7 +125,7 @@ async def end_session(leader: int, *, grace: float = GRACE) -> None:
 
 def signal_session(leader: int, signum: int, *, proc: Path = PROC) -> bool:
     """Send a signal (0: none) to every living process of the session; False when there is none."""
-    if not proc.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group has to do.
+    if not proc.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group is used.
         with contextlib.suppress(OSError):
             os.killpg(leader, signum)
             return True

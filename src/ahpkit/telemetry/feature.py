@@ -171,7 +171,7 @@ def is_channel(uri: str) -> bool:
 
 
 def level_of(uri: str) -> int | None:
-    """The least severity that a logs channel is for; None: it is none."""
+    """The least severity that a logs channel is for; None: it is not such a channel."""
     return otlp_json.SEVERITIES.get(uri.removeprefix(f"{LOGS}/")) if uri.startswith(f"{LOGS}/") else None
 
 

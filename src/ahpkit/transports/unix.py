@@ -68,7 +68,7 @@ def _linked(path: Path) -> Generator[Path]:
 
 @contextlib.contextmanager
 def _removed_at_the_end(path: Path) -> Generator[None]:
-    """Unless it is another's by then."""
+    """Remove the socket, unless another host has taken it over."""
     ours = _identity(path)
     try:
         yield

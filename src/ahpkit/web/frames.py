@@ -1,6 +1,6 @@
 """Canvases that are all in their address (`data:`): the host serves them under a policy of their own.
 
-In a frame of the page a `data:` URL inherits the page's policy, and its scripts stand still. Served from here it runs,
+In a frame of the page a `data:` URL inherits the page's policy, and its scripts do not run. Served from here it runs,
 without an origin and without a network, also when somebody opens its address by itself.
 """
 
@@ -54,7 +54,7 @@ class Frames:
 
 
 def decoded(data: str) -> tuple[str, bytes]:
-    """Content type and content of a `data:` URL (RFC 2397). Base64 that is none has no content."""
+    """Content type and content of a `data:` URL (RFC 2397). Malformed base64 gives empty content."""
     head, _, rest = data.removeprefix("data:").partition(",")
     content = unquote_to_bytes(rest)
     kind = head.removesuffix(";base64")

@@ -103,7 +103,7 @@ class AcpAgent(Agent):
             raise MethodNotFound(f"there is no session yet that could serve {method}")
 
         def ignore(method: str, params: JsonObject) -> None:
-            """There is no session yet that could use it."""
+            """Nothing to do: there is no session yet that could use it."""
 
         return AcpConnection(
             self._config, cwd=directory, on_request=refuse, on_notification=ignore, secrets=self._secrets

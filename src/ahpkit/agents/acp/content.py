@@ -163,7 +163,7 @@ def _unknown(item: JsonObject) -> ToolResultContent:
 
 
 def _changed_lines(old: str, new: str) -> FileEditStats:
-    """Lines that are new and lines that are gone; a moved line is neither."""
+    """How many lines are new and how many are gone. A moved line counts as neither."""
     before, after = Counter(old.splitlines()), Counter(new.splitlines())
     return {"added": (after - before).total(), "removed": (before - after).total()}
 

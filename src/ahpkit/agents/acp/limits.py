@@ -1,6 +1,7 @@
 """Limits of what an agent may send to clients: far above what honest agents send. Pure.
 
-Everything shown is kept in states that every client gets, and is sent again with each change. What is cut says so.
+Everything shown is kept in states that every client gets, and is sent again with each change. A text that was cut says
+that it was.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_WAITING = 64
 
 
 class Allowance:
-    """What one turn may still show. Once it is used up, nothing more is."""
+    """What one turn may still show. When that is used up, nothing more is shown."""
 
     def __init__(self) -> None:
         self.parts = MAX_PARTS

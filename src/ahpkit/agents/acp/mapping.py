@@ -95,7 +95,7 @@ class SessionMapper:
         return reason
 
     def end(self) -> None:
-        """The turn is over, however it ended. What still comes for it is late."""
+        """The turn is over, however it ended. Updates for it that come later are dropped."""
         if self.turn is not None:
             self._past_tool_calls = self.turn.tool_calls.ids
             self.turn = None

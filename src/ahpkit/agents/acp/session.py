@@ -57,7 +57,7 @@ class SessionSetup:
     secrets: Mapping[str, str]
     """Variables that a client filled in with `authenticate`."""
     environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ
-    """What an agent's process may see of, by session."""
+    """What an agent's process may see of the environment, by session."""
     auth_method: str | None = None
     """Log in with this method first."""
     on_options: Callable[[SessionOptions], None]

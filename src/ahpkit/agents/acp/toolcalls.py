@@ -75,7 +75,7 @@ class MappedCall:
         if not self.mediated:
             self.tell()
         elif self._card is not None and self._status in ("failed", "cancelled"):
-            self._card.withdraw("The agent did not make this call.")  # Without the host: it gave it up.
+            self._card.withdraw("The agent did not make this call.")  # It ended without the host: the agent gave up.
 
     def _look_again(self) -> None:
         """A call that goes through the host may say now which tool it means."""
@@ -160,7 +160,7 @@ class MappedCall:
             self._tell_progress()
 
     def close(self) -> None:
-        """The turn ended and the agent did not say how this did: it is taken for done."""
+        """The turn ended, and the agent did not say how this call ended: it counts as done."""
         if not self.mediated and not self._call.over:
             self._complete(success=True)
 

@@ -41,7 +41,7 @@ class TurnMapper:
         self._compactions: dict[str, str] = {}
 
     def steered(self, message: str) -> None:
-        """A steering message went to the agent: its echo is no news either."""
+        """A steering message went to the agent: its echo is not shown again."""
         self._known.add(message.strip())
 
     def agent_message_chunk(self, update: JsonObject) -> None:
@@ -151,7 +151,7 @@ class TurnMapper:
         return taken
 
     def _tell_end(self) -> None:
-        """Say so when nothing more is shown."""
+        """Say once that nothing more of this turn is shown."""
         if not self._allowance.left:
             self.turn.notice("The agent says more in this turn than this host shows: the rest is left out.")
 

@@ -40,7 +40,7 @@ def begin(given: JsonObject) -> Document:
 
 
 def add_points(document: Document, given: JsonObject) -> tuple[Document, Any]:
-    """Append to a series; one that is not there begins."""
+    """Append to a series. A series that does not exist is begun."""
     name, all_series = given["series"], document["series"]
     old = next((series["points"] for series in all_series if series["name"] == name), None)
     if old is None and len(all_series) >= MAX_SERIES:
@@ -86,7 +86,7 @@ def _pairs(points: list[Any], *, after: float | None) -> list[list[float]]:
 
 
 def _cell(text: str) -> str:
-    """Spreadsheets run what begins like a formula."""
+    """A cell that a spreadsheet does not take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 

@@ -11,7 +11,7 @@ PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
 
 STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
-"""What a person changes in a session itself. What the host does (a title from the first message) is no such change."""
+"""What a person changes in a session itself. What the host does (a title from the first message) does not count."""
 
 
 class Times(NamedTuple):
