@@ -52,7 +52,7 @@ def test_what_cannot_be_used_names_the_key(fields: dict[str, Any], complaint: st
 @pytest.mark.parametrize(
     ("name", "extra", "told"),
     [
-        ("parrot", {"title": "P"}, "agents.parrot.title: unknown key; beside python there is none"),
+        ("parrot", {"title": "P"}, "agents.parrot.title: unknown key; a table with python has no other key"),
         ("polly", {}, "agents.polly: the agent calls itself parrot; use [agents.parrot]"),
     ],
 )

@@ -1,4 +1,4 @@
-/** Starts the page: who are we, the connection, the views, the worker that makes it open without a network. */
+/** Starts the page: asks who this browser is, connects, shows the views, and installs the worker for offline use. */
 
 import { effect } from "@preact/signals";
 import { render } from "preact";

@@ -1,6 +1,6 @@
 /**
  * A lasting connection to a host: dial, greet, follow channels, dispatch, and dial again when it is lost.
- * Knows no page: sockets, time and chance are given to it.
+ * Works outside of a page too: sockets, clock and random numbers are given to it.
  */
 
 import { backoff } from "./backoff.ts";
@@ -113,7 +113,7 @@ export class Client {
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new ConnectionLost("The client is closed."));
   }
 
-  /** Now is a good moment: dial at once when away, ask for a sign of life when connected. */
+  /** Check the connection now: dial at once when it is lost, ask for a sign of life when there is one. */
   check(): void {
     if (this.#closed || this.status === "refused") return;
     if (this.status === "offline") {

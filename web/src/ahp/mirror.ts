@@ -1,5 +1,5 @@
 /**
- * One channel's copy of the host's state. Pure: knows no connection and no clock.
+ * One channel's copy of the host's state. Pure: it uses neither a connection nor a clock.
  *
  * - `confirmed` is what the host said: a snapshot and every action after it, each once.
  * - `pending` are own actions without an answer.

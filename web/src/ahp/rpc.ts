@@ -1,4 +1,4 @@
-/** A JSON-RPC 2.0 peer: ids, answers, requests both ways. Knows no socket: it is given text and a way to send text. */
+/** A JSON-RPC 2.0 peer: ids, answers, requests both ways. It is given text and a function that sends text, so it works with any socket. */
 
 export class RpcError extends Error {
   constructor(
@@ -68,7 +68,7 @@ export class RpcPeer {
     else if (typeof message.id === "number") this.#answered(message.id, message);
   }
 
-  /** Nothing will come any more: everyone who waits is told. */
+  /** The connection ended: everyone who waits for an answer is told. */
   close(error: Error = new ConnectionLost()): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -57,7 +57,7 @@ export async function stillKnown(): Promise<void> {
   try {
     if ((await fetch("/page/me", { headers: { Accept: "application/json" } })).status === 401) entry.value = "out";
   } catch {
-    // The host is away; nothing is known.
+    // The host cannot be reached, so nothing is known.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Browser notifications and the count in the title. Only a visible page keeps them back; none ever approves anything. */
+/** Browser notifications and the count in the title. They are held back only while the page is visible, and none of them approves anything. */
 
 import { computed, effect, signal } from "@preact/signals";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
@@ -25,7 +25,7 @@ export const WHY: Record<Possible, string> = {
   unsupported: "This browser has no notifications. On an iPhone, add the page to the home screen first.",
 };
 
-/** From a button only: browsers ignore anything else. */
+/** Ask for permission. Call it from a button: browsers ignore it elsewhere. */
 export async function ask(): Promise<void> {
   permission.value = await Notification.requestPermission();
   notifyMe.value = permission.value === "granted";

@@ -1,4 +1,4 @@
-/** The host's state as signals: one per channel, painted once per frame however much arrives. Knows no DOM elements. */
+/** The host's state as signals: one per channel, painted once per frame however much arrives. Uses no DOM elements. */
 
 import { batch, computed, type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -26,12 +26,12 @@ export const sessionsLoaded = signal(false);
 export const signIns = signal<{ resource: string; name: string; channel: Uri }[]>([]);
 /** How far sessions are that this window asked for. */
 export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: number; message?: string }>>(new Map());
-/** One line for everybody, said once: a host that came back as another one. */
+/** A message for everybody, shown once: the host that came back is not the same as before. */
 export const notice = signal<string | undefined>(undefined);
 
 /**
  * Who this tab is to the host. A reload keeps it, so that its terminals stay its own. It is in the tab's storage only
- * between two pages: a tab that is duplicated finds none and is somebody else.
+ * between two pages: a duplicated tab finds no id there and becomes another client.
  */
 export const clientId = sessionStorage.getItem("client") ?? crypto.randomUUID();
 sessionStorage.removeItem("client");

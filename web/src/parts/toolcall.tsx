@@ -38,7 +38,7 @@ export function oneLine(call: ToolCall): string {
   return plain(call.invocationMessage) || name;
 }
 
-/** Content that stands elsewhere comes when it is asked for. */
+/** Content that is kept outside of the state is loaded when it is asked for. */
 function Referred({ content }: { content: Extract<ToolContent, { type: "resource" }> }): JSX.Element {
   const [shown, set] = useState<{ text?: string; image?: string; error?: string } | undefined>(undefined);
   const load = async (): Promise<void> => {

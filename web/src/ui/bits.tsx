@@ -5,7 +5,7 @@ import { Component, type ComponentChildren, type FunctionComponent, h, type JSX 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Activity, MARKS, WORDS } from "../mirror/selectors.ts";
 
-/** Draw a component again only when one of its properties is another one. */
+/** Draw a component again only when one of its properties changed. */
 export function memo<P extends object>(view: (props: P) => JSX.Element | null): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
@@ -209,7 +209,7 @@ export function Toasts(): JSX.Element {
 /** What happened to an answer that the host refused. */
 export const tellRefused = (reason: string): void => toast(`Not done: ${reason}`);
 
-// One polite voice: "Working", "Answer complete", "Needs approval: run command".
+// What screen readers say: "Working", "Answer complete", "Needs approval: run command".
 
 const said = signal("");
 export const announce = (text: string): void => {
@@ -228,7 +228,7 @@ export function useNow(every: number, active = true): number {
   return at;
 }
 
-/** Copies text; says so. */
+/** Copies text, and tells the person that it did. */
 export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);

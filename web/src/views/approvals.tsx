@@ -17,7 +17,7 @@ type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
 /** Milliseconds in which a press cannot have been meant for a button that just came or moved. */
 const HASTY = 400;
 
-/** True once the element has stood still for long enough. Read when a press happens; `data-still` says so to who looks from outside. */
+/** True once the element has stood still for long enough. Read when a press happens; tests see it as `data-still`. */
 function useStill(key: string): { ref: { current: HTMLDivElement | null }; still(): boolean } {
   const ref = useRef<HTMLDivElement>(null);
   const since = useRef(performance.now());
@@ -74,7 +74,7 @@ const about = (option: ConfirmationOption): string | undefined => {
   return option.description ?? meta?.description ?? (meta?.scope ? `Remembered for ${meta.scope}` : undefined);
 };
 
-/** Text of an input that stands elsewhere, whole. */
+/** The whole text of an input that is kept outside of the state. */
 function useReference(call: ToolCall): string | undefined {
   const [text, set] = useState<string | undefined>(undefined);
   const reference = typeof call.toolInput === "object" ? call.toolInput : undefined;
@@ -84,7 +84,7 @@ function useReference(call: ToolCall): string | undefined {
   return text;
 }
 
-/** The whole input, wrapped and never shortened by us; what was shortened before it came here is said. */
+/** The whole input, wrapped and never shortened by us; if it was shortened before it came here, that is shown. */
 export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   const referred = useReference(call);
   const text = inputText(call) ?? referred;

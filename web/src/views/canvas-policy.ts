@@ -1,4 +1,4 @@
-/** Which URLs a canvas may be loaded from. Nothing is repaired: what a browser would have to is refused. */
+/** Which URLs a canvas may be loaded from. A URL that a browser would have to repair is refused. */
 
 export interface Verdict {
   /** The URL to load, or none and why not. */

@@ -243,7 +243,7 @@ async function act(chat: Uri, action: Action): Promise<boolean> {
   return outcome.accepted;
 }
 
-/** The turns from here on go, and the message is sent anew. */
+/** Remove the turns from here on, and send the message again. */
 async function resend(chat: Uri, previous: string | undefined, text: string): Promise<void> {
   if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, userMessage(text), "turn");
 }
@@ -534,7 +534,7 @@ function Empty({ session }: { session: SessionState | undefined }): JSX.Element 
   );
 }
 
-/** One polite voice for what happened, never for every word. */
+/** Tells screen readers what happened, not every word. */
 function useAnnouncements(chat: ChatState, waitingFor: string, tool: string | undefined): void {
   const running = chat.activeTurn?.id;
   const before = useRef<string | undefined>(running);

@@ -57,7 +57,7 @@ const toggle = ({ uri, session, item }: ItemProps, scope: Enablement["kind"], en
   void dispatch(uri, { type: "session/customizationToggled", id: item.id, enablement: decided(item, scope, enabled, session.workingDirectories?.[0]) }, "session")
     .then((outcome) => outcome.accepted || tellRefused(outcome.reason));
 
-/** The same switch for more than this session. What is narrower decides, so each says what stands in its way. */
+/** The same switch for more than this session. A narrower scope decides, so each switch says which narrower decision overrides it. */
 function Scopes(props: ItemProps): JSX.Element | null {
   const { item } = props;
   if (!mayWrite() || (item.type !== "plugin" && item.type !== "mcpServer")) return null;
