@@ -294,3 +294,23 @@ async def test_after_a_restart_plugins_of_clients_that_left_are_gone(
     client = await desk.start()
     await desk.read(client, session, ".github/skills")
     assert "mine" not in [entry["id"] for entry in (await desk.containers(client, session)).values()]
+
+
+@requirement("gen:active-clients:grace")
+async def test_of_a_newer_client_that_comes_back_after_a_restart_it_is_read_again(desk: Desk) -> None:
+    await desk.start(client_timeout=BOUND)
+    publisher = Publisher(await desk.bench.client(client_id="me", offer=["1.0.0"]), FILES)
+    uri, _ = await desk.bench.session(publisher.client, workingDirectories=[desk.workspace.as_uri()])
+    active = {"clientId": "me", "tools": [], "customizations": [without(publisher.plugin(), "enabled")]}
+    await publisher.client.accepted(uri, {"type": "session/activeClientSet", "activeClient": active})
+    await seen(publisher.client, loaded)
+    await publisher.aclose()
+    await desk.stop()
+    await desk.start(client_timeout=BOUND)
+    watcher = await desk.bench.client(uri, client_id="watcher", offer=["1.0.0"])
+    back = Publisher(await desk.bench.connect("me"), FILES)
+    head = desk.bench.host.spine.store.committed_head
+    await back.client.ask("reconnect", clientId="me", lastSeenServerSeq=head, subscriptions=[uri])
+    await seen(watcher, loaded)
+    assert "resourceRead /.plugin/plugin.json" in back.asked
+    await back.aclose()

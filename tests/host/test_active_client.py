@@ -358,6 +358,33 @@ async def test_the_role_that_0_4_knows_is_given_back_when_its_client_reconnects(
     assert offered(bench, session) == {"runTests": "owner"}
 
 
+@requirement("gen:active-clients:grace")
+@pytest.mark.parametrize("version", SINCE_0_5)
+async def test_a_client_that_comes_back_after_the_host_was_restarted_keeps_its_place(
+    bench: Bench, version: str
+) -> None:
+    await restarted(bench, Canvases())
+    _, session, _ = await active(bench, version, canvasProviders=[BOARD])
+    before = await bench.state(await bench.client(session, client_id="watcher"), session)
+    await restarted(bench, Canvases())
+    watcher = await bench.client(session, client_id="watcher")
+    await back_with(bench, session)
+    after = await bench.state(watcher, session)
+    assert after["activeClient"] == before["activeClient"]
+    assert after["canvasRegistry"] == before["canvasRegistry"]
+    assert offered(bench, session) == {"runTests": "owner"}
+
+
+@requirement("gen:active-clients:grace")
+@pytest.mark.parametrize("version", ["0.4.0", *SINCE_0_5])
+async def test_after_a_restart_a_client_that_stays_away_loses_its_place(bench: Bench, version: str) -> None:
+    _, session, _ = await active(bench, version)
+    await restarted(bench, grace=0.05)
+    await eventually(lambda: offered(bench, session) == {})
+    watcher = await watching(bench, session)
+    assert (await bench.state(watcher, session))["activeClients"] == []
+
+
 async def test_the_role_that_0_4_knows_is_not_taken_from_who_has_it_now(bench: Bench) -> None:
     owner, session, _ = await active(bench, "0.4.0")
     other = await bench.client(session)

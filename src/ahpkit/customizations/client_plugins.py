@@ -79,6 +79,7 @@ class ClientPlugins:
     async def _parsed(self, plugin: ClientPlugin) -> Parsed:
         client = self._services.client(plugin.client_id)
         if client is None:
+            plugin.interrupted = True
             return _failed(plugin, "the client that published it is not connected")
         published = plugin.published
         slots = self._slots.setdefault(client, asyncio.Semaphore(ALL_AT_ONCE))

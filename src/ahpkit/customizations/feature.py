@@ -179,6 +179,9 @@ class Customizations(Feature):
         tree.expected = await asyncio.to_thread(_expected, tree.locations)
         tree.read = {}
         self._announce(tree)
+        state = self.services.state(session_uri) or {}
+        if state.get("activeClients") and not tree.plugins:  # Clients that are expected back after a restart.
+            self._clients.active_clients_changed(tree, state)
         over = asyncio.Event()
 
         async def read() -> None:

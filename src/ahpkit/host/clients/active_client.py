@@ -3,7 +3,7 @@
 A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
 its tools and plugins; its canvases are declared again when it is back. 0.4 knows one active client and frees the role
 at once; there the entry is kept aside and put back when the client reconnects in time. A client that unsubscribes from
-a session leaves it at once.
+a session leaves it at once. A restart of the host is a lost connection, too.
 
 Who may claim a place is policy; what it brings (plugins, canvases) belongs to features.
 """
@@ -57,9 +57,9 @@ class ActiveClients(Feature):
         host.on_client_repeated(self._is_back)
 
     def _recover(self) -> None:
-        """After a restart nobody is connected: the roles are free. No turn runs, so no call is open."""
-        for uri, entry in list(self._entries()):
-            self._services.dispatch(uri, session_active_client_removed(client_id=entry["clientId"]))
+        """After a restart nobody is connected: everybody has the grace period to come back."""
+        for client_id in dict.fromkeys(entry["clientId"] for _, entry in self._entries()):
+            self._client_gone(client_id)
 
     async def aclose(self) -> None:
         for away in self._away.values():
