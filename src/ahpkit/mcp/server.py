@@ -452,7 +452,9 @@ async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
         await asyncio.wait({task})
         return task.result()
     finally:
-        await _end([task])
+        if not task.done():
+            task.cancel()  # Once: it needs its time to end a process.
+            await asyncio.wait({task})
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
