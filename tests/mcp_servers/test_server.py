@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
 from ahpkit.mcp.server import McpServer
-from mcp_servers.running import QUICK, Answers, Port, of_era, program, running, text_of
+from mcp_servers.running import PROGRAM, QUICK, Answers, Port, of_era, program, running, text_of
 from support.waiting import until
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "modern", "plain"])
@@ -248,3 +249,12 @@ async def test_a_server_stops_also_when_its_connection_loses_the_cancellation() 
         await asyncio.wait({task})
     assert task.cancelled()
     assert (server.begun, server.state["kind"]) == (1, "stopped")
+
+
+async def test_a_program_that_is_told_to_end_has_a_moment_for_it(tmp_path: Path) -> None:
+    """It is cancelled once: a second time would take the moment away, and nobody would wait for its end."""
+    last = tmp_path / "last"
+    line = f'"{sys.executable}" "{PROGRAM}"; sleep 0.8; echo bye > "{last}"'
+    async with running(ServerConfig(name="test", command=("sh", "-c", line), cwd=tmp_path), Port()) as server:
+        assert server.ready
+    assert last.read_text() == "bye\n"
