@@ -35,6 +35,21 @@ async def listed(client: RawClient, session: str) -> Json:
     return next(one for one in (await client.ask("listSessions"))["items"] if one["resource"] == session)
 
 
+@requirement("session:config:enum-seeds")
+async def test_a_new_session_may_have_a_value_that_a_dynamic_property_does_not_list(bench: Bench) -> None:
+    branch: Json = {"type": "string", "title": "Branch", "enum": ["main"], "enumDynamic": True}
+
+    async def session_config(directory: Any, values: Any) -> Any:
+        return {"type": "object", "properties": {"branch": branch}}
+
+    bench.agent.session_config = session_config  # type: ignore[method-assign]  # The test replaces a method.
+    client = await bench.client()
+    session, _ = await bench.session(client, config={"branch": "feature"})
+    assert (await bench.state(client, session))["config"]["values"] == {"branch": "feature"}
+    wrong = await client.refused("createSession", "ahp-session:/w", config={"branch": 7})
+    assert "branch" in wrong["message"]
+
+
 @requirement("commands:create-session:config")
 @requirement("session:config:session-mutable")
 @requirement("session:action:config-validated")

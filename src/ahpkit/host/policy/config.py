@@ -62,6 +62,12 @@ def _check_dropped(
     return None
 
 
+def all_values(schema: SessionConfigSchema) -> JsonObject:
+    """The schema that all values together must fit."""
+    properties = {name: _validated_part(one) for name, one in schema["properties"].items()}
+    return {**schema, "properties": properties}
+
+
 def _validated_part(schema: ConfigPropertySchema | SessionConfigPropertySchema) -> JsonObject:
     """The values listed for an `enumDynamic` property are suggestions, not all there are."""
     return {key: value for key, value in schema.items() if key != "enum" or not schema.get("enumDynamic")}
@@ -72,4 +78,4 @@ def _same(left: object, right: object) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-__all__ = ["Mutable", "check_change", "check_value"]
+__all__ = ["Mutable", "all_values", "check_change", "check_value"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.host.agent import Agent
+from ahpkit.host.policy.config import all_values
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.json_schema import check_schema, find_problem
@@ -60,7 +61,7 @@ async def initial_config(
     if unknown := values.keys() - schema["properties"].keys():
         _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
         values = {key: value for key, value in values.items() if key not in unknown}
-    if schema["properties"] and (problem := find_problem({**schema}, values)) is not None:
+    if schema["properties"] and (problem := find_problem(all_values(schema), values)) is not None:
         raise InvalidParams(f"config{problem}")
     return {"schema": schema, "values": values}
 
