@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
@@ -122,3 +125,26 @@ async def test_a_context_parameter_is_filled_and_not_part_of_the_schema():
     assert list(Tool(tool).definition.get("inputSchema", {})["properties"]) == ["text"]
     assert shown == [[{"type": "text", "text": "half"}]]
     assert result.get("content") == [{"type": "text", "text": "id"}]
+
+
+class _AtOnce(ThreadPoolExecutor):
+    """Every call is over before anybody can wait for it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = super().submit(fn, *args, **kwargs)
+        wait([future])
+        return future
+
+
+async def test_what_a_quick_tool_shows_comes_before_its_result():
+    loop, order = asyncio.get_running_loop(), list[str]()
+
+    def quick(context: ToolContext) -> str:
+        context.show("half")
+        return "done"
+
+    loop.set_default_executor(_AtOnce())
+    context = dataclasses.replace(CONTEXT, _show=lambda _: loop.call_soon_threadsafe(order.append, "shown") and None)
+    await Tool(quick).run("{}", context)
+    order.append("result")
+    assert order == ["shown", "result"]

@@ -97,6 +97,7 @@ async def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> A
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
     result = await asyncio.to_thread(function, **arguments)
+    await asyncio.sleep(0)  # From Python 3.14 a quick thread's result can overtake what it showed before.
     return await result if inspect.isawaitable(result) else result
 
 
