@@ -12,6 +12,7 @@ import pytest
 from ahpkit.cli.data import to_prune
 from ahpkit.protocol.session.state import SessionStatus
 from support.process import finish_cli, host_process
+from support.terminal import terminal
 
 
 async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) -> None:
@@ -114,3 +115,30 @@ async def test_prune_says_what_would_go_and_then_does_it(tmp_path: Path) -> None
         assert [one["title"] for one in json.loads(output)] == ["two"]
         code, _, errors = await finish_cli(["data", "prune"], tmp_path)
         assert (code, "give a rule" in errors) == (2, True)
+
+
+async def test_prune_asks_at_a_terminal_and_only_a_yes_deletes(tmp_path: Path) -> None:
+    async with host_process(tmp_path, "--durability", "memory"):
+        for text in ("one", "two", "three"):
+            await finish_cli(["prompt", text], tmp_path)
+
+        async def answered(keys: str) -> tuple[int, str]:
+            async with terminal(["data", "prune", "--keep", "1"], tmp_path) as person:
+                await person.see("one", "two", "Delete these 2 sessions for good? [y/N]:")
+                person.type(keys)
+                code = await person.exited()
+                assert person.is_sane
+                return code, person.screen.text
+
+        async def titles() -> list[str]:
+            _, output, _ = await finish_cli(["sessions", "list", "--json"], tmp_path)
+            return sorted(one["title"] for one in json.loads(output))
+
+        for keys, expected in (("\r", 1), ("n\r", 1), ("\x03", 130), ("\x04", 130)):
+            code, screen = await answered(keys)
+            assert (code, "Traceback" in screen) == (expected, False)
+            assert ("nothing was deleted" in screen) == (expected == 1)
+            assert await titles() == ["one", "three", "two"]
+        code, screen = await answered("y\r")
+        assert (code, "2 sessions are gone." in screen) == (0, True)
+        assert await titles() == ["three"]

@@ -95,12 +95,46 @@ async def test_questions_are_declined_because_nobody_is_there(host: HostProcess)
     assert "nobody is there to answer" in errors
 
 
-async def test_the_session_is_gone_afterwards_unless_it_is_kept(host: HostProcess) -> None:
-    await prompt(host, "forget me")
-    assert "forget me" not in await titles(host)
+async def test_the_session_stays_unless_it_is_not_wanted(host: HostProcess) -> None:
+    code, _, errors = await prompt(host, "stay with me")
+    assert (code, errors) == (0, "")
+    assert "stay with me" in await titles(host)
     _, _, errors = await prompt(host, "keep me", "--keep")
     assert errors.startswith("kept as ahp-session:/")
     assert "keep me" in await titles(host)
+    code, _, errors = await prompt(host, "forget me", "--no-keep")
+    assert (code, errors) == (0, "")
+    assert "forget me" not in await titles(host)
+
+
+async def test_continue_goes_on_with_the_last_prompt_and_usage_counts_it(host: HostProcess) -> None:
+    (host.home / "daily").mkdir()
+    await prompt(host, "what I do each day", "--dir", "daily")
+    code, output, _ = await prompt(host, "/usage", "--continue", "--dir", "daily", "--json")
+    assert (code, '"cacheReadTokens":1' in output.replace(" ", "")) == (0, True)
+    _, output, _ = await finish_cli(["usage", "--by", "session", "--json"], host.home)
+    assert [row["turns"] for row in json.loads(output) if row["title"] == "what I do each day"] == [1]
+    assert all(row["session"].startswith("ahp-session:/") for row in json.loads(output))
+
+
+async def test_a_session_in_which_nothing_was_said_does_not_stay(host: HostProcess) -> None:
+    before = await titles(host)
+    (host.home / "huge.txt").write_text("x" * 40_000_000)
+    code, _, errors = await prompt(host, "read this", "--file", "huge.txt")
+    assert (code, errors.splitlines()[0].partition(": put")[0]) == (
+        1,
+        "Error: the message has 40 MB, a host takes 8",
+    )
+    (host.home / "nearly.txt").write_text('"' * 7_900_000)  # Twice as large when it is sent.
+    code, _, errors = await prompt(host, "read this", "--file", "nearly.txt")
+    assert (code, errors.startswith("✗ an action may have")) == (1, True)
+    assert await titles(host) == before
+
+
+@pytest.mark.parametrize("other", [["--no-wait"], ["--worktree"], ["--continue"], ["--session", "x"]])
+async def test_a_session_that_is_needed_later_cannot_be_thrown_away(host: HostProcess, other: list[str]) -> None:
+    code, _, errors = await prompt(host, "hello", "--no-keep", *other)
+    assert (code, "--no-keep" in errors) == (2, True)
 
 
 async def test_a_session_can_be_gone_on_with_and_stays(host: HostProcess) -> None:
@@ -182,8 +216,8 @@ async def test_ctrl_c_cancels_the_turn_and_exits_with_130(host: HostProcess) -> 
     assert output.endswith("✗ cancelled\n")
 
 
-async def test_ctrl_c_leaves_no_session_behind(host: HostProcess) -> None:
-    process = await started(["prompt", "/sleep 61"], host.home)
+async def test_ctrl_c_leaves_no_session_behind_that_is_not_wanted(host: HostProcess) -> None:
+    process = await started(["prompt", "/sleep 61", "--no-keep"], host.home)
     code, errors = await interrupted_after(process, b"Sleeping for 61 seconds.", signal.SIGINT)
     assert (code, errors) == (130, "✗ cancelled\n")
     assert "/sleep 61" not in await titles(host)

@@ -208,6 +208,17 @@ async def test_export_writes_a_file_only_when_there_is_something_to_write(
     assert "/does/not/exist.json" in errors
 
 
+async def test_export_replaces_a_file_only_when_it_is_told_to(host: HostProcess, session: str, tmp_path: Path) -> None:
+    target = tmp_path / "mine.json"
+    target.write_text("precious")
+    code, _, errors = await sessions(host, "export", session, "--output", str(target))
+    assert (code, f"{target} exists already; --force replaces it" in errors) == (2, True)
+    assert target.read_text() == "precious"
+    assert await sessions(host, "export", session, "--output", str(target), "--force") == (0, "", "")
+    assert json.loads(target.read_text())["title"] == "A session of its own"
+    assert target.stat().st_mode & 0o777 == 0o600, "also when it was there before"
+
+
 async def test_a_session_larger_than_a_message_travels_in_pieces(tmp_path: Path) -> None:
     text = {"kind": "markdown", "id": "p", "content": "x" * 500_000}
     turns = [{**TURN, "id": f"t{number}", "responseParts": [text]} for number in range(45)]

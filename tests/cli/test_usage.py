@@ -19,7 +19,7 @@ TURNS = [
 def test_days_are_in_order_and_the_rest_by_size() -> None:
     assert list(add_up(TURNS, "day")) == ["2026-11-14", "2026-11-15"]
     assert list(add_up(TURNS, "agent")) == ["demo", "other"]
-    assert list(add_up(TURNS, "session")) == ["aaaaaaaa first", "bbbbbbbb second"]
+    assert list(add_up(TURNS, "session")) == ["ahp-session:/aaaaaaaa1", "ahp-session:/bbbbbbbb2"]
     [total] = add_up(TURNS, "").values()
     assert (total.turns, total.input, total.output, total.cost, total.unpriced) == (3, 2101, 311, 0.75, 1)
 
@@ -30,6 +30,9 @@ def test_a_table_has_bars_and_a_cost_that_says_when_it_is_a_lower_bound() -> Non
     assert lines[0].split() == ["2026-11-14", "1", "100", "10", "$0.5000", "█"]
     assert lines[1].split()[:6] == ["2026-11-15", "2", "2.0k", "301", "≥", "$0.2500"]
     assert lines[1].count("█") == 30
+    titles = {one.session: one.title for one in TURNS}
+    shown = table(add_up(TURNS, "session"), {}, titles)[1:]
+    assert [line.split()[:2] for line in shown] == [["aaaaaaaa", "first"], ["bbbbbbbb", "second"]]
     assert lines[2].split() == ["all", "3", "2.1k", "311", "≥", "$0.7500"]
     assert table({}, {}) == ["No agent has reported any usage yet."]
 

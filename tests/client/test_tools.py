@@ -144,7 +144,11 @@ async def test_what_a_quick_tool_shows_comes_before_its_result():
         return "done"
 
     loop.set_default_executor(_AtOnce())
-    context = dataclasses.replace(CONTEXT, _show=lambda _: loop.call_soon_threadsafe(order.append, "shown") and None)
+
+    def show(content: list[Any]) -> None:
+        loop.call_soon_threadsafe(order.append, "shown")
+
+    context = dataclasses.replace(CONTEXT, _show=show)
     await Tool(quick).run("{}", context)
     order.append("result")
     assert order == ["shown", "result"]

@@ -6,7 +6,7 @@ import { App } from "./app.tsx";
 import { arrive, entry, stillKnown } from "./local/me.ts";
 import { startNotifications } from "./local/notifications.ts";
 import { startInbox } from "./mirror/inbox.ts";
-import { link, start } from "./mirror/store.ts";
+import { losses, start } from "./mirror/store.ts";
 import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
@@ -23,9 +23,9 @@ effect(() => {
   startNotifications();
 });
 
+// Asked after each failed attempt: a host that was away as well knows the answer only when it is back.
 effect(() => {
-  const away = link.value === "offline" || link.value === "refused";
-  if (away && started) void stillKnown();
+  if (losses.value > 0) void stillKnown();
 });
 
 if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);

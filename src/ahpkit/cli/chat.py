@@ -66,7 +66,7 @@ async def chat(
         name, resume=resume, provider=provider, model=model, directory=directory, more=more, worktree=worktree
     )
     choose = pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
-    async with connected(url, token, start=True) as client:
+    async with connected(url, token, start=True, lasting=True) as client:
         if resume:
             name, directory = await last_session(client, directory or Path.cwd(), choose), None
         elif name is not None:

@@ -41,6 +41,9 @@ _HOST_NAME = "ahpkit.host_name"
 _ACTIVITY = 300
 """Characters of what an agent that does not start is said to do."""
 
+_BACK = 20.0
+"""Seconds for a lost connection to come back."""
+
 _SHORTEST = 4
 """Characters of an id that may stand for all of it."""
 
@@ -107,14 +110,52 @@ async def connected(
     on_confirmation: OnConfirmation | None = None,
     on_input: OnInput | None = None,
     start: bool = False,
+    lasting: bool = False,
+    patience: float = _BACK,
 ) -> AsyncGenerator[Client]:
-    """A client of that host, or of the running one; with `start` of one that is started when none runs."""
+    """A client of that host, or of the running one; with `start` of one that is started when none runs.
+
+    A lost connection is said, and an error when it does not come back soon. `lasting` commands wait and say it.
+    """
     name = chosen_name()
     if url is None:
         await ensure_host(name, None if not start else trusted_settings(None, Path.cwd()))
     asked = connect(url, token=token, host_name=name, on_confirmation=on_confirmation, on_input=on_input)
     async with asked as client:
-        yield client
+        if lasting:
+            yield client
+        else:
+            tell_connection(client, Output())
+            async with _given_up(client, None if start or _is_watching() else patience):
+                yield client
+
+
+def _is_watching() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("watching"))
+
+
+@asynccontextmanager
+async def _given_up(client: Client, patience: float | None) -> AsyncGenerator[None]:
+    """End with an error when the connection is lost for so many seconds."""
+    loop = asyncio.get_running_loop()
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+
+            def watch(status: str) -> None:
+                if patience is not None:
+                    limit.reschedule(loop.time() + patience if status == "reconnecting" else None)
+
+            stop = client.on_status(watch)
+            try:
+                yield
+            finally:
+                stop()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise click.ClickException(f"the connection to the host did not come back within {patience:g} s") from None
 
 
 def tell_connection(client: Client, output: Output) -> None:

@@ -7,6 +7,7 @@ the host that the first has started.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -15,10 +16,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
 from ahpkit import __version__
+from ahpkit.cli.asking import confirm
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import (
@@ -44,6 +47,12 @@ START_DEADLINE = 60.0
 
 _LOG_BYTES, _LOG_FILES = 5 * 1024 * 1024, 5
 _LOOK_AGAIN = 0.05
+
+_STOP_DEADLINE = 25.0
+"""Seconds for a host to end: a little more than it gives itself."""
+
+_OPTIONS_FILE = "options.json"
+"""In the data directory: with which options the host was started, for the next restart."""
 
 
 def named_data_dir(name: str | None) -> Path:
@@ -93,11 +102,12 @@ def may_start(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 
 async def ensure_host(name: str | None, settings: Settings | None) -> None:
-    """Say which host is used and why, when there is a choice. With settings, start one when none runs."""
-    running = find_endpoints()
+    """Say which host is used and why, when there is a choice. With settings, start one when none runs or it is old."""
     chosen = find_endpoint(name=name)
     if chosen is not None:
-        _say_which(chosen, running, name or os.environ.get(NAME_VARIABLE))
+        say_which(chosen, name)
+        if is_outdated(chosen) and offer_restart(chosen, ask=settings is not None) and chosen.data_dir is not None:
+            await restart_host(chosen, Path(chosen.data_dir))
     elif os.environ.get(URL_VARIABLE):
         return
     elif settings is not None and may_start(settings, os.environ):
@@ -106,16 +116,44 @@ async def ensure_host(name: str | None, settings: Settings | None) -> None:
         await patiently(start_host(data_dir.absolute(), ("--host-name", name) if name else ()), "Starting the host")
 
 
-def _say_which(chosen: Endpoint, running: Sequence[Endpoint], name: str | None) -> None:
-    if len(running) > 1:
-        why = "it was named" if name else f"the newest of {len(running)}; --host-name chooses"
+def say_which(chosen: Endpoint, name: str | None) -> None:
+    """Say which host is used and why, when there are several."""
+    count = len(find_endpoints())
+    if count > 1:
+        named = name or os.environ.get(NAME_VARIABLE)
+        why = "it was named" if named else f"the newest of {count}; --host-name chooses"
         click.echo(f"Using the host {chosen.name or '?'} at {chosen.url}: {why}", err=True)
-    if is_outdated(chosen):
-        click.echo(
-            f"Warning: that host runs ahpkit {chosen.version}, this is {__version__}; "
-            "restart it with: ahpkit up --restart",
-            err=True,
-        )
+
+
+def offer_restart(running: Endpoint, *, ask: bool) -> bool:
+    """Say that a host is of another version; where somebody can answer, ask whether it shall be restarted."""
+    said = f"the host at {running.url} runs ahpkit {running.version}, this is {__version__}"
+    if ask and running.background and sys.stdin.isatty() and sys.stderr.isatty():
+        return confirm(f"{said}. Restart it now? Running turns are ended", error=True)
+    click.echo(f"Warning: {said}; restart it with: ahpkit up --restart", err=True)
+    return False
+
+
+async def restart_host(running: Endpoint, data_dir: Path, options: Sequence[str] = ()) -> Endpoint:
+    """End a host and start it again: with these options, or else with those it was started with."""
+    await patiently(end_host(running), "Ending the host")
+    chosen = options or _last_options(data_dir)
+    endpoint, _ = await patiently(start_host(data_dir, chosen), "Starting the host")
+    return endpoint
+
+
+def _keep_options(data_dir: Path, options: Sequence[str]) -> None:
+    with open(data_dir / _OPTIONS_FILE, "w", encoding="utf-8", opener=_private) as file:
+        json.dump(list(options), file)
+
+
+def _last_options(data_dir: Path) -> list[str]:
+    """The options with which a host was started in the background last."""
+    try:
+        found: Any = json.loads((data_dir / _OPTIONS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [str(word) for word in cast("list[Any]", found)] if isinstance(found, list) else []
 
 
 async def start_host(data_dir: Path, options: Sequence[str] = ()) -> tuple[Endpoint, bool]:
@@ -128,6 +166,7 @@ async def start_host(data_dir: Path, options: Sequence[str] = ()) -> tuple[Endpo
             if process.poll() is not None:
                 raise click.ClickException(_why_it_ended(data_dir, process.returncode))
             await asyncio.sleep(_LOOK_AGAIN)
+        _keep_options(data_dir, options)
         return running, True
 
 
@@ -166,6 +205,12 @@ def _why_it_ended(data_dir: Path, code: int) -> str:
     return f"the host did not start: {said}\nIts log: {log_file(data_dir)}"
 
 
+async def end_host(endpoint: Endpoint) -> None:
+    """Ask a host to end and wait for it; an error when it stays."""
+    if not await stop_host(endpoint, deadline=_STOP_DEADLINE):
+        raise click.ClickException(f"the host with process id {endpoint.pid} did not end within {_STOP_DEADLINE:g} s")
+
+
 async def stop_host(endpoint: Endpoint, *, deadline: float) -> bool:
     """Ask a host to end and wait for it; whether it is gone."""
     import signal
@@ -192,6 +237,7 @@ def is_outdated(endpoint: Endpoint) -> bool:
 __all__ = [
     "AUTO_START_VARIABLE",
     "DEFAULT_NAME",
+    "end_host",
     "ensure_host",
     "error_file",
     "host_name",
@@ -200,7 +246,10 @@ __all__ = [
     "log_to_file",
     "may_start",
     "named_data_dir",
+    "offer_restart",
+    "restart_host",
     "running_at",
+    "say_which",
     "start_host",
     "stop_host",
 ]

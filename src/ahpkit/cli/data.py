@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 import tarfile
 import tempfile
 from contextlib import closing
@@ -13,6 +12,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.asking import confirm_deletion
 from ahpkit.cli.connection import connected, host_command
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import progress
@@ -166,7 +166,8 @@ async def prune(
                 output.say(summary_line(one))
         if going and not dry_run:
             if not yes:
-                _confirm(len(going))
+                what = "this session" if len(going) == 1 else f"these {len(going)} sessions"
+                confirm_deletion(f"Delete {what} for good?")
             for one in going:
                 await (await client.session(one["resource"])).dispose()
     if json_output:
@@ -189,12 +190,6 @@ def to_prune(
         and (older_than is None or now - datetime.fromisoformat(one["modifiedAt"]) > older_than)
         and (is_archived(one) or not archived)
     ]
-
-
-def _confirm(count: int) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
-    click.confirm(f"Delete {count} sessions for good?", abort=True)
 
 
 __all__ = ["data", "to_prune"]

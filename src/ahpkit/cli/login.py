@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.asking import ask
 from ahpkit.cli.connection import connected, host_command
 from ahpkit.client import Client
 
@@ -62,7 +63,7 @@ def _name(way: Any) -> str:
 def _key(way: Any) -> str:
     if not sys.stdin.isatty():
         return sys.stdin.read().strip()
-    return click.prompt(f"{_name(way)} (nothing, if there is no key)", hide_input=True, default="", show_default=False)
+    return ask(f"{_name(way)} (nothing, if there is no key)", hide_input=True, default="", show_default=False)
 
 
 __all__ = ["login"]

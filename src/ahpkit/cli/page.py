@@ -76,13 +76,16 @@ def open_page(url: str | None, token: str | None, only_print: bool) -> None:
     link: str = _ask(url, token, "/page/link", {})["url"]
     if only_print or not webbrowser.open(link):
         click.echo(link)
+    else:
+        click.echo(f"Opened in your browser: {link.partition('/in?')[0]}/", err=True)
 
 
 @click.command()
 @click.option("--right", type=click.Choice(RIGHTS), default="answer", show_default=True, help="What the device may do.")
 @click.option("--name", default="Phone", show_default=True, help="What to call the device.")
+@click.option("--json", "json_output", is_flag=True, help="The link, the code and until when they work, as JSON.")
 @_host_options
-def pair(url: str | None, token: str | None, right: str, name: str) -> None:
+def pair(url: str | None, token: str | None, right: str, name: str, json_output: bool) -> None:
     """Show a QR code that lets another device in, once.
 
     The host must be reachable by that device: it listens beyond loopback with TLS, or `canvas.page_url` says under
@@ -94,9 +97,11 @@ def pair(url: str | None, token: str | None, right: str, name: str) -> None:
       ahpkit pair --right watch --name Tablet
     """
     made = _ask(url, token, "/page/pair", {"right": right, "name": name})
+    if json_output:
+        return click.echo(json.dumps(made))
     click.echo(qr_code(made["url"]))
     click.echo(f"Scan it, or open {made['url'].partition('/in?')[0]} there and type {made['code']}")
-    click.echo(f"It works once, until {made['expiresAt']}.")
+    return click.echo(f"It works once, until {made['expiresAt']}.")
 
 
 def qr_code(text: str) -> str:

@@ -45,6 +45,9 @@ _PATIENCE = 3.0
 _QUIET = 3.0
 """Seconds without a word of the agent until the host is asked whether something is wrong."""
 
+_LARGEST = 8_000_000
+"""Bytes of a message: a little less than what a host takes of an action."""
+
 Begin = Callable[[Chat], TurnStream]
 """Begins the turn in a chat."""
 
@@ -72,7 +75,7 @@ _timeout_option = click.option(
 @_approve_option
 @_timeout_option
 @click.option("--no-wait", is_flag=True, help="Send the message, print the session and leave; see: ahpkit inbox.")
-@click.option("--keep", is_flag=True, help="Keep a new session afterwards.")
+@click.option("--keep/--no-keep", default=None, help="Whether a new session stays afterwards.  [default: it stays]")
 @click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="How you are called at the end.")
 @click.option("--json", "json_lines", is_flag=True, help="Print every event as a line of JSON, as it comes.")
 @host_command
@@ -91,14 +94,15 @@ async def prompt(
     approve: str,
     timeout: float | None,
     no_wait: bool,
-    keep: bool,
+    keep: bool | None,
     kind: str,
     json_lines: bool,
 ) -> int:
     """Send one message and print the answer.
 
-    What comes on standard input is joined to the text; "-" is standard input alone. Exits with 0 when the turn
-    completed, 1 when it failed or was refused, 124 when it took too long, 130 when it was cancelled.
+    What comes on standard input is joined to the text; "-" is standard input alone. The session stays: --continue
+    goes on with it, `ahpkit usage` counts it; --no-keep deletes it. Exits with 0 when the turn completed, 1 when it
+    failed or was refused, 124 when it took too long, 130 when it was cancelled.
 
     \b
     Example:
@@ -109,6 +113,10 @@ async def prompt(
     """
     if no_wait and (approve == "all" or timeout is not None):
         raise click.UsageError("--no-wait leaves the turn to itself: leave out --approve and --timeout")
+    if keep is False and (no_wait or worktree):
+        raise click.UsageError("--no-keep deletes the session at the end: leave out --no-wait and --worktree")
+    if keep is False and (name is not None or resume):
+        raise click.UsageError("--no-keep is for new sessions; leave it out with --session and --continue")
     message = _message(text, files)
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
     callbacks: dict[str, Any] = {} if no_wait else {"on_confirmation": shot.decide, "on_input": shot.decline}
@@ -128,7 +136,6 @@ async def prompt(
         def send(chat: Chat) -> TurnStream:
             return chat.send(message, model=None if made else model)
 
-        keep = keep or worktree  # Its changes are not merged back yet.
         if no_wait:
             return await shot.send(session, send)
         try:
@@ -136,11 +143,12 @@ async def prompt(
             notify(kind, "the turn is over" if code == 0 else "the turn did not complete")
             return code
         finally:
-            if made and not keep:
+            stays = not made or (keep is not False and shot.begun)
+            if not stays:
                 await session.dispose()
-            elif made and not json_lines:
+            elif made and (keep or worktree) and not json_lines:  # A work tree is still to be merged back.
                 shot.output.say(f"kept as {session.uri}", "dim", error=True)
-            if shot.resumable and (keep or not made):
+            if shot.resumable and stays:
                 shot.output.say(f"To go on with it:  ahpkit resume {short_id(session.uri)}", "dim", error=True)
 
 
@@ -181,7 +189,11 @@ def _message(text: str | None, files: Sequence[Path]) -> str:
     parts += [f"{path}:\n\n{_read_file(path)}" for path in files]
     if not parts:
         raise click.UsageError("the message is empty: there is nothing to send")
-    return "\n\n".join(parts)
+    message = "\n\n".join(parts)
+    if (size := len(message.encode(errors="replace"))) > _LARGEST:
+        advice = "put it into a file of the working directory and let the agent read that"
+        raise click.ClickException(f"the message has {size / 1e6:.0f} MB, a host takes {_LARGEST / 1e6:.0f}: {advice}")
+    return message
 
 
 def _is_piped() -> bool:
@@ -227,6 +239,11 @@ class _OneShot:
         self.resumable = False
         """Whether the turn failed and can go on."""
         self._events = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the host took the message."""
+        return self._events > 0
 
     async def send(self, session: Session, begin: Begin) -> int:
         """Begin the turn and leave it to itself; the exit code."""

@@ -14,7 +14,10 @@ from typing import Any, TypeVar
 
 import click
 
-from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
+from ahpkit.cli.connection import chosen_name, host_name_option
+from ahpkit.cli.daemon import named_data_dir, say_which
+from ahpkit.cli.settings import Settings, SettingsError
+from ahpkit.cli.text import as_json
 from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints
 from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots, effective_roots
@@ -107,6 +110,7 @@ def _words(line: str) -> list[str]:
 
 def owner_options(function: F) -> F:
     """The options that say which host is meant. Its data directory is what counts: there its owner's word is kept."""
+    function = host_name_option(function)
     for option in (
         click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory."),
         click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running."),
@@ -126,8 +130,12 @@ def owned_directory(data_dir: Path | None, url: str | None) -> Path:
             shown = url.partition("?")[0]
             raise click.ClickException(f"the host at {shown} is not one of yours on this machine; give its --data-dir")
         return Path(found.data_dir)
-    running = find_endpoint()
-    return Path(running.data_dir) if running is not None and running.data_dir else default_data_dir()
+    name = chosen_name()
+    running = find_endpoint(name=name)
+    if running is not None and running.data_dir:
+        say_which(running, name)
+        return Path(running.data_dir)
+    return named_data_dir(name)
 
 
 @click.group()
@@ -144,8 +152,9 @@ def roots() -> None:
 
 
 @roots.command("list")
+@click.option("--json", "json_output", is_flag=True, help="The roots as JSON.")
 @owner_options
-def list_roots(data_dir: Path | None, url: str | None, token: str | None) -> None:
+def list_roots(json_output: bool, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Print the roots, one on each line.
 
     \b
@@ -153,8 +162,10 @@ def list_roots(data_dir: Path | None, url: str | None, token: str | None) -> Non
       ahpkit roots list
     """
     said = OwnerFile(owned_directory(data_dir, url) / ROOTS_FILE).read()
-    for root in effective_roots(map(Path, said.get("start", ())), said):
-        click.echo(str(root))
+    found = [str(root) for root in effective_roots(map(Path, said.get("start", ())), said)]
+    if json_output:
+        return click.echo(as_json(found))
+    return click.echo("\n".join(found) or "There are no roots yet: the host names them when it first starts.")
 
 
 @roots.command("add")

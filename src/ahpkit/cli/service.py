@@ -7,6 +7,7 @@ then start the same host when the user logs in.
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sys
 import time
@@ -21,16 +22,23 @@ import click
 
 from ahpkit import __version__
 from ahpkit.cli.announce import own_command, tilde
-from ahpkit.cli.daemon import error_file, is_outdated, log_file, named_data_dir, running_at, start_host, stop_host
+from ahpkit.cli.daemon import (
+    end_host,
+    error_file,
+    is_outdated,
+    log_file,
+    named_data_dir,
+    offer_restart,
+    restart_host,
+    running_at,
+    start_host,
+)
 from ahpkit.cli.progress import patiently
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import json_text, repeat, watch_option
 from ahpkit.client import connect
 from ahpkit.client.endpoints import NAME_VARIABLE, Endpoint, find_endpoint, find_endpoints
 from ahpkit.protocol.errors import AhpError
-
-_STOP_DEADLINE = 25.0
-"""Seconds for a host to end: a little more than it gives itself."""
 
 _PATIENCE = 3.0
 """Seconds for a host to say how it is."""
@@ -47,9 +55,16 @@ def _name_option(function: Any) -> Any:
 @_name_option
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option("--restart", is_flag=True, help="End a host that runs already and start it again.")
+@click.option(
+    "--json", "json_output", is_flag=True, help="Print where it listens, and whether it was started, as JSON."
+)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def up(host_name: str | None, data_dir: Path | None, restart: bool, options: tuple[str, ...]) -> None:
+def up(
+    host_name: str | None, data_dir: Path | None, restart: bool, json_output: bool, options: tuple[str, ...]
+) -> None:
     """Start a host in the background, unless it runs already. Takes the options of `ahpkit serve`.
+
+    A restart without options keeps those it was started with.
 
     \b
     Example:
@@ -59,8 +74,8 @@ def up(host_name: str | None, data_dir: Path | None, restart: bool, options: tup
     """
     check_serve_options(options)
     place = (data_dir or named_data_dir(host_name)).absolute()
-    named = ("--host-name", host_name) if host_name else ()
-    asyncio.run(_up(place, [*named, *options], restart=restart))
+    named = ["--host-name", host_name] if host_name else []
+    asyncio.run(_up(place, named, options, restart=restart, json_output=json_output))
 
 
 def check_serve_options(options: Sequence[str]) -> None:
@@ -70,28 +85,25 @@ def check_serve_options(options: Sequence[str]) -> None:
     serve.make_context("ahpkit serve", list(options))
 
 
-async def _up(data_dir: Path, options: Sequence[str], *, restart: bool) -> None:
+async def _up(
+    data_dir: Path, named: Sequence[str], options: Sequence[str], *, restart: bool, json_output: bool
+) -> None:
     running = running_at(data_dir)
     if running is not None and not restart and is_outdated(running):
-        restart = _asked_to_restart(running)
+        restart = offer_restart(running, ask=True)
     if running is not None and restart:
-        await _end(running)
-    endpoint, started = await patiently(start_host(data_dir, options), "Starting the host")
+        endpoint, started = await restart_host(running, data_dir, [*named, *options] if options else ()), True
+    else:
+        endpoint, started = await patiently(start_host(data_dir, [*named, *options]), "Starting the host")
+    if json_output:
+        click.echo(json.dumps({**_facts(endpoint), "started": started}))
+        return
     click.echo(f"{'Started' if started else 'Already running'}: {described(endpoint)}")
     if started:
         which = "" if data_dir == named_data_dir(None).absolute() else f" --host-name {endpoint.name}"
         click.echo(f"Its log: {tilde(log_file(data_dir))}   Stop it with: {own_command()} down{which}")
     elif options and not restart:
         click.echo("It keeps the options that it was started with; `ahpkit up --restart …` takes these.", err=True)
-
-
-def _asked_to_restart(running: Endpoint) -> bool:
-    """Say that the host is of another version; ask, where somebody can answer."""
-    said = f"the host at {running.url} runs ahpkit {running.version}, this is {__version__}"
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return click.confirm(f"{said}. Restart it now? Running turns are ended", default=False, err=True)
-    click.echo(f"Warning: {said}; restart it with: ahpkit up --restart", err=True)
-    return False
 
 
 @click.command()
@@ -126,8 +138,7 @@ def _only(running: Sequence[Endpoint], name: str | None) -> Endpoint | None:
 
 
 async def _end(endpoint: Endpoint) -> None:
-    if not await patiently(stop_host(endpoint, deadline=_STOP_DEADLINE), "Ending the host"):
-        raise click.ClickException(f"the host with process id {endpoint.pid} did not end within {_STOP_DEADLINE:g} s")
+    await patiently(end_host(endpoint), "Ending the host")
 
 
 def described(endpoint: Endpoint) -> str:
@@ -155,7 +166,7 @@ def status(watching: bool, json_output: bool) -> None:
 
     def show(found: list[tuple[Endpoint, _Health | str]]) -> None:
         if json_output:
-            facts = [_facts(one, health) for one, health in found]
+            facts = [{**_facts(one), **_health_facts(health)} for one, health in found]
             return click.echo(json_text(facts, watching=watching))
         lines = [line for one, health in found for line in _status_lines(one, health)]
         return click.echo("\n".join(lines) or f"no host is running; start one with: {own_command()} up")
@@ -179,8 +190,8 @@ async def _health(endpoint: Endpoint) -> _Health | str:
         return str(error)
 
 
-def _facts(endpoint: Endpoint, health: _Health | str) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _facts(endpoint: Endpoint) -> dict[str, Any]:
+    return {
         "name": endpoint.name,
         "url": endpoint.url,
         "pid": endpoint.pid,
@@ -190,9 +201,10 @@ def _facts(endpoint: Endpoint, health: _Health | str) -> dict[str, Any]:
         "dataDir": endpoint.data_dir,
         "log": str(log_file(Path(endpoint.data_dir))) if endpoint.background and endpoint.data_dir else None,
     }
-    if isinstance(health, str):
-        return {**facts, "error": health}
-    return {**facts, "agents": health.agents, "sessions": health.sessions}
+
+
+def _health_facts(health: _Health | str) -> dict[str, Any]:
+    return {"error": health} if isinstance(health, str) else {"agents": health.agents, "sessions": health.sessions}
 
 
 def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:

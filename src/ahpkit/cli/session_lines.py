@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.asking import ask
 from ahpkit.cli.text import printable, shorten
 from ahpkit.protocol.session.state import SessionStatus
 
@@ -53,7 +54,7 @@ def pick_session(summaries: Sequence[Any]) -> str:
         click.echo(f"{number:3}. {printable(summary_line(one))}")
     if len(newest) > _SHOWN:
         click.echo(f"     … and {len(newest) - _SHOWN} more:  ahpkit sessions list")
-    number = click.prompt("Which one", type=click.IntRange(1, len(shown)), default=1)
+    number: int = ask("Which one", type=click.IntRange(1, len(shown)), default=1)
     return shown[number - 1]["resource"]
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import click
 
+from ahpkit.cli.asking import confirm, confirm_deletion
 from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
 from ahpkit.cli.edits import describe_edits
 from ahpkit.cli.output import Output
@@ -238,24 +239,26 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
         uri = await find_session(client, session)
         opened = await client.session(uri)
         if not yes:
-            _confirm(f"Delete {short_id(uri)} ({shorten(opened.state['title'], 60)}) for good?")
+            confirm_deletion(f"Delete {short_id(uri)} ({shorten(opened.state['title'], 60)}) for good?")
         await opened.dispose()
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
-    click.confirm(question, abort=True)
 
 
 @sessions.command("export")
 @click.argument("session", shell_complete=SESSION)
 @click.option("--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="Write to a file.")
-@click.option("--format", "form", type=click.Choice(["json", "markdown"]), default="json", show_default=True)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown"]),
+    default="json",
+    show_default=True,
+    help="How it is written.",
+)
 @click.option("--no-secrets", is_flag=True, help="Remove what looks like a key, a token or a password.")
 @host_command
 async def export_command(
-    url: str | None, token: str | None, session: str, output: str, form: str, no_secrets: bool
+    url: str | None, token: str | None, session: str, output: str, force: bool, form: str, no_secrets: bool
 ) -> None:
     """Write a session as JSON, which `import` takes, or as Markdown, for people.
 
@@ -266,6 +269,7 @@ async def export_command(
       ahpkit sessions export 3f2a --output session.json
       ahpkit sessions export 3f2a --format markdown --no-secrets > session.md
     """
+    _check_target(output, force=force)
     async with connected(url, token) as client:
         with progress("Exporting") as tell:
             document = await export_session(client, await find_session(client, session), tell)
@@ -277,7 +281,13 @@ async def export_command(
     if output == "-":
         click.echo(text)
     else:
-        _write_private(output, f"{text}\n")
+        _write_private(output, f"{text}\n", replace_it=force)
+
+
+def _check_target(output: str, *, force: bool) -> None:
+    """Refuse before anything is read: a file of the person is not replaced without a word."""
+    if output != "-" and not force and Path(output).exists():
+        raise click.UsageError(f"{output} exists already; --force replaces it")
 
 
 def as_markdown(document: Any) -> str:
@@ -306,10 +316,11 @@ def _markdown_parts(turn: Any) -> list[str]:
     return lines + [f"*{part['error']['message']}*" for part in turn["responseParts"] if part["kind"] == "error"]
 
 
-def _write_private(path: str, text: str) -> None:
+def _write_private(path: str, text: str, *, replace_it: bool) -> None:
     """Write a file that only its owner can read, also when the file was there before."""
+    there = os.O_TRUNC if replace_it else os.O_EXCL
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | there | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(descriptor, 0o600)
             file.write(text)
@@ -420,7 +431,9 @@ async def diff(
 @sessions.command()
 @click.argument("session", shell_complete=SESSION)
 @click.argument("files", nargs=-1)
-@click.option("--of", "kind", type=click.Choice(["session", "turn"]), default="session", show_default=True)
+@click.option(
+    "--of", "kind", type=click.Choice(["session", "turn"]), default="session", show_default=True, help="Which changes."
+)
 @click.option("--turn", help="The id of a turn, with --of turn; the last one without it.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @host_command
@@ -445,7 +458,10 @@ async def undo(
         if not yes:
             for file in chosen or [one["id"] for one in view.files]:
                 output.say(f"  {unquote(file.removeprefix('file://'))}")
-            click.confirm("Undo these changes?", abort=True)
+            if not sys.stdin.isatty():
+                raise click.UsageError("there is no terminal to ask at; --yes undoes without asking")
+            if not confirm("Undo these changes?"):
+                raise click.ClickException("nothing was undone")
         for file in chosen or [None]:
             output.say(str(await view.invoke("undo", file=file, confirmed=True)))
 

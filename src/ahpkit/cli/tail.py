@@ -44,7 +44,7 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
       ahpkit tail hello
       ahpkit tail 3f2a --json | jq .action.type
     """
-    async with connected(url, token) as client:
+    async with connected(url, token, lasting=True) as client:
         output = Output()
         tell_connection(client, output)
         following = _Following(client, output, json_lines=json_lines)

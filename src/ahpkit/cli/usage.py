@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import click
@@ -111,9 +112,11 @@ async def usage(
             turns = [one async for one in spending(client, wanted, since)]
         sums = add_up(turns, by)
         if json_output:
-            data = [{by: name, **total.as_data()} for name, total in sums.items()]
+            titles = _titles(turns, by)
+            named = [(name, {"title": titles[name]} if name in titles else {}) for name in sums]
+            data = [{by: name, **title, **sums[name].as_data()} for name, title in named]
             return json_text(data, watching=watching)
-        return "\n".join(table(sums, add_up(turns, "")))
+        return "\n".join(table(sums, add_up(turns, ""), _titles(turns, by)))
 
     async with connected(url, token) as client:
         await show(lines, watching=watching, client=client, clear=not json_output, calm=LOOK)
@@ -178,16 +181,23 @@ def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
     for spent in turns:
         name = {"session": spent.session, "agent": spent.agent, "day": spent.day}.get(by, "")
         sums.setdefault(name, Total()).add(spent)
-    titles = {spent.session: spent.title for spent in turns} if by == "session" else {}
     order = sorted(sums, key=lambda name: name if by == "day" else -(sums[name].input + sums[name].output))
-    return {f"{short_id(name)} {titles[name]}".strip() if name in titles else name: sums[name] for name in order}
+    return {name: sums[name] for name in order}
 
 
-def table(sums: Mapping[str, Total], overall: Mapping[str, Total]) -> Sequence[str]:
-    """A line for each sum with a bar as long as its share, and one for all of them."""
+def _titles(turns: Iterable[Spent], by: str) -> dict[str, str]:
+    """The title of each session, where the sums are by session."""
+    return {spent.session: spent.title for spent in turns} if by == "session" else {}
+
+
+def table(
+    sums: Mapping[str, Total], overall: Mapping[str, Total], titles: Mapping[str, str] = MappingProxyType({})
+) -> Sequence[str]:
+    """A line for each sum with a bar as long as its share, and one for all of them. Sessions have their titles."""
     if not sums:
         return ["No agent has reported any usage yet."]
-    names = {name: printable(shorten(name or "all", 34)) for name in sums}
+    shown = {name: f"{short_id(name)} {titles[name]}".strip() if name in titles else name for name in sums}
+    names = {name: printable(shorten(text or "all", 34)) for name, text in shown.items()}
     width = max(map(len, [*names.values(), "all"]))
     most = max(total.input + total.output for total in sums.values()) or 1
     lines = [f"{'':{width}}  {'turns':>6}  {'in':>8}  {'out':>8}  {'cost':>10}"]

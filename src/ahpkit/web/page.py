@@ -382,7 +382,7 @@ def _shown(device: Device, here: Device | None) -> dict[str, Any]:
 
 
 def _iso(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 __all__ = ["FILES", "HEADERS", "PageServer", "page_name"]

@@ -42,6 +42,8 @@ export interface ClientOptions {
   locale?: string;
   now?(): number;
   random?(): number;
+  /** Called each time the link is lost, was refused or could not be made. */
+  onLost?(): void;
   onNotification?(method: string, params: Record<string, unknown>): void;
   onRequest?(method: string, params: Record<string, unknown>): unknown;
 }
@@ -189,6 +191,7 @@ export class Client {
       this.refusal = reason || `The host closed the connection (${code}).`;
       this.#drop();
       this.#set("refused");
+      this.options.onLost?.();
     } else this.#lost();
   }
 
@@ -197,6 +200,7 @@ export class Client {
     this.#drop();
     if (this.#closed) return;
     this.#set("offline");
+    this.options.onLost?.();
     this.#attempt += 1;
     const delay = backoff(this.#attempt, this.options.random?.() ?? Math.random());
     this.#timer = setTimeout(() => this.#dial(), delay);

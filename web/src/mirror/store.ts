@@ -26,6 +26,8 @@ export const sessionsLoaded = signal(false);
 export const signIns = signal<{ resource: string; name: string; channel: Uri }[]>([]);
 /** How far sessions are that this window asked for. */
 export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: number; message?: string }>>(new Map());
+/** How often the link was lost, was refused or could not be made. */
+export const losses = signal(0);
 /** A message for everybody, shown once: the host that came back is not the same as before. */
 export const notice = signal<string | undefined>(undefined);
 
@@ -241,6 +243,9 @@ export function start(title: string): Client {
     capabilities: { mcpApps: {}, _meta: { "ahpkit/canvases": true } },
     locale: navigator.language,
     onNotification: notified,
+    onLost: () => {
+      losses.value += 1;
+    },
   });
   rootEntry = hold(ROOT, "root");
   client.statusListeners.add(onStatus);

@@ -56,7 +56,7 @@ function File({ uri, file, operations, review, comments }: { uri: string; file: 
     <section class="file" aria-label={path}>
       <div class="file-head">
         <button type="button" class="btn quiet grow" aria-expanded={open} style={{ justifyContent: "flex-start", minWidth: 0 }} onClick={() => set(!open)}>
-          <span aria-hidden="true">{open ? "▾" : "▸"}</span><span class="mono cut" title={path}>{path.split("/").slice(-3).join("/")}</span>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span><span class="mono cut-start" title={path}><bdi>{path.split("/").slice(-3).join("/")}</bdi></span>
         </button>
         {editWord(file.edit) !== "Changed" && <span class="chip">{editWord(file.edit)}</span>}
         <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />

@@ -11,7 +11,7 @@ import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
-import { memo, announce, confirmed, copy, Icon, Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { memo, announce, confirmed, copy, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -221,6 +221,12 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   const facts = [ENDS[turn.state], turn.duration === undefined ? "" : duration(turn.duration), turn.usage ? `${tokens(sum.input)} in, ${tokens(sum.output)} out` : "", price(sum), turn.startedAt ? clock(turn.startedAt) : "", modelName(turn.usage?.model ?? turn.message.model?.id)].filter(Boolean);
   const at = route.value.name === "session" ? route.value : undefined;
   const edited = editsOf(turn);
+  const entries: MenuEntry[] = [
+    ...(canWrite ? [{ label: "Edit and resend", run: onEdit }] : []),
+    ...(canFork ? [{ label: "Fork from here", run: () => void branch(around, turn.id, "fork") }] : []),
+    ...(canAside ? [{ label: "Ask aside", sub: "A chat beside this one that knows it up to here", run: () => void branch(around, turn.id, "sideChat") }] : []),
+    ...(at ? [{ label: "Timeline", run: () => go(panelUrl(at, "timeline", turn.id)) }] : []),
+  ];
   const answer = (): string => turn.responseParts.map((part) => (part.kind === "markdown" ? part.content : "")).filter(Boolean).join("\n\n");
   return (
     <div class="turn-tools">
@@ -228,11 +234,10 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
       {resumable && canWrite && <button type="button" class="btn primary" style={{ opacity: 1 }} title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
       {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
       <button type="button" class="btn quiet" onClick={() => void copy(answer())}>Copy</button>
-      {canWrite && <button type="button" class="btn quiet" onClick={onEdit}>Edit and resend</button>}
-      {canFork && <button type="button" class="btn quiet" onClick={() => void branch(around, turn.id, "fork")}>Fork from here</button>}
-      {canAside && <button type="button" class="btn quiet" title="A chat beside this one that knows it up to here" onClick={() => void branch(around, turn.id, "sideChat")}>Ask aside</button>}
+      {entries.map((entry) => entry.label !== "Timeline" && <button key={entry.label} type="button" class="btn quiet wide-only" title={entry.sub} onClick={entry.run}>{entry.label}</button>)}
       {at && edited.files > 0 && <a class="btn quiet" title="What this turn changed, and how to undo it" href={panelUrl(at, "changes", turn.id)}>Changes <Counts added={edited.added} removed={edited.removed} /></a>}
-      {at && <a class="btn quiet" href={panelUrl(at, "timeline", turn.id)}>Timeline</a>}
+      {at && <a class="btn quiet wide-only" href={panelUrl(at, "timeline", turn.id)}>Timeline</a>}
+      <span class="phone-only"><Menu label="More about this turn" entries={entries} /></span>
     </div>
   );
 }

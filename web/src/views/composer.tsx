@@ -231,7 +231,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   if (readOnly) return <p class="note small" style={{ marginTop: "12px" }}>This chat can be read but not written to.</p>;
   const listId = "completions";
   return (
-    <div class="composer">
+    <div class={`composer${busy ? " busy" : ""}`}>
       {items.length > 0 && (
         <div class="completions">
           <div role="listbox" id={listId} aria-label="Completions">

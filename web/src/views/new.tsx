@@ -43,7 +43,9 @@ function Property({ name, property, value, onChange, complete }: { name: string;
 export default function NewSession(): JSX.Element {
   const agents = root.value?.agents ?? [];
   const [provider, setProvider] = useState(lastAgent.value.provider ?? agents[0]?.provider ?? "");
-  const [directory, setDirectory] = useState(lastAgent.value.directory ?? (hostInfo.value?.defaultDirectory ? pathOf(hostInfo.value.defaultDirectory) : ""));
+  const [typed, setDirectory] = useState<string | undefined>(undefined);
+  // The host may tell its directory only after this is shown.
+  const directory = typed ?? (lastAgent.value.directory || (hostInfo.value?.defaultDirectory ? pathOf(hostInfo.value.defaultDirectory) : ""));
   const [model, setModel] = useState("");
   const [schema, setSchema] = useState<ConfigSchema | undefined>(undefined);
   const [values, setValues] = useState<Record<string, unknown>>({});

@@ -236,6 +236,9 @@ export function SidePane({ at }: { at: Here }): JSX.Element {
       here = false;
     };
   }, [at.panel]);
+  // On a phone the tabs are wider than the screen.
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(() => tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [at.panel, session !== undefined]);
   const drag = (event: PointerEvent): void => {
     const handle = event.currentTarget as HTMLElement;
     handle.setPointerCapture(event.pointerId);
@@ -254,7 +257,7 @@ export function SidePane({ at }: { at: Here }): JSX.Element {
       <button type="button" class="resizer" role="separator" aria-orientation="vertical" aria-label="Width of the panel" aria-valuenow={sideWidth.value} aria-valuemin={300} aria-valuemax={1600} onPointerDown={drag} onKeyDown={step} />
       <div class="pane-head">
         <a class="btn quiet icon phone-only" href={panelUrl(at, undefined)} aria-label="Back to the chat"><Icon name="back" /></a>
-        <nav class="tabs" aria-label="Panels">
+        <nav class="tabs" aria-label="Panels" ref={tabs}>
           {PANELS.filter(({ panel }) => panel !== "canvases" || panel === at.panel || session?.openCanvases?.length).map(({ panel, label }) => <a key={panel} class="btn quiet" href={panelUrl(at, panel)} aria-current={panel === at.panel ? "true" : undefined}>{label}</a>)}
         </nav>
         <a class="btn quiet icon wide-only" href={panelUrl(at, undefined)} aria-label="Close the panel"><Icon name="close" /></a>

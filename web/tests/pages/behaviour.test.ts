@@ -701,6 +701,22 @@ describe("a phone", () => {
     expect(content).toContain("interactive-widget=resizes-content");
     expect(content).not.toContain("user-scalable=no");
   });
+
+  it("has room for what is chosen, for names of files and for the tab that is shown, at 360 px", async () => {
+    busy(host);
+    const { session: edits } = changing(host);
+    const page = await visit(at("ahp-session:/parser"), { viewport: { width: 360, height: 780 }, hasTouch: true, isMobile: true });
+    await page.locator(".dock .approval").waitFor();
+    const cut = await page.locator(".composer .picks select").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).filter((box) => box.right > 360 || box.width < 64).length);
+    expect(cut).toBe(0);
+    await page.getByRole("button", { name: "More about this turn" }).first().click();
+    await page.getByRole("menuitem", { name: "Timeline" }).click();
+    const tab = await page.getByRole("navigation", { name: "Panels" }).locator("[aria-current]").boundingBox();
+    expect((tab?.x ?? 999) + (tab?.width ?? 999)).toBeLessThanOrEqual(360);
+    await page.goto(`${server.url}${at(edits)}?panel=changes`);
+    await page.locator(".file-head").first().waitFor();
+    expect(await page.locator(".file-head .cut-start").evaluateAll((all) => all.filter((each) => each.scrollWidth > each.clientWidth + 1).length)).toBe(0);
+  });
 });
 
 describe("keys", () => {

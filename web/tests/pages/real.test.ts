@@ -40,6 +40,8 @@ async function newSession(text: string, at = page): Promise<void> {
   await at.getByRole("log").waitFor();
 }
 
+/** The id by which the host knows a browser. */
+const deviceOf = (at: Page): Promise<string> => at.evaluate(async () => String(((await (await fetch("/page/me")).json()) as { device: string }).device));
 const last = (at = page) => at.locator(".turn").last();
 
 describe("getting in", () => {
@@ -233,6 +235,19 @@ describe("an agent that speaks ACP", () => {
   });
 });
 
+describe("a new session", () => {
+  it("works in the host's directory, also when its form was there before the host had answered", async () => {
+    const other = await open(await host.link());
+    await other.page.getByText("Live").first().waitFor();
+    await other.page.goto(`${host.origin}/#/new`);
+    await other.page.reload();
+    await expect.poll(() => other.page.getByLabel("Directory").inputValue()).toBe(host.work);
+    await newSession("Where are we?", other.page);
+    await other.page.locator(".group", { hasText: "Where are we?" }).getByRole("heading", { name: /^work/ }).waitFor();
+    await other.close();
+  });
+});
+
 describe("the host", () => {
   it("restarts while somebody types: nothing is lost, and the page comes back by itself", async () => {
     await newSession("before the restart");
@@ -260,11 +275,22 @@ describe("the host", () => {
   it("revokes a browser: it is cut off at once, and its cookie is worth nothing", async () => {
     const other = await open(await host.link());
     await other.page.getByText("Live").first().waitFor();
-    const list = JSON.parse(await host.run("devices", "list", "--json")) as { id: string; current: boolean; createdAt: string }[];
-    const newest = list.sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))[0];
-    await host.run("devices", "revoke", String(newest?.id));
+    await host.run("devices", "revoke", await deviceOf(other.page));
     await other.page.getByText("not known to the host").waitFor({ timeout: 20_000 });
     await other.close();
+  });
+
+  it("tells a browser that was forgotten while the host was away", async () => {
+    const other = await open(await host.link());
+    await other.page.getByText("Live").first().waitFor();
+    const device = await deviceOf(other.page);
+    await host.stop();
+    await other.page.getByText(/Offline/).first().waitFor();
+    host.forgetDevice(device);
+    await host.start();
+    await other.page.getByText("not known to the host").waitFor({ timeout: 40_000 });
+    await other.close();
+    await page.getByText("Live").first().waitFor({ timeout: 40_000 });
   });
 
   it("sends nothing anywhere else, and nothing went wrong in the page", () => {

@@ -1,7 +1,7 @@
 /** A real host as its own process, with the demo agent, in directories of its own. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -80,6 +80,13 @@ export class RealHost {
       setTimeout(() => reject(new Error(`the host does not start: ${this.errors}`)), 40_000);
     });
     return this;
+  }
+
+  /** Take a device out of what the host keeps; while it does not run. */
+  forgetDevice(id: string): void {
+    const path = join(this.home, "data", "devices.json");
+    const kept = JSON.parse(readFileSync(path, "utf8")) as { devices: { id: string }[] };
+    writeFileSync(path, JSON.stringify({ devices: kept.devices.filter((device) => device.id !== id) }));
   }
 
   /** The page's address, and a fresh link to come in by. */

@@ -1,0 +1,49 @@
+"""Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+_INTERRUPTED = 130
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Ctrl-C counts at once. asyncio's own handling would wait for the loop, which the question holds up."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except click.Abort:
+        click.echo(err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def confirm(question: str, *, error: bool = False) -> bool:
+    """Ask yes or no; Enter means no."""
+    with interruptible():
+        return click.confirm(question, default=False, err=error)
+
+
+def confirm_deletion(question: str) -> None:
+    """Ask before something is deleted, where somebody can answer. Anything but yes ends the command."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
+    if not confirm(question):
+        raise click.ClickException("nothing was deleted")
+
+
+def ask(question: str, **options: Any) -> Any:
+    """Ask for a text or a number, with the options of `click.prompt`."""
+    with interruptible():
+        return click.prompt(question, **options)
+
+
+__all__ = ["ask", "confirm", "confirm_deletion", "interruptible"]
