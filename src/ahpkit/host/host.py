@@ -8,7 +8,7 @@ The way of an action: connection → dialect → policy → store (reduce) → l
 `ahpkit.host.composition` makes the parts; nothing below this module knows a `Host`. Life has two phases. `recover` puts
 right what an earlier run left, by actions only and without waiting:
 
-1. the root channel is there again, and the sessions of the earlier run are known;
+1. the sessions of the earlier run are known, and the root channel is there again;
 2. turns that were interrupted end with an error;
 3. each feature recovers what is its own, in the order of the features;
 4. the list of agents is brought in step.
