@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ahpkit.client.connection import HostConnection, Status
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
@@ -21,6 +21,8 @@ from ahpkit.client.tasks import Tasks
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, TransportClosed
+
+_State = TypeVar("_State")
 
 
 class Listener(Protocol):
@@ -378,4 +380,43 @@ class Channels:
         self.release(channel)
 
 
-__all__ = ["Channel", "Channels", "Listener"]
+class Handle(Generic[_State]):
+    """A session or a chat as a program holds it: followed until `aclose`, or until the client ends."""
+
+    def __init__(self, channels: Channels, channel: Channel, *, on_close: Callable[[Channel], None]) -> None:
+        self.uri = channel.uri
+        self._channel = channel
+        self._channels = channels
+        self._on_close = on_close
+        self._open = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop following it. It goes on without us."""
+        if self._open:
+            self._open = False
+            self._on_close(self._channel)
+            self._channels.release(self._channel)
+
+    @property
+    def confirmed(self) -> _State:
+        """The state as the host has it. Of a session, with the status and activity that follow from its chats."""
+        return self._channel.plain_confirmed()
+
+    @property
+    def optimistic(self) -> _State:
+        """The confirmed state with our unanswered actions on top."""
+        return self._channel.plain_optimistic()
+
+    @property
+    def state(self) -> _State:
+        """What to show: the optimistic state."""
+        return self.optimistic
+
+
+__all__ = ["Channel", "Channels", "Handle", "Listener"]

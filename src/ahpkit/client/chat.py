@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal, Self, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ahpkit.client.answers import (
     Answer,
@@ -22,7 +22,7 @@ from ahpkit.client.answers import (
     result_confirmed,
 )
 from ahpkit.client.ask import Answering, OnApproval, confirming
-from ahpkit.client.channels import Channel
+from ahpkit.client.channels import Channel, Handle
 from ahpkit.client.core import Core, given, now
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
@@ -41,45 +41,15 @@ TYPING_PAUSE = 0.1
 """Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
 
 
-class Chat:
+class Chat(Handle[ChatState]):
     """One conversation of a session. It is followed until `aclose`, or until the client ends."""
 
     def __init__(self, core: Core, channel: Channel, responders: Responders) -> None:
-        self.uri = channel.uri
+        super().__init__(core.channels, channel, on_close=responders.leave)
         self._core = core
-        self._channel = channel
         self._responders = responders
         self._typed = 0
-        self._open = True
         responders.attend(channel)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Stop following the chat. It goes on without us."""
-        if self._open:
-            self._open = False
-            self._responders.leave(self._channel)
-            self._core.channels.release(self._channel)
-
-    @property
-    def confirmed(self) -> ChatState:
-        """The state as the host has it."""
-        return cast("ChatState", self._channel.plain_confirmed())
-
-    @property
-    def optimistic(self) -> ChatState:
-        """The confirmed state with our unanswered actions on top."""
-        return cast("ChatState", self._channel.plain_optimistic())
-
-    @property
-    def state(self) -> ChatState:
-        """What to show: the optimistic state."""
-        return self.optimistic
 
     # Turns.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 from ahpkit.client.active_role import ActiveRoles
 from ahpkit.client.changesets import ChangesetView, expand, offered
-from ahpkit.client.channels import Channel
+from ahpkit.client.channels import Channel, Handle
 from ahpkit.client.chat import Chat
 from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
@@ -33,45 +33,14 @@ Scope = Literal["session", "workspace", "global"]
 """Where a decision about a customization holds: this session, everything in its first directory, everywhere."""
 
 
-class Session:
+class Session(Handle[SessionState]):
     """One session. It is followed until `aclose`, or until the client ends."""
 
     def __init__(self, core: Core, channel: Channel, roles: ActiveRoles, responders: Responders) -> None:
-        self.uri = channel.uri
+        super().__init__(core.channels, channel, on_close=roles.leave)
         self._core = core
-        self._channel = channel
         self._responders = responders
-        self._roles = roles
         self._role = roles.share(channel)
-        self._open = True
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Stop following the session. It goes on without us."""
-        if self._open:
-            self._open = False
-            self._roles.leave(self._channel)
-            self._core.channels.release(self._channel)
-
-    @property
-    def confirmed(self) -> SessionState:
-        """The state as the host has it, with the status and activity that follow from its chats."""
-        return cast("SessionState", self._channel.plain_confirmed())
-
-    @property
-    def optimistic(self) -> SessionState:
-        """The confirmed state with our unanswered actions on top."""
-        return cast("SessionState", self._channel.plain_optimistic())
-
-    @property
-    def state(self) -> SessionState:
-        """What to show: the optimistic state."""
-        return self.optimistic
 
     async def wait(self, condition: Callable[[SessionState], bool]) -> SessionState:
         """Wait until the confirmed state fulfils `condition`; returns that state."""
