@@ -270,3 +270,46 @@ async def test_trust_and_roots_are_kept_in_private_files(site: Site) -> None:
     async with site.serving("--trust", str(site.work)):
         for name in ("roots.json", "trust/trust.json", "token"):
             assert (site.home / "data" / name).stat().st_mode & 0o077 == 0, name
+
+
+ROUNDABOUT = {
+    "a folder to go to": "cd @ && ./x.sh",
+    "a folder to go to and come back": "bash -c 'pushd @ > /dev/null; ./x.sh'",
+    "a folder that is searched": "find @ -name x.sh -exec sh {} \\;",
+    "a folder for make": "make -s -C @",
+    "a folder of programs": "PATH=./@:$PATH x.sh",
+    "the present folder": "$(pwd)/@/x.sh",
+    "the present folder, as it was written once": "`pwd`/@/x.sh",
+    "a folder in a variable": "export P=@; $P/x.sh",
+    "a variable that is not set": "sh ${UNSET:-@/x.sh}",
+    "a wild card": "for f in @/*.sh; do sh $f; done",
+    "a wild card for the folder": "sh ./@*/x.sh",
+    "braces": "bash -c 'bash @/{x,none}.sh'",
+    "a module": "python3 -m @.x",
+}
+"""Ways to name a script of the workspace in a line of shell; `@` is its folder."""
+
+
+def _scripts(folder: Path, marker: Path) -> None:
+    place(folder / "x.sh", f"#!/bin/sh\ntouch {marker}\n").chmod(0o755)
+    place(folder / "x.py", f"open({str(marker)!r}, 'w')")
+    place(folder / "Makefile", f"all:\n\ttouch {marker}\n")
+
+
+async def test_a_script_that_a_hook_names_in_a_roundabout_way_is_part_of_what_was_trusted(site: Site) -> None:
+    hooks: list[Json] = []
+    for number, line in enumerate(ROUNDABOUT.values()):
+        _scripts(site.work / f"d{number}x", site.home / f"ran-{number}")
+        hooks.append({"command": line.replace("@", f"d{number}x")})
+    place(site.work / ".github" / "hooks" / "h.json", json.dumps({"hooks": {"UserPromptSubmit": hooks}}))
+    async with site.serving("--allow-hooks", "--trust", str(site.work)):
+        _, chat = await site.session()
+        await site.turn(chat)
+        ran = [name for number, name in enumerate(ROUNDABOUT) if (site.home / f"ran-{number}").exists()]
+        assert ran == list(ROUNDABOUT)
+        for number in range(len(ROUNDABOUT)):
+            _scripts(site.work / f"d{number}x", site.home / f"changed-{number}")
+        _, chat = await site.session()
+        await site.turn(chat)
+    changed = [name for number, name in enumerate(ROUNDABOUT) if (site.home / f"changed-{number}").exists()]
+    assert not changed

@@ -2,7 +2,8 @@
 
 Trust is bound to this content (`ahpkit.host.trust`). A command names files by the words of its line: those of them that
 lie in the workspace, in the plugin or in the user's home are part of the content, and so is what `make`, `npm` and the
-like read there. What those files load in turn is not.
+like read there. Folders, wild cards, variables and modules in the line are followed. What those files load in turn is
+not.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,6 +43,17 @@ _RUNS = ("hook", "mcpServer")
 
 _BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
 _PLACE = re.compile(r"^~(?=/)|\$\{?(HOME|PWD|CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT)\b\}?")
+
+_VARIABLE = re.compile(r"\$\{?\w+(?::?[-=+?])?")
+_WILD = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+
+_MAX_WORDS = 1_000
+_MAX_PLACES = 10
+_MAX_ALTERNATIVES = 32
+_MAX_MATCHES = 500
+"""How much of a command is looked at: words, folders that they name, ways to read one, and files that match."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 _INTERPRETERS = _SHELLS | {"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "xargs", "source"}
@@ -139,12 +153,46 @@ def _is_data(name: str, value: Any) -> bool:
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
-    """The files that the words of a command name."""
-    for word in named_by(words):
-        path = os.path.join(cwd, around.filled(word))
-        real = os.path.realpath(path)
-        if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
-            yield real
+    """The files that the words of a command name: there, or in a folder that another word names, as after `cd`."""
+    named = list(dict.fromkeys(around.filled(word) for word in islice(named_by(words), _MAX_WORDS)))
+    runs_data = any(os.path.basename(word) in _INTERPRETERS for word in named)
+    places = [
+        cwd,
+        *islice((place for word in named if _is_folder(place := os.path.join(cwd, word), around)), _MAX_PLACES),
+    ]
+    for place in places:
+        for word in named:
+            for path in _paths(place, word, runs_data):
+                real = os.path.realpath(path)
+                if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
+                    yield real
+
+
+def _is_folder(path: str, around: Surrounding) -> bool:
+    return os.path.isdir(path) and around.holds(f"{os.path.realpath(path)}/")
+
+
+def _paths(place: str, word: str, runs_data: bool) -> Iterator[str]:
+    """The ways to read a word as a path from a place: a shell fills in what is not known here, Python takes modules."""
+    rest = _VARIABLE.sub("", word).strip("{}").lstrip("/")  # `$P/x.sh`, `$(pwd)/x.sh` and `${P:-x.sh}` are `x.sh`.
+    for one in {word, rest, *islice(_alternatives(rest), _MAX_ALTERNATIVES)}:
+        path = os.path.join(place, one)
+        yield path
+        if runs_data and _WILD.search(one):
+            yield from islice(iglob(path), _MAX_MATCHES)
+    if _MODULE.fullmatch(word):
+        yield os.path.join(place, *word.split(".")) + ".py"
+        yield os.path.join(place, *word.split("."), "__main__.py")
+
+
+def _alternatives(word: str) -> Iterator[str]:
+    """`{x,y}.sh` is `x.sh` and `y.sh`."""
+    found = _BRACES.search(word)
+    if found is None:
+        yield word
+        return
+    for choice in found[1].split(","):
+        yield from _alternatives(word[: found.start()] + choice + word[found.end() :])
 
 
 def named_by(words: Sequence[str]) -> Iterator[str]:
@@ -199,7 +247,7 @@ def _pieces(word: str) -> Iterator[str]:
     for piece in {word, *_BETWEEN_WORDS.split(word)}:
         if piece and "\0" not in piece:
             yield piece
-            yield from filter(None, (piece.partition("=")[2],))
+            yield from filter(None, piece.partition("=")[2].split(":") if "=" in piece else ())
             yield from _IMPLIED.get(os.path.basename(piece), ())
 
 
