@@ -203,3 +203,13 @@ def test_of_two_skills_with_one_name_the_nearer_is_meant_until_it_is_disabled(tm
     assert body(in_force) == "Ours."
     assert body(toggled(in_force, "s", False)) == "Mine."
     assert [offer.body.strip() for offer in context_of(in_force).skills] == ["Ours."]
+
+
+@requirement("enablement:invocation:skill-user-gate")
+def test_a_command_of_the_agent_may_have_the_name_of_something_that_cannot_be_called(in_force: InForce) -> None:
+    assert in_force.why_not("model", "skill") == "`model` is for the model alone; say in words what you need"
+    assert "switched off" in str(toggled(in_force, "both", False, type="skill").why_not("both", "skill"))
+    commands: Any = {"type": "plugin", "id": "c", "uri": "x:/c", "name": "Agent commands", "enabled": True}
+    commands["children"] = [{"type": "skill", "id": "c1", "uri": "x:/c1", "name": "model"}]
+    everything: Any = [*(in_force.customizations or ()), commands]
+    assert replace(in_force, customizations=everything).why_not("model", "skill") is None

@@ -399,8 +399,8 @@ class Customizations(Feature):
         called = None if invocation is None else in_force.called(invocation.token, "skill", "prompt")
         if invocation is not None and called is not None:
             prompt = invoked(called.detail, invocation, in_force.variables(called))
-        elif invocation is not None and (off := in_force.switched_off(invocation.token, "skill", "prompt")):
-            raise AgentError(f"`{off}` is switched off in this session; switch it on to use it", error_type="host/off")
+        elif invocation is not None and (reason := in_force.why_not(invocation.token, "skill", "prompt")):
+            raise AgentError(reason, error_type="host/off")
         return await self._hooks.before_prompt(in_force, chat.session_uri, prompt)
 
     async def _guard_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:

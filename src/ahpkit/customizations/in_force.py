@@ -75,14 +75,17 @@ class InForce:
         short = (text for text in texts if token in text.detail.tokens)
         return next(full, None) or next(short, None)
 
-    def switched_off(self, token: str, *types: str) -> str | None:
-        """The disabled customization with this name, when no enabled one has it."""
-        for placed in walk(self.customizations):
+    def why_not(self, token: str, *types: str) -> str | None:
+        """Why a user cannot call what has this name. None: nothing has it, or something else that can be called."""
+        of_type = [placed for placed in walk(self.customizations) if placed.entry["type"] in types]
+        if any(placed.effective.user_invocable and placed.entry.get("name") == token for placed in of_type):
+            return None
+        for placed in of_type:
             detail = self.details.get(placed.entry["id"])
-            if not isinstance(detail, TextDetail) or placed.effective.enabled:
-                continue
-            if detail.type in types and token in detail.tokens:
-                return detail.name
+            if isinstance(detail, TextDetail) and token in detail.tokens and not placed.effective.user_invocable:
+                if placed.effective.enabled:
+                    return f"`{detail.name}` is for the model alone; say in words what you need"
+                return f"`{detail.name}` is switched off in this session; switch it on to use it"
         return None
 
     def root_of(self, placed: Placed) -> str | None:
