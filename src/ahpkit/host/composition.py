@@ -28,9 +28,8 @@ from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.live_sessions import SessionPorts
 from ahpkit.host.sessions.session_times import STAMPING, SessionTimes
-from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.host.sessions.sessions import SessionPorts, Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ahpkit.host.agent import Agent, AgentError
@@ -19,11 +18,7 @@ from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration, tell
 from ahpkit.host.sessions.chats import is_worker
-from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.session_times import SessionTimes
-from ahpkit.host.spine.channel_kinds import ChannelKinds
-from ahpkit.host.spine.dispatcher import Dispatcher
-from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.tasks import Tasks
@@ -53,45 +48,40 @@ class LiveSession:
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPorts:
-    """What sessions use of the host."""
-
-    store: Store
-    kinds: ChannelKinds
-    dispatcher: Dispatcher
-    index: SessionIndex
-    unsettled: Unsettled
-    waiting: WaitingSelections
-    clients: Clients
-    registered: Registration
-    tasks: Tasks
-    agents: Agents
-    turns: Turns
-    kept: KeptConversations
-    times: SessionTimes
-    durable: Callable[[], Awaitable[None]]
-    monotonic: Callable[[], float]
-    rest_after: float
-    max_idle: int
-    max_sessions: int
-    max_chats: int
-    default_directory: Path
-    new_id: Callable[[], str]
-    now: Callable[[], int]
-
-
 class LiveSessions:
     """The table of live sessions, by URI; the longest unused first.
 
     `create(uri, session)` goes on with a session whose creation was interrupted.
     """
 
-    def __init__(self, ports: SessionPorts, *, create: Callable[[str, LiveSession], Coroutine[Any, Any, None]]) -> None:
-        self._ports = ports
-        self._store = ports.store
-        self._index = ports.index
+    def __init__(
+        self,
+        *,
+        store: Store,
+        index: SessionIndex,
+        unsettled: Unsettled,
+        clients: Clients,
+        registered: Registration,
+        tasks: Tasks,
+        agents: Agents,
+        turns: Turns,
+        create: Callable[[str, LiveSession], Coroutine[Any, Any, None]],
+        monotonic: Callable[[], float],
+        rest_after: float,
+        max_idle: int,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._unsettled = unsettled
+        self._clients = clients
+        self._registered = registered
+        self._tasks = tasks
+        self._agents = agents
+        self._turns = turns
         self._create = create
+        self._monotonic = monotonic
+        self._rest_after = rest_after
+        self._max_idle = max_idle
         self._live: dict[str, LiveSession] = {}
         self._started = False
 
@@ -119,7 +109,7 @@ class LiveSessions:
     def add_runner(self, session_uri: str, uri: str) -> ChatRunner:
         """Make what runs the turns of a chat."""
         session = self._live[session_uri]
-        runner = self._ports.turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
+        runner = self._turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
         session.chats[uri] = runner
         return runner
 
@@ -133,7 +123,7 @@ class LiveSessions:
         """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""
         self._index.kept()
         self._started = True
-        for uri in self._ports.unsettled.uris():
+        for uri in self._unsettled.uris():
             self.make_live(self._session_of(uri) or "")
         for uri in list(self._live):
             self._resume(uri)
@@ -158,7 +148,7 @@ class LiveSessions:
 
     def _use(self, uri: str) -> None:
         session = self._live[uri] = self._live.pop(uri)
-        session.used = self._ports.monotonic()
+        session.used = self._monotonic()
 
     async def wake_gently(self, channel: str) -> None:
         """Like `wake`, but a large session is read piece by piece, and others are served meanwhile."""
@@ -188,7 +178,7 @@ class LiveSessions:
             return False
         self._store.wake(uri)
         state = self._store.session(uri) or NO_SESSION
-        agent = self._ports.agents.of_session(state["provider"])
+        agent = self._agents.of_session(state["provider"])
         self.add(uri, agent)
         for summary in state["chats"]:
             if self._index.session_of(summary["resource"]) == uri:
@@ -202,15 +192,15 @@ class LiveSessions:
         session = self._live[uri]
         state = self._store.session(uri) or NO_SESSION
         if state["lifecycle"] == "creating":
-            self._ports.tasks.spawn(self._create(uri, session), name=f"create {uri}")
+            self._tasks.spawn(self._create(uri, session), name=f"create {uri}")
         elif state["lifecycle"] == "failed":
             session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
             session.ready.exception()
         else:
-            self._ports.tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
+            self._tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
 
     async def _prepare_again(self, uri: str, session: LiveSession) -> None:
-        for prepare in self._ports.registered.session_preparers:
+        for prepare in self._registered.session_preparers:
             try:
                 await prepare(uri)
             except Exception:  # The session wakes without this feature.
@@ -225,15 +215,15 @@ class LiveSessions:
     async def rest_when_unused(self) -> None:
         """Runs for ever: looks for unused sessions and lets them rest."""
         while True:
-            await asyncio.sleep(min(self._ports.rest_after / 2, _LOOK_EVERY))
+            await asyncio.sleep(min(self._rest_after / 2, _LOOK_EVERY))
             self.rest_unused()
 
     def rest_unused(self) -> None:
         """Let sessions rest that nobody has used for long, or for the longest time when there are many. A few at once:
         the cost of a look is the same with any number of sessions."""
-        now = self._ports.monotonic()
+        now = self._monotonic()
         for uri, session in list(itertools.islice(self._live.items(), _LOOK_AT)):
-            if len(self._live) <= self._ports.max_idle and now - session.used < self._ports.rest_after:
+            if len(self._live) <= self._max_idle and now - session.used < self._rest_after:
                 return
             if self._is_used(uri, session):
                 self._use(uri)
@@ -244,21 +234,21 @@ class LiveSessions:
         chats = self._index.chats(uri)
         if not session.ready.done() or not all(map(self._store.durable, (uri, *chats))):
             return True
-        if any(self._ports.clients.subscribers(channel) for channel in (uri, f"{uri}/annotations", *chats)):
+        if any(self._clients.subscribers(channel) for channel in (uri, f"{uri}/annotations", *chats)):
             return True
-        if any(channel in self._ports.unsettled for channel in (uri, *chats)):
+        if any(channel in self._unsettled for channel in (uri, *chats)):
             return True
         if not all(runner.can_rest for runner in session.chats.values()):
             return True
-        return any(busy(uri) for busy in self._ports.registered.session_busy)
+        return any(busy(uri) for busy in self._registered.session_busy)
 
     def _rest(self, uri: str, session: LiveSession) -> None:
         del self._live[uri]
         for chat, runner in session.chats.items():
-            self._ports.turns.rest_chat(chat)
-            self._ports.tasks.spawn(runner.rest(), name=f"rest {chat}")
-        tell(self._ports.registered.session_rested, uri)
-        self._ports.tasks.spawn(self._rest_channels(uri), name=f"rest {uri}")
+            self._turns.rest_chat(chat)
+            self._tasks.spawn(runner.rest(), name=f"rest {chat}")
+        tell(self._registered.session_rested, uri)
+        self._tasks.spawn(self._rest_channels(uri), name=f"rest {uri}")
 
     async def _rest_channels(self, uri: str) -> None:
         """One after the other: each may be large."""
@@ -270,4 +260,4 @@ class LiveSessions:
         return [uri, f"{uri}/annotations", *self._index.chats(uri)]
 
 
-__all__ = ["LiveSession", "LiveSessions", "SessionPorts"]
+__all__ = ["LiveSession", "LiveSessions"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ahpkit.dialects.generations import Selection, selection_of
-from ahpkit.host.feature import Applied, tell
+from ahpkit.host.feature import Applied, Registration, tell
 from ahpkit.host.policy import check_agent
 from ahpkit.host.sessions.chats import (
     beginning,
@@ -18,14 +18,20 @@ from ahpkit.host.sessions.chats import (
     placed,
     with_workers,
 )
-from ahpkit.host.sessions.live_sessions import LiveSessions, SessionPorts
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.live_sessions import LiveSessions
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled
+from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner
+from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
 from ahpkit.protocol.chat.commands import CreateChatParams
 from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.errors import AlreadyExists, InvalidParams, InvalidRequest, NotFound, SessionNotFound
 from ahpkit.protocol.session.actions import (
@@ -39,24 +45,47 @@ from ahpkit.protocol.session.actions import (
 class SessionChats:
     """The chats of all sessions of a host."""
 
-    def __init__(self, ports: SessionPorts, live: LiveSessions) -> None:
-        self._ports = ports
+    def __init__(
+        self,
+        live: LiveSessions,
+        *,
+        store: Store,
+        kinds: ChannelKinds,
+        dispatch: Callable[[str, StateAction], None],
+        index: SessionIndex,
+        unsettled: Unsettled,
+        kept: KeptConversations,
+        registered: Registration,
+        turns: Turns,
+        max_chats: int,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+    ) -> None:
         self._live = live
-        self._states = ports.store
-        self._dispatch = ports.dispatcher.apply
+        self._states = store
+        self._kinds = kinds
+        self._dispatch = dispatch
+        self._index = index
+        self._unsettled = unsettled
+        self._kept = kept
+        self._registered = registered
+        self._turns = turns
+        self._max_chats = max_chats
+        self._new_id = new_id
+        self._now = now
 
     def create(self, params: CreateChatParams) -> None:
         """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
         uri, session_uri = params["chat"], params["channel"]
-        if not self._ports.kinds.may_be(uri, "chat"):
+        if not self._kinds.may_be(uri, "chat"):
             raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
-        if session_uri not in self._ports.index:
+        if session_uri not in self._index:
             raise SessionNotFound(f"there is no session {session_uri}")
         self._live.wake(session_uri)
-        if self._ports.store.taken(uri):
+        if self._states.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
-        if len(self._live[session_uri].chats) >= self._ports.max_chats:
-            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
+        if len(self._live[session_uri].chats) >= self._max_chats:
+            raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
         selection = selection_of(params)
         check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
         chosen = selection.get("agent")
@@ -79,7 +108,7 @@ class SessionChats:
         state = new_chat(
             uri,
             title=begins.title,
-            now=self._ports.now(),
+            now=self._now(),
             origin=begins.origin,
             turns=begins.turns,
             selection=selection,
@@ -91,8 +120,8 @@ class SessionChats:
             runner.chat.keep_background(begins.background)
         if message is not None:
             started = chat_turn_started(
-                turn_id=self._ports.new_id(),
-                started_at=iso_time(self._ports.now()),
+                turn_id=self._new_id(),
+                started_at=iso_time(self._now()),
                 message=message,
             )
             self._dispatch(uri, started)
@@ -106,7 +135,7 @@ class SessionChats:
     def open(self, session_uri: str, state: ChatState) -> ChatRunner:
         """A new chat with this state."""
         uri = state["resource"]
-        self._ports.store.open(uri, state, kind="chat")
+        self._states.open(uri, state, kind="chat")
         runner = self._live.add_runner(session_uri, uri)
         self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         return runner
@@ -135,8 +164,8 @@ class SessionChats:
         check_directories(chat, there)
         moving = with_workers(uri, self._states.session(source) or NO_SESSION)
         check_idle(moving, self._states)
-        if len(self._live[target].chats) + len(moving) > self._ports.max_chats:
-            raise InvalidRequest(f"a session may have {self._ports.max_chats} chats; dispose of some first")
+        if len(self._live[target].chats) + len(moving) > self._max_chats:
+            raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
         runners = self.take_along(moving, source, target)
         self._put_after(target, moving, after)
         await self.settle(runners, target)
@@ -146,12 +175,12 @@ class SessionChats:
         for uri in chats:
             self._dispatch(source, session_chat_removed(chat=uri))
         for uri in chats:
-            self._ports.index.remove_chat(uri)
-            self._ports.index.add_chat(uri, target)
+            self._index.remove_chat(uri)
+            self._index.add_chat(uri, target)
             if (runner := self._live[source].chats.pop(uri, None)) is not None:
                 self._live[target].chats[uri] = runner
             self._dispatch(target, session_chat_added(summary=chat_entry(self._states.chat(uri) or NO_CHAT)))
-            tell(self._ports.registered.chat_moved, uri, target)
+            tell(self._registered.chat_moved, uri, target)
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
     async def settle(self, runners: Sequence[ChatRunner], target: str) -> None:
@@ -175,7 +204,7 @@ class SessionChats:
 
     async def dispose(self, uri: str) -> None:
         """`disposeChat`: a session keeps at least one chat."""
-        session_uri = self._ports.index.session_of(uri)
+        session_uri = self._index.session_of(uri)
         if session_uri is None:
             raise NotFound(f"there is no chat {uri}")
         self._live.wake(session_uri)
@@ -194,16 +223,16 @@ class SessionChats:
 
     def close(self, uri: str, runner: ChatRunner | None) -> None:
         """A chat is gone, and with it what is known of it."""
-        self._ports.turns.remove_chat(uri)
+        self._turns.remove_chat(uri)
         if runner is not None:
             if runner.turn is not None:
                 runner.turn.end()
             if runner.chat.memory:
-                self._ports.kept.hide(runner.agent.provider, runner.chat.memory)
+                self._kept.hide(runner.agent.provider, runner.chat.memory)
             runner.chat.forget()
-        self._ports.unsettled.forget(uri)
-        self._ports.store.close(uri)
-        tell(self._ports.registered.chat_disposed, uri)
+        self._unsettled.forget(uri)
+        self._states.close(uri)
+        tell(self._registered.chat_disposed, uri)
 
 
 __all__ = ["SessionChats"]

@@ -12,17 +12,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.dialects.generations import selection_of
 from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
-from ahpkit.host.feature import tell
+from ahpkit.host.agents import Agents
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.feature import Registration, tell
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.sessions.chats import check_chosen_model, check_idle, with_workers
-from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions, SessionPorts
+from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.new_sessions import (
     Progress,
     Report,
@@ -34,11 +38,18 @@ from ahpkit.host.sessions.new_sessions import (
 )
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.session_config import initial_config
+from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.sessions.told_history import ToldHistory
+from ahpkit.host.spine.channel_kinds import ChannelKinds
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
+from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
+from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.host.turns.titles import DEFAULT_TITLE
+from ahpkit.host.turns.turns import Turns
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
@@ -65,6 +76,34 @@ from ahpkit.protocol.session.state import ProjectInfo, SessionActiveClient, Sess
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPorts:
+    """What `Sessions` uses of the host, for itself and for the two parts that it makes."""
+
+    store: Store
+    kinds: ChannelKinds
+    dispatcher: Dispatcher
+    index: SessionIndex
+    unsettled: Unsettled
+    waiting: WaitingSelections
+    clients: Clients
+    registered: Registration
+    tasks: Tasks
+    agents: Agents
+    turns: Turns
+    kept: KeptConversations
+    times: SessionTimes
+    durable: Callable[[], Awaitable[None]]
+    monotonic: Callable[[], float]
+    rest_after: float
+    max_idle: int
+    max_sessions: int
+    max_chats: int
+    default_directory: Path
+    new_id: Callable[[], str]
+    now: Callable[[], int]
+
+
 class Sessions:
     """All sessions of a host."""
 
@@ -72,8 +111,34 @@ class Sessions:
         self._ports = ports
         self._states = ports.store
         self._dispatch = ports.dispatcher.apply
-        self.live = LiveSessions(ports, create=self._finish_creating)
-        self.chats = SessionChats(ports, self.live)
+        self.live = LiveSessions(
+            store=ports.store,
+            index=ports.index,
+            unsettled=ports.unsettled,
+            clients=ports.clients,
+            registered=ports.registered,
+            tasks=ports.tasks,
+            agents=ports.agents,
+            turns=ports.turns,
+            create=self._finish_creating,
+            monotonic=ports.monotonic,
+            rest_after=ports.rest_after,
+            max_idle=ports.max_idle,
+        )
+        self.chats = SessionChats(
+            self.live,
+            store=ports.store,
+            kinds=ports.kinds,
+            dispatch=ports.dispatcher.apply,
+            index=ports.index,
+            unsettled=ports.unsettled,
+            kept=ports.kept,
+            registered=ports.registered,
+            turns=ports.turns,
+            max_chats=ports.max_chats,
+            new_id=ports.new_id,
+            now=ports.now,
+        )
 
     # -- creating ------------------------------------------------------------------------------------------------
 
@@ -401,4 +466,4 @@ class Sessions:
             self.chats.say_movable(uri)
 
 
-__all__ = ["Sessions"]
+__all__ = ["SessionPorts", "Sessions"]
