@@ -63,3 +63,14 @@ def test_every_help_has_an_example(command: tuple[str, ...]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert "Example:" in result.output
+
+
+@pytest.mark.parametrize(
+    ("said", "rc"), [("0.9.0", 0), ("0.9", 0), ("1", 0), ("1.0", 0), ("0.7", 2), ("0", 2), ("", 2)]
+)
+def test_a_version_may_be_said_as_a_host_is_pinned_to_it(tmp_path: Path, said: str, rc: int) -> None:
+    fixture = {"reducer": "root", "initial": {"agents": []}, "actions": [], "expected": {"agents": []}}
+    (tmp_path / "one.json").write_text(json.dumps(fixture))
+    result = run("reducers", tmp_path, "--protocol", said)
+    assert result.exit_code == rc, result.output
+    assert ("1.0.0, 0.9.0, 0.4.0" in result.output) == (rc == 2)

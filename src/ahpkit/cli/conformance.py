@@ -17,10 +17,22 @@ _directory = click.argument("directory", metavar="DIR", type=click.Path(exists=T
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 
 
+class _Protocol(click.ParamType[str]):
+    """A version that fixtures can be run for, in full or as `serve --protocol` takes it: 1.0.0, 0.9, 1."""
+
+    name = "version"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        found = [version for version in PROTOCOLS if f"{version}.".startswith(f"{value}.")]
+        if not value or len(found) != 1:
+            self.fail(f"there are fixtures for {', '.join(PROTOCOLS)}, not for {value!r}", param, ctx)
+        return found[0]
+
+
 _protocol = click.option(
     "--protocol",
     metavar="VERSION",
-    type=click.Choice(list(PROTOCOLS)),
+    type=_Protocol(),
     help="The version that all fixtures are for. Without it every fixture is run for the version it is for.",
 )
 
