@@ -69,7 +69,7 @@ def test_every_help_has_an_example(command: tuple[str, ...]) -> None:
     ("said", "rc"), [("0.9.0", 0), ("0.9", 0), ("1", 0), ("1.0", 0), ("0.7", 2), ("0", 2), ("", 2)]
 )
 def test_a_version_may_be_said_as_a_host_is_pinned_to_it(tmp_path: Path, said: str, rc: int) -> None:
-    fixture = {"reducer": "root", "initial": {"agents": []}, "actions": [], "expected": {"agents": []}}
+    fixture: dict[str, Any] = {"reducer": "root", "initial": {"agents": []}, "actions": [], "expected": {"agents": []}}
     (tmp_path / "one.json").write_text(json.dumps(fixture))
     result = run("reducers", tmp_path, "--protocol", said)
     assert result.exit_code == rc, result.output

@@ -244,6 +244,46 @@ async def test_what_only_newer_clients_know_leaves_the_older_ones_in_step(
     await small.aclose()
 
 
+@requirement("gen:project:pure")
+async def test_what_a_replay_says_is_what_was_said_before(
+    together: tuple[HostProcess, dict[str, RawClient], str],
+) -> None:
+    host, clients, chat = together
+    remarks = f"{SESSION}/annotations"
+    first = max([(await client.ask("subscribe", remarks))["snapshot"]["fromSeq"] for client in clients.values()])
+    new = clients["new"]
+    entry = {"clientId": "new", "tools": [{"name": "newer"}]}
+    await new.accepted(SESSION, {"type": "session/activeClientSet", "activeClient": entry})
+    await clients["old"].accepted(SESSION, {"type": "session/modelChanged", "model": {"id": "demo-large"}})
+    await clients["middle"].accepted(chat, start("middle", "t1", '/tool calculate {"expression": "6*7"}'))
+    ready = await everyone_sees(clients, "chat/toolCallReady", "t1")
+    refused = {"type": "chat/toolCallConfirmed", "turnId": "t1", "toolCallId": ready["toolCallId"], "approved": False}
+    await clients["vscode"].accepted(chat, {**refused, "reason": "denied"})
+    await everyone_sees(clients, "chat/turnComplete", "t1")
+    remark = {"id": "a", "resource": "file:///a", "resolved": False, "entries": [{"id": "e", "text": "?"}]}
+    about = {**remark, "origin": {"session": SESSION, "turnId": "t1"}}
+    await new.ask(
+        "createChat", SESSION, chat="ahp-chat:/side", source={"kind": "sideChat", "chat": chat, "turnId": "t1"}
+    )
+    await new.accepted(SESSION, {"type": "session/activeClientRemoved", "clientId": "new"})
+    await clients["old"].accepted(chat, start("old", "t2", "/fail no"))
+    await everyone_sees(clients, "chat/error", "t2")
+    last = (await new.accepted(remarks, {"type": "annotations/set", "annotation": about}))["serverSeq"]
+    for name, client in clients.items():
+        await client.action(lambda said: said["serverSeq"] == last)
+        said = [one for one in client.actions() if first < one["serverSeq"] <= last]
+        await client.aclose()
+        clients[name] = await host.connect(name)
+        again = await clients[name].ask(
+            "reconnect",
+            clientId=name,
+            lastSeenServerSeq=first,
+            subscriptions=[SESSION, chat, remarks],
+            _meta={"ahpkit/missed": "actions"},
+        )
+        assert [one for one in again["actions"] if one["serverSeq"] <= last] == said, name
+
+
 @pytest.mark.slow
 async def test_after_a_kill_every_generation_goes_on(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:

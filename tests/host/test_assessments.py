@@ -129,3 +129,32 @@ async def test_a_delta_without_text_has_an_empty_one_for_older_readers(sockets: 
     for version, client in zip(versions, clients, strict=True):
         said = (await client.action("chat/toolCallDelta"))["action"]
         assert said.get("content") == (None if version in ("1.0.0", "0.9.0", "0.7.0") else "")
+
+
+@requirement("gen:tool:input-ref-edited")
+async def test_an_input_that_is_a_reference_is_approved_and_not_edited(sockets: Bench) -> None:
+    """What is accepted has to be readable right after it: nobody could write the edited text there."""
+
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("look")
+        reference: Any = {"uri": "ahp-content:/input"}
+        ready = chat_tool_call_ready(
+            turn_id=turn.id, tool_call_id=call.id, invocation_message="Look", tool_input=reference, editable=True
+        )
+        sockets.host.services.dispatch(turn.chat.uri, ready)
+        await turn.wait_steering()
+
+    sockets.agent.script = script
+    clients, _, chat = await clients_of(sockets, "1.0.0", "0.7.0")
+    await clients[0].accepted(chat, start())
+    call = (await clients[0].action("chat/toolCallReady"))["action"]
+    approved = {
+        "turnId": call["turnId"],
+        "toolCallId": call["toolCallId"],
+        "approved": True,
+        "confirmed": "user-action",
+    }
+    answer = {"type": "chat/toolCallConfirmed", **approved}
+    for client in clients:
+        assert "reference" in await client.rejected(chat, {**answer, "editedToolInput": "{}"})
+    await clients[1].accepted(chat, answer)

@@ -185,7 +185,7 @@ async def test_an_app_may_ask_the_model_where_the_agent_answers(bench: Bench) ->
     assert answer["content"]["text"] == "hi ['look']"
 
 
-@requirement("mcp:channel:stable")
+@requirement("mcp:channel:stable", "gen:mcp:start-requested")
 async def test_the_channel_goes_with_the_server_and_comes_back(bench: Bench, tmp_path: Path) -> None:
     client = await rendering(bench)
     session, _ = await bench.session(client)

@@ -578,3 +578,18 @@ async def test_a_full_disk_does_not_keep_a_process_alive(disk: tuple[TerminalBen
     assert "the disk is full" in error["message"]
     assert not through.exists()
     disk[1].full = False
+
+
+@requirement("gen:project-action:terminal-claim-up")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.0", "0.7.0", "0.8.0"])
+async def test_a_session_that_takes_a_terminal_in_older_words_takes_it_for_its_default_chat(
+    bench: TerminalBench, version: str
+) -> None:
+    older = await bench.client("ahp-root://", client_id="me", offer=[version])
+    session, chat = await bench.session(older)
+    taken = {"kind": "session", "session": session}
+    shells = [await Shell.open(older, "given"), await Shell.open(older, "made", claim=taken)]
+    await older.accepted(shells[0].uri, {"type": "terminal/claimed", "claim": taken})
+    newest = await bench.client("ahp-root://", client_id="new", offer=["1.0.0"])
+    for shell in shells:
+        assert (await bench.state(newest, shell.uri))["claim"] == {**taken, "chat": chat}
