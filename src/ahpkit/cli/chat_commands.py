@@ -11,13 +11,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.output import Output
 from ahpkit.cli.plans import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, TurnStream, UnknownSetting
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.wire.errors import LocalProtocolError
 
@@ -254,7 +254,8 @@ def _directory(name: str) -> str:
 
 
 def _place(uri: str) -> str:
-    return tilde(Path(unquote(uri.removeprefix("file://")))) if uri.startswith("file://") else uri
+    path = local_path(uri)
+    return uri if path is None else tilde(path)
 
 
 def _chosen(items: Sequence[Any], number: str) -> Any:

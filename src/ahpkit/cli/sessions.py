@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import click
 
@@ -29,6 +29,7 @@ from ahpkit.cli.watching import json_text, watch_option
 from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
 from ahpkit.client.changesets import ChangesetView
+from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.codec import encode
@@ -457,7 +458,7 @@ async def undo(
         chosen = [_changed_file(view, name) for name in files]
         if not yes:
             for file in chosen or [one["id"] for one in view.files]:
-                output.say(f"  {unquote(file.removeprefix('file://'))}")
+                output.say(f"  {local_path(file) or file}")
             if not sys.stdin.isatty():
                 raise click.UsageError("there is no terminal to ask at; --yes undoes without asking")
             if not confirm("Undo these changes?"):

@@ -23,7 +23,6 @@ from ahpkit.customizations.expand import invoked, read_invocation
 from ahpkit.customizations.hook_events import HookEvents
 from ahpkit.customizations.in_force import InForce, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
-from ahpkit.customizations.places import Judged, Places
 from ahpkit.customizations.runnables import (
     Surrounding,
     Word,
@@ -39,6 +38,7 @@ from ahpkit.customizations.session_entries import decided, is_ours
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.virtual_files import VirtualFiles
 from ahpkit.customizations.watch import Watched
+from ahpkit.customizations.watched_places import Judged, Places
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust

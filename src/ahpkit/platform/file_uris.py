@@ -1,4 +1,7 @@
-"""Converts `file:` URIs to paths. The only place that reads one; `Path.as_uri` writes them."""
+"""Converts `file:` URIs to paths; `Path.as_uri` writes them.
+
+Nobody else reads one, except `ahpkit.tools.subject`: rules look at every path that a text may mean, on any machine.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, TypeVar, Unpack
-from urllib.parse import unquote, urlsplit
 
 from opentelemetry.trace import Span
 
@@ -536,9 +535,9 @@ def _outcome(result: ToolCallResult) -> ToolOutcome:
 
 
 def _paths(edits: Sequence[FileEdit]) -> list[str]:
-    """The files that edits are about."""
+    """The files that edits are about, as URIs: `subject_of` reads them like those of an input."""
     sides = [side for edit in edits for side in (edit.get("before"), edit.get("after")) if side is not None]
-    return [unquote(urlsplit(side["uri"]).path) for side in sides if side["uri"].startswith("file:")]
+    return [side["uri"] for side in sides if side["uri"].startswith("file:")]
 
 
 def _plain(text: StringOrMarkdown | None) -> str | None:
