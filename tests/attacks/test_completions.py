@@ -41,3 +41,20 @@ async def test_odd_names_and_words_are_answered_and_lead_nowhere(site: Site, odd
         assert await client.ask("ping") is None
         await site.host.stop()
     assert site.host.errors == ""
+
+
+async def test_clients_that_ask_and_leave_at_once_leave_no_line_in_the_log(site: Site) -> None:
+    for number in range(3_000):
+        (site.work / f"file-{number}").touch()
+    async with site.serving() as client:
+        _, chat = await site.session()
+        for number in range(10):
+            other = await site.host.client(client_id=f"leaves-{number}")
+            for request in range(60):
+                params = {"channel": chat, "kind": "userMessage", "text": "#", "offset": 1}
+                other.send({"jsonrpc": "2.0", "id": f"q{request}", "method": "completions", "params": params})
+            await client.ask("ping")
+            other.transport.abort()
+            assert len(await offered(client, chat, "#")) > 0
+        await site.host.stop()
+    assert site.host.errors == ""

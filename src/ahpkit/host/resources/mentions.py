@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from ahpkit.host.turns.completions import Word, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
@@ -49,7 +50,8 @@ class Mentions:
         found = [(file, folder) for folder in directories for file in self._files(folder, now)]
         wanted = word.typed[1:].casefold()
         ranked = sorted((fit, len(file), file, folder) for file, folder in found if (fit := _fit(file, wanted)) < _NOT)
-        return [_item(word, file, folder) for _, _, file, folder in ranked]
+        uris = {folder: folder.as_uri() for folder in directories}
+        return [_item(word, file, uris[folder]) for _, _, file, folder in ranked]
 
     def _files(self, directory: Path, now: int) -> Sequence[str]:
         made, files = self._lists.get(directory, (0, ()))
@@ -106,7 +108,7 @@ def _fit(file: str, wanted: str) -> int:
     return tests.index(True) if True in tests else _NOT
 
 
-def _item(word: Word, file: str, directory: Path) -> CompletionItem:
+def _item(word: Word, file: str, folder: str) -> CompletionItem:
     return {
         "insertText": f"{word.typed[0]}{file} ",
         "rangeStart": word.start,
@@ -114,7 +116,7 @@ def _item(word: Word, file: str, directory: Path) -> CompletionItem:
         "attachment": {
             "type": "resource",
             "label": file,
-            "uri": (directory / file).as_uri(),
+            "uri": f"{folder}/{quote(file)}",
             "displayKind": "document",
             "_meta": {"description": "file"},
         },
