@@ -23,6 +23,10 @@ _LONG_CODE = 40
 """Lines of code that are rendered together: more are a block of their own, so that no line is rendered too often."""
 
 
+_LONG_LINE = 4_000
+"""Characters of one line of prose that are rendered together, for the same reason."""
+
+
 class Block(NamedTuple):
     """A piece of Markdown, and whether it goes on where the last one ended."""
 
@@ -36,8 +40,10 @@ class Blocks:
     def __init__(self) -> None:
         self._lines: list[str] = []
         """Whole lines of the block being written."""
-        self._line = ""
+        self._pieces: list[str] = []
         """The line being written."""
+        self._length = 0
+        """Its characters."""
         self._fence = ""
         self._blank = False
         self.continues = False
@@ -46,16 +52,23 @@ class Blocks:
     @property
     def rest(self) -> str:
         """The block being written, as far as it goes."""
-        return "\n".join([*self._lines, self._line] if self._line else self._lines)
+        line = "".join(self._pieces)
+        return "\n".join([*self._lines, line] if line else self._lines)
 
     def feed(self, text: str) -> list[Block]:
         """Add a piece; the blocks that are finished now."""
-        *lines, self._line = (self._line + text).split("\n")
+        if "\n" not in text:
+            self._pieces.append(text)
+            self._length += len(text)
+            return self._split_line()
+        *lines, line = ("".join(self._pieces) + text).split("\n")
+        self._pieces, self._length = [line], len(line)
         return [block for line in lines for block in self._take(line) if block.text]
 
     def end(self) -> Block:
         """What is left when nothing more comes."""
-        self._lines, self._line = [self.rest] if self.rest else [], ""
+        self._lines = [self.rest] if self.rest else []
+        self._pieces, self._length = [], 0
         return self._finish()
 
     def _take(self, line: str) -> list[Block]:
@@ -85,6 +98,19 @@ class Blocks:
     @property
     def _is_list(self) -> bool:
         return bool(self._lines) and _LIST.match(self._lines[0]) is not None
+
+    def _split_line(self) -> list[Block]:
+        """Of a very long line of prose, what is complete: the rest goes on below it."""
+        if self._length <= _LONG_LINE or self._fence or self._lines:
+            return []
+        line = "".join(self._pieces)
+        at = line.rfind(" ")
+        if at < _LONG_LINE // 2 or line[0] in "|>" or _LIST.match(line) or _HEADING.match(line):
+            return []
+        self._lines, self._pieces, self._length = [line[:at]], [line[at + 1 :]], len(line) - at - 1
+        block = self._finish()
+        self.continues = True
+        return [block]
 
     def _split_code(self) -> list[Block]:
         if len(self._lines) <= _LONG_CODE:

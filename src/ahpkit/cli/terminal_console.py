@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +25,12 @@ _ROOM = 6
 
 _NARROW = 40
 """Columns below which there is no room for a status."""
+
+_QUICK = 0.02
+"""Seconds that rendering may take each time something comes."""
+
+_SELDOM = 5
+"""Rendering that takes longer has this part of the time at most: a fifth."""
 
 _WAITING = "! the agent waits for an answer; send or clear this line first"
 
@@ -43,8 +50,9 @@ class TerminalConsole(Console):
 
     interactive = True
 
-    def __init__(self, pauses: Pauses | None = None) -> None:
+    def __init__(self, pauses: Pauses | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
         self._pauses = pauses or Pauses()
         self._decoder = Keys()
         self._keys: deque[Key] = deque()
@@ -70,6 +78,10 @@ class TerminalConsole(Console):
         """Lines of that block that are written for good already."""
         self._between = False
         """Whether a block stands above, so that an empty line belongs between."""
+        self._next_look = 0.0
+        """When that block is rendered again, where that takes long."""
+        self._later: asyncio.TimerHandle | None = None
+        """Will render what came meanwhile."""
         self._row = 0
         """Where the cursor is, in rows below the beginning of the area."""
         self._drawn = False
@@ -103,13 +115,29 @@ class TerminalConsole(Console):
             self.end_line()
             self._blocks = Blocks()
         finished = self._blocks.feed(text)
+        if finished or self._clock() >= self._next_look:
+            self._show_markdown(self._blocks, finished)
+        elif self._later is None:
+            wait = self._next_look - self._clock()
+            self._later = asyncio.get_running_loop().call_later(wait, self._catch_up)
+
+    def _show_markdown(self, blocks: Blocks, finished: Sequence[Block]) -> None:
+        """Render what is new. A block that takes long is rendered less often, so that keys and Ctrl-C are not late."""
+        begun = self._clock()
         self._erase()
         for block in finished:
             self._write_block(block)
-        rest = self._blocks.rest
+        rest = blocks.rest
         self._live = rendered(rest, self._columns) if rest.strip() else []
         self._keep_area_small()
         self._draw()
+        took = self._clock() - begun
+        self._next_look = begun + took * _SELDOM if took > _QUICK else 0.0
+
+    def _catch_up(self) -> None:
+        self._later = None
+        if self._blocks is not None:
+            self._show_markdown(self._blocks, ())
 
     def _write_block(self, block: Block) -> None:
         lines = rendered(block.text, self._columns)[self._written :]
@@ -151,6 +179,9 @@ class TerminalConsole(Console):
 
     def end_line(self) -> None:
         """What goes on ends here."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         self._erase()
         if self._blocks is not None:
             rest, self._blocks, self._live = self._blocks.end(), None, []
