@@ -83,3 +83,19 @@ def test_how_things_look() -> None:
 
 def test_nothing_in_it_drives_the_terminal() -> None:
     assert plain("\x1b[2J and \u202eevil") == ["␛[2J and \\u202eevil"]
+
+
+def test_a_very_long_line_is_written_in_pieces_that_lose_nothing() -> None:
+    blocks, written = Blocks(), list[Block]()
+    for number in range(20_000):
+        written += blocks.feed(f"word{number} ")
+    written.append(blocks.end())
+    assert max(len(block.text) for block in written) < 5_000
+    assert [block.continues for block in written] == [False] + [True] * (len(written) - 1)
+    assert " ".join(block.text.strip() for block in written).split() == [f"word{number}" for number in range(20_000)]
+
+
+@pytest.mark.parametrize("beginning", ["| a ", "- a ", "> a ", "## a ", "```\n"])
+def test_a_long_line_of_something_else_stays_whole(beginning: str) -> None:
+    blocks = Blocks()
+    assert [block for piece in (beginning, *["more "] * 2_000) for block in blocks.feed(piece)] == []

@@ -124,3 +124,11 @@ async def test_a_question_that_is_settled_elsewhere_does_not_wait_for_the_line(h
         await person.see("approved: True")
         await person.until(lambda screen: screen.line == "> still typing")
         assert "? Climb" not in person.screen.text
+
+
+async def test_an_answer_of_one_very_long_line_is_shown_as_fast_as_it_comes(home: Path) -> None:
+    async with terminal(["chat", "--agent", "demo"], home) as person:
+        await person.ready()
+        person.enter("/stream 10000")
+        await person.see("delta 10000")
+        await person.ready()

@@ -154,6 +154,27 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "a rule that is not there": (["rules", "remove", "x"], 1, "there is no rule 'x'"),
     "trust in nothing": (["trust", "add", "gone"], 1, "there is no file, directory or item 'gone'"),
     "a device nobody has": (["devices", "revoke", "nope"], 1, "no devices have an id that begins with 'nope'"),
+    "a time before all times": (["sessions", "list", "--since", "999999999999d"], 2, "is longer ago than there are"),
+    "rules for a time before all times": (["data", "prune", "--older-than", "99999999999w"], 2, "is longer ago than"),
+    "a timeout that is no number": (["prompt", "x", "--timeout", "nan"], 2, "--timeout nan is not a number of seconds"),
+    "an agent without a name": (["prompt", "x", "--agent", ""], 2, "--agent is empty; leave it out for the usual one"),
+    "a model without a name": (["chat", "--model", " "], 2, "--model is empty; leave it out for the usual one"),
+    "an export to no name": (["sessions", "export", "QUIET", "--output", ""], 2, "--output is empty; leave it out"),
+    "an export over a file": (["sessions", "export", "QUIET", "--output", "bad.toml"], 2, "bad.toml exists already"),
+    "resuming nothing at all": (["resume", ""], 2, "which session? Give its id, or a part of its title"),
+    "a tail of nothing at all": (["tail", " "], 2, "which session? Give its id, or a part of its title"),
+    "a host named like a path": (["up", "--host-name", "../x"], 2, "'../x' cannot be a host's name"),
+    "a service named like a path": (["service", "install", "--host-name", "a/b"], 2, "'a/b' cannot be a host's name"),
+    "a list from a host named like a path": (
+        ["sessions", "list", "--host-name", "/"],
+        2,
+        "'/' cannot be a host's name",
+    ),
+    "a page where nobody listens": (["open", "--url", "ws://127.0.0.1:1"], 1, "does not answer: nobody listens there"),
+    "a thrown away session for later": (["prompt", "x", "--no-keep", "--no-wait"], 2, "--no-keep deletes the session"),
+    "a message larger than any": (["prompt", "x", "--file", "huge.txt"], 1, "the message has 40 MB, a host takes 8"),
+    "a file that leads to itself": (["prompt", "x", "--file", "loop"], 2, "'loop' does not exist"),
+    "undoing with nobody to ask": (["sessions", "undo", "QUIET", "--of", "moon"], 2, "'moon' is not one of"),
     "a phone that cannot reach us": (["pair"], 1, "Other devices cannot reach this host"),
 }
 """What is typed, the exit code, and words of the one line. QUIET stands for a session in which nothing waits."""
@@ -163,6 +184,8 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 def places(host: HostProcess) -> Path:
     (host.home / "bytes.bin").write_bytes(b"\xff\xfe\x00")
     (host.home / "empty").mkdir()
+    (host.home / "huge.txt").write_bytes(b"x" * 40_000_000)
+    (host.home / "loop").symlink_to("loop")
     (host.home / "half.json").write_text("{")
     (host.home / "bad.toml").write_text("x = [")
     (host.home / "typo.toml").write_text("[host]\nprt = 1\n")

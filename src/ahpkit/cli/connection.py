@@ -16,7 +16,7 @@ import click
 
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.config import trusted_settings
-from ahpkit.cli.daemon import ensure_host, log_file
+from ahpkit.cli.daemon import check_host_name, ensure_host, log_file
 from ahpkit.cli.output import Output
 from ahpkit.cli.progress import Explain, Tell, patiently
 from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
@@ -52,7 +52,7 @@ def host_name_option(function: F) -> F:
     """Adds `--host-name`. Commands do not see it: `chosen_name` has it for whoever looks for the host."""
 
     def keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
-        context.meta[_HOST_NAME] = value
+        context.meta[_HOST_NAME] = check_host_name(context, option, value)
 
     say = "Which host, when several are running."
     return click.option(
@@ -233,6 +233,9 @@ def check_session_options(
     """Refuse options that contradict each other, before anything is done."""
     if name is not None and not name.strip():
         raise click.UsageError("--session is empty; leave it out for a new session")
+    for option, value in (("--agent", provider), ("--model", model)):
+        if value is not None and not value.strip():
+            raise click.UsageError(f"{option} is empty; leave it out for the usual one")
     if more and (resume or name is not None):
         raise click.UsageError("--add-dir is for new sessions; in the chat, :add DIR adds a directory")
     if worktree and (resume or name is not None):
@@ -314,6 +317,8 @@ def _why(failed: SessionFailed, provider: str | None) -> str:
 
 async def find_session(client: Client, name: str, choose: Choose | None = None) -> str:
     """The URI of the session a person means: a URI, an id or its beginning, a title or part of it."""
+    if not name.strip():
+        raise click.UsageError("which session? Give its id, or a part of its title; see: ahpkit sessions list")
     found = meant(await client.sessions(), name)
     if len(found) > 1 and choose is not None:
         return choose(found)

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -42,6 +43,8 @@ DEFAULT_NAME = "default"
 AUTO_START_VARIABLE = "AHPKIT_AUTO_START"
 """`0`: no command starts a host by itself."""
 
+_NAME = re.compile(r"[\w-][\w.-]{0,63}")
+
 START_DEADLINE = 60.0
 """Seconds for a host to accept connections, the conversion of an old log included."""
 
@@ -59,6 +62,13 @@ def named_data_dir(name: str | None) -> Path:
     """Where a host of that name keeps its sessions when nobody says where."""
     base = default_data_dir()
     return base if name in (None, "", DEFAULT_NAME) else base.with_name(base.name + "-hosts") / name
+
+
+def check_host_name(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """For an option: the name, if it can be that of a directory and of a service."""
+    if name and not _NAME.fullmatch(name):
+        raise click.BadParameter(f"{name!r} cannot be a host's name: letters, digits, '-', '_' and '.' can be in it")
+    return name
 
 
 def host_name(name: str | None, data_dir: Path) -> str:
@@ -237,6 +247,7 @@ def is_outdated(endpoint: Endpoint) -> bool:
 __all__ = [
     "AUTO_START_VARIABLE",
     "DEFAULT_NAME",
+    "check_host_name",
     "end_host",
     "ensure_host",
     "error_file",

@@ -55,7 +55,9 @@ def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | N
     except urllib.error.HTTPError as error:
         raise click.ClickException(error.read().decode(errors="replace").strip() or f"HTTP {error.code}") from error
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"the host at {base} does not answer: {error}") from error
+        reason = getattr(error, "reason", error)
+        said = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else reason
+        raise click.ClickException(f"the host at {base} does not answer: {said}") from error
 
 
 @click.command("open")

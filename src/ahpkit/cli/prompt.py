@@ -111,6 +111,8 @@ async def prompt(
       ahpkit prompt "And in short?" --continue --timeout 60
       ahpkit prompt "Tidy up." --file NOTES.md --no-wait
     """
+    if timeout is not None and not timeout > 0:  # Not a number.
+        raise click.UsageError(f"--timeout {timeout} is not a number of seconds")
     if no_wait and (approve == "all" or timeout is not None):
         raise click.UsageError("--no-wait leaves the turn to itself: leave out --approve and --timeout")
     if keep is False and (no_wait or worktree):

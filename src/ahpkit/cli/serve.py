@@ -20,7 +20,7 @@ from ahpkit.cli import daemon
 from ahpkit.cli.announce import announce
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
-from ahpkit.cli.daemon import log_to_file, named_data_dir
+from ahpkit.cli.daemon import check_host_name, log_to_file, named_data_dir
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
@@ -83,7 +83,12 @@ _PATIENCE = 1.0
 @click.option(
     "--protocol", metavar="VERSION", help="Speak one generation of the protocol only, such as 0.9.  [default: all]"
 )
-@click.option("--host-name", metavar="NAME", help="What to call this host; without --data-dir also where its data is.")
+@click.option(
+    "--host-name",
+    metavar="NAME",
+    callback=check_host_name,
+    help="What to call this host; without --data-dir also where its data is.",
+)
 @click.option("--background", is_flag=True, help="Log to a file in the data directory: for services and `ahpkit up`.")
 @click.option(
     "--config",

@@ -23,6 +23,7 @@ import click
 from ahpkit import __version__
 from ahpkit.cli.announce import own_command, tilde
 from ahpkit.cli.daemon import (
+    check_host_name,
     end_host,
     error_file,
     is_outdated,
@@ -48,7 +49,9 @@ _NAME_HELP = "Which host, when there are several; a new name has a data director
 
 
 def _name_option(function: Any) -> Any:
-    return click.option("--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=_NAME_HELP)(function)
+    return click.option("--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=_NAME_HELP, callback=check_host_name)(
+        function
+    )
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -32,7 +32,10 @@ def age(text: str) -> timedelta:
     found = _AGE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a duration; write 45min, 12h, 30d or 2w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer ago than there are dates") from None
 
 
 class Age(click.ParamType[timedelta]):

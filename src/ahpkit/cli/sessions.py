@@ -287,6 +287,8 @@ async def export_command(
 
 def _check_target(output: str, *, force: bool) -> None:
     """Refuse before anything is read: a file of the person is not replaced without a word."""
+    if not output:
+        raise click.UsageError("--output is empty; leave it out for standard output")
     if output != "-" and not force and Path(output).exists():
         raise click.UsageError(f"{output} exists already; --force replaces it")
 
