@@ -314,3 +314,14 @@ async def test_of_a_newer_client_that_comes_back_after_a_restart_it_is_read_agai
     await seen(watcher, loaded)
     assert "resourceRead /.plugin/plugin.json" in back.asked
     await back.aclose()
+
+
+@requirement("customizations:found:broken-said")
+@pytest.mark.parametrize("uri", ["https://example.org/p.zip", "npm:tidy", "git+ssh://h/p", "marketplace:tidy"])
+async def test_a_package_or_a_marketplace_by_uri_is_named_as_not_supported(
+    watcher: RawClient, publisher: Publisher, session: str, uri: str
+) -> None:
+    await publisher.claim(session, {**publisher.plugin(nonce="1"), "uri": uri})
+    entry = await seen(watcher, lambda entry: entry["id"] == "mine" and entry["load"]["kind"] == "error")
+    assert "packages and marketplaces by URI are not supported" in entry["load"]["message"]
+    assert "children" not in entry

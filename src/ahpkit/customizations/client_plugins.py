@@ -20,6 +20,9 @@ from ahpkit.customizations.source import load
 from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.protocol.common.state import JsonObject
 
+_FETCHED = frozenset({"http", "https", "git", "ssh", "github", "npm", "pypi", "marketplace"})
+"""Schemes of packages and marketplaces. The host fetches nothing."""
+
 
 class ClientPlugins:
     """Follows who is active in each session. `publish` brings a session's state up to date."""
@@ -97,6 +100,8 @@ class ClientPlugins:
         except ConnectionError:
             plugin.interrupted = True
             return _failed(plugin, "the client that published it left before it was read")
+        if _is_package(published["uri"]) and not parsed.container.get("children"):
+            return _failed(plugin, "packages and marketplaces by URI are not supported; publish the plugin's files")
         return parsed
 
 
@@ -105,6 +110,11 @@ def _published(state: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for client in state.get("activeClients", ()):
         for published in client.get("customizations", ()):
             yield client["clientId"], published
+
+
+def _is_package(uri: str) -> bool:
+    """Whether a URI names something that would have to be fetched, where the client shows no files for it."""
+    return uri.split(":")[0].split("+")[0].lower() in _FETCHED
 
 
 def _unchanged(plugin: ClientPlugin, published: JsonObject, client_id: str) -> bool:
