@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, KeysView, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
@@ -244,50 +244,72 @@ class ToolSource(Protocol):
 _T = TypeVar("_T")
 
 
+class _ByType(Generic[_T]):
+    """Functions that are about some types of actions. Found types are remembered: actions come by the thousand."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[_T, tuple[str, ...]]] = []
+        self._found: dict[str, Sequence[_T]] = {}
+
+    def add(self, one: _T, beginnings: tuple[str, ...]) -> None:
+        """Add one for the types that begin with these texts; without any, for all."""
+        self._all.append((one, beginnings or ("",)))
+        self._found.clear()
+
+    def of(self, action_type: str) -> Sequence[_T]:
+        """Those for actions of this type, in the order in which they were added."""
+        if action_type not in self._found:
+            self._found[action_type] = [one for one, begins in self._all if action_type.startswith(begins)]
+        return self._found[action_type]
+
+
 class Registration:
     """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
 
     def __init__(self) -> None:
+        # What clients can ask for, and see.
         self.commands: dict[str, Command] = {}
         self.notifications: dict[str, Callable[[Any, Any], None]] = {}
-        self._listeners: list[tuple[Callable[[Applied], None], tuple[str, ...]]] = []
-        self._listeners_of: dict[str, Sequence[Callable[[Applied], None]]] = {}
-        self._refusals: list[tuple[Refusal, tuple[str, ...]]] = []
-        self._refusals_of: dict[str, Sequence[Refusal]] = {}
+        self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
+        self.authenticators: list[Authenticator] = []
+        self.channel_guards: list[Callable[[str, str], Awaitable[None]]] = []
+        self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
+        self.stateless_channels: list[Callable[[str], bool]] = []
+        self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
+        self.telemetry: TelemetryCapabilities | None = None
+        self.routes: list[Callable[[Any], None]] = []
+        # Actions.
+        self._listeners = _ByType[Callable[[Applied], None]]()
+        self._refusals = _ByType[Refusal]()
         self.amendments: dict[str, list[Amendment]] = {}
         self.not_stored: list[Callable[[str], None]] = []
+        # Clients that come and go.
         self.client_back: list[Callable[[str, bool], None]] = []
         self.client_gone: list[Callable[[str], None]] = []
         self.client_repeated: list[Callable[[str, str], None]] = []
         self.client_unsubscribed: list[Callable[[str, str], None]] = []
         self.subscribed: list[Callable[[str], None]] = []
         self.unsubscribed: list[Callable[[str], None]] = []
+        # The life of sessions and chats.
+        self.recoveries: list[Callable[[], None]] = []
+        self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
+        self.directory_choosers: list[Callable[[str, Path, Mapping[str, Any]], Awaitable[Path]]] = []
+        self.directory_makers: list[Callable[[str], Awaitable[None]]] = []
+        self.session_settings: list[Callable[[Path], Awaitable[Mapping[str, Any]]]] = []
+        self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
+        self.session_busy: list[Callable[[str], bool]] = []
+        self.session_rested: list[Callable[[str], object]] = []
         self.session_disposed: list[Callable[[str], None]] = []
         self.chat_disposed: list[Callable[[str], object]] = []
         self.chat_moved: list[Callable[[str, str], object]] = []
-        self.session_rested: list[Callable[[str], object]] = []
-        self.session_busy: list[Callable[[str], bool]] = []
-        self.directory_checks: list[Callable[[str], Awaitable[None]]] = []
-        self.session_preparers: list[Callable[[str], Awaitable[None]]] = []
-        self.session_settings: list[Callable[[Path], Awaitable[Mapping[str, Any]]]] = []
-        self.directory_choosers: list[Callable[[str, Path, Mapping[str, Any]], Awaitable[Path]]] = []
-        self.directory_makers: list[Callable[[str], Awaitable[None]]] = []
+        # What agents get in a turn.
+        self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
+        self.agent_servers: list[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]] = []
         self.turn_preparers: list[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]] = []
         self.tool_guards: list[Callable[[Chat, str, str], Awaitable[str | None]]] = []
-        self.completion_sources: list[Callable[[str, str, int], Awaitable[Sequence[CompletionItem]]]] = []
-        self.authenticators: list[Authenticator] = []
-        self.stateless_channels: list[Callable[[str], bool]] = []
-        self.telemetry: TelemetryCapabilities | None = None
-        self.channel_guards: list[Callable[[str, str], Awaitable[None]]] = []
-        self.channel_openers: list[Callable[[str], Awaitable[bool]]] = []
-        self.resource_readers: dict[str, Callable[[str], Awaitable[tuple[bytes, str]]]] = {}
-        self.agent_details: list[Callable[[str], Mapping[str, Any]]] = []
-        self.recoveries: list[Callable[[], None]] = []
-        self.routes: list[Callable[[Any], None]] = []
+        self.tool_sources: list[ToolSource] = []
         self.content: Callable[[str, bytes, str], str] | None = None
         self.canvases: Callable[[Chat], CanvasRuntime] | None = None
-        self.tool_sources: list[ToolSource] = []
-        self.agent_servers: list[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]] = []
 
     # What clients can ask for.
 
@@ -341,14 +363,11 @@ class Registration:
 
         Must not block, may dispatch: it runs inside the sequence.
         """
-        self._listeners.append((heard, beginnings or ("",)))
-        self._listeners_of.clear()
+        self._listeners.add(heard, beginnings)
 
     def listeners(self, action_type: str) -> Sequence[Callable[[Applied], None]]:
         """Who hears of actions of this type, in the order in which they registered."""
-        if action_type not in self._listeners_of:
-            self._listeners_of[action_type] = _concerned(self._listeners, action_type)
-        return self._listeners_of[action_type]
+        return self._listeners.of(action_type)
 
     def on_not_stored(self, heard: Callable[[str], None]) -> None:
         """`heard(channel)`: an action of this channel could not be stored. Its state is as if it had never come."""
@@ -359,14 +378,11 @@ class Registration:
 
         Asked after the host's own policy agreed.
         """
-        self._refusals.append((rule, beginnings or ("",)))
-        self._refusals_of.clear()
+        self._refusals.add(rule, beginnings)
 
     def refusals(self, action_type: str) -> Sequence[Refusal]:
         """The rules for actions of this type."""
-        if action_type not in self._refusals_of:
-            self._refusals_of[action_type] = _concerned(self._refusals, action_type)
-        return self._refusals_of[action_type]
+        return self._refusals.of(action_type)
 
     def amend(self, action_type: str, amend: Amendment) -> None:
         """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
@@ -486,11 +502,6 @@ def tell(listeners: Iterable[Callable[..., object]], *about: object) -> None:
             listener(*about)
         except Exception:  # The other features still have to hear of it.
             _log.exception("a feature failed when it heard of %s", about[0])
-
-
-def _concerned(entries: Sequence[tuple[_T, tuple[str, ...]]], action_type: str) -> Sequence[_T]:
-    """Those that want to know of actions of this type, in the order in which they registered."""
-    return [one for one, beginnings in entries if action_type.startswith(beginnings)]
 
 
 class Feature(abc.ABC):
