@@ -39,3 +39,22 @@ async def test_no_text_looks_like_a_record_of_its_own(tmp_path: Path) -> None:
         await host.stop()
     assert "all is lost" in host.errors
     assert not any(line.startswith("ERROR") for line in host.errors.splitlines())
+
+
+async def test_a_client_that_leaves_before_it_is_refused_leaves_no_line(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    async with host_process(tmp_path) as host:
+        watcher = await host.client()
+        for number in range(40):
+            client = await host.client(client_id=f"leaves-{number}")
+            for request in range(60):
+                method = ("resourceRead", "resourceList", "resourceWrite", "resourceDelete")[request % 4]
+                params = {"channel": ROOT, "uri": "file:///etc/passwd", "data": "x", "encoding": "utf-8"}
+                client.send({"jsonrpc": "2.0", "id": f"q{request}", "method": method, "params": params})
+            if number % 2:
+                await watcher.ask("ping")
+            client.transport.abort()
+        await watcher.ask("ping")
+        await watcher.aclose()
+        await host.stop()
+    assert host.errors == ""

@@ -56,7 +56,7 @@ class _Job:
             self.loop.call_soon_threadsafe(self._settle, result, failure)
 
     def _settle(self, result: Any, failure: BaseException | None) -> None:
-        if self.done.done():
+        if self.done.done() or self.given_up:
             return
         if failure is not None:
             self.done.set_exception(failure)
@@ -100,6 +100,8 @@ class Workers:
             return await self._finished(job)
         finally:
             job.given_up = True
+            if job.done.done() and not job.done.cancelled():
+                job.done.exception()  # Whoever waited for it may have gone: then nobody else looks at it.
             self._open.discard(job)
 
     async def _finished(self, job: _Job) -> Any:
