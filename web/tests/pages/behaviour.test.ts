@@ -621,6 +621,51 @@ describe("attacks", () => {
     expect(foreign.filter((url) => !url.includes(`:${server.port}`))).toEqual([]);
   });
 
+  it("payloads for parsers and for the names that the page itself uses change nothing", async () => {
+    const payloads = [
+      "<math><mtext><table><mglyph><style><!--</style><img title=\"--&gt;&lt;img src=1 onerror=document.title='owned'&gt;\">",
+      "<svg><style><img src=x onerror=document.title='owned'></style></svg><svg><animate onbegin=document.title='owned' attributeName=x>",
+      "<form id=app action=javascript:document.title='owned'><input name=attributes autofocus onfocus=document.title='owned'><button>x</button></form>",
+      "<a id=region-main name=region-main href=\"java&#9;script:document.title='owned'\">x</a><img name=getElementById>",
+      "<details open ontoggle=document.title='owned'><summary>x</summary></details><iframe srcdoc=\"<script>parent.document.title='owned'</script>\"></iframe>",
+      "<base href=https://evil.example/><meta http-equiv=refresh content=0;url=https://evil.example/><link rel=stylesheet href=https://evil.example/c.css><style>@import 'https://evil.example/s.css'</style>",
+      "<object data=data:text/html,x></object><embed src=https://evil.example/e><video src=https://evil.example/v onerror=document.title='owned'><audio src=x onerror=document.title='owned'>",
+      "[a](vbscript:x) [b](data:text/html;base64,PHNjcmlwdD4=) [c](JaVaScRiPt:document.title='owned') [d](//evil.example) [e](file:///etc/passwd) <https://evil.example/\"onmouseover=document.title='owned'>",
+      "```html\"onmouseover=document.title='owned'\n<script>document.title='owned'</script>\n```\n\n![x\"onerror=document.title='owned'](data:image/svg+xml,<svg/onload=document.title='owned'>)",
+      "\u202Eevil\u202C \u0000 <p style=\"position:fixed;inset:0;z-index:99\" class=\"btn primary\">Allow once</p>",
+    ];
+    const made = host.addSession("payloads", { title: payloads[3], status: 24 }, { turns: payloads.map((text, index) => turn(`p${index}`, text, [md(text), { kind: "reasoning", id: `r${index}`, content: text }])) });
+    host.startTurn(made.chat, "ask", payloads[0] as string);
+    const evil = payloads.join("\n\n");
+    const pending = { ...pendingCall("c", evil), displayName: evil, invocationMessage: { markdown: evil }, intention: evil, options: [{ id: "allow", label: evil, description: evil, kind: "approve" }, { id: "deny", label: "Deny", kind: "deny" }] };
+    host.act(made.chat, { type: "chat/toolCallStart", turnId: "ask", toolCallId: "c", toolName: evil, displayName: evil });
+    host.act(made.chat, { type: "chat/toolCallReady", turnId: "ask", toolCallId: "c", invocationMessage: pending.invocationMessage, toolInput: evil, options: pending.options } as never);
+    host.need(made.session, { id: "n", chat: made.chat, kind: "toolConfirmation", turnId: "ask", toolCall: pending });
+    const page = await visit(at(made.session));
+    await page.locator(".dock .approval").waitFor();
+    await page.locator(".turns details:not([open]) > summary").evaluateAll((folds) => folds.forEach((fold) => (fold as HTMLElement).click()));
+    await drawn(page);
+    const found = await page.evaluate(() => {
+      const text = [...document.querySelectorAll(".turns, .dock, .session-list")];
+      const all = text.flatMap((each) => [...each.querySelectorAll("*")]);
+      const links = all.filter((each): each is HTMLAnchorElement => each instanceof HTMLAnchorElement && each.hasAttribute("href"));
+      return {
+        tags: [...new Set(all.map((each) => each.localName))].filter((name) => ["script", "iframe", "object", "embed", "form", "base", "meta", "link", "style", "video", "audio", "math", "animate", "mglyph"].includes(name)),
+        handlers: all.flatMap((each) => each.getAttributeNames()).filter((name) => name.startsWith("on")),
+        links: links.map((each) => each.getAttribute("href") ?? "").filter((href) => !/^(https?:|mailto:|#\/)/.test(href)),
+        images: all.filter((each): each is HTMLImageElement => each instanceof HTMLImageElement).map((each) => each.src).filter((source) => !source.startsWith("data:image/")),
+        twice: ["app", "region-main", "region-sessions"].filter((id) => document.querySelectorAll(`#${id}`).length !== 1),
+        covered: all.filter((each) => each.closest(".md") && (getComputedStyle(each).position === "fixed" || each.classList.contains("btn") && !each.closest("button"))).map((each) => each.textContent).filter((words) => words === "Allow once"),
+      };
+    });
+    expect(found).toEqual({ tags: [], handlers: [], links: [], images: [], twice: [], covered: [] });
+    expect(await page.title()).not.toContain("owned");
+    const here = opened.at(-1);
+    expect(here?.requests.filter((url) => url.includes("evil.example"))).toEqual([]);
+    // The policy also holds in the document in which the text is cleaned; the browser reports what it forbade there.
+    expect(here?.problems.splice(0).filter((problem) => !/^(Applying inline style|Setting the document's base URI)/.test(problem))).toEqual([]);
+  });
+
   it("a canvas reaches neither the page, nor its cookie, nor the network", async () => {
     const made = host.addSession("canvas");
     server.canvas = (`<!doctype html><body>wait<script>const out=[];const tries={parent:()=>parent.document.title,top:()=>top.location.href,cookie:()=>document.cookie,storage:()=>localStorage.length};for(const [n,t] of Object.entries(tries)){try{t();out.push(n)}catch{}}try{top.location='https://evil.example/'}catch{}document.body.textContent='reached: '+out.join(',')+'.'</script>`);
