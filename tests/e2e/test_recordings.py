@@ -1,14 +1,16 @@
-"""What three releases of VS Code really said, word for word, to `ahpkit serve` with its defaults and the demo agent."""
+"""What three releases of VS Code really said, word for word, to `ahpkit serve`: its demo agent, and an ACP agent."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.transports.connect import connect_transport
 from support.process import CLIENTS, HostProcess, host_process
 from support.raw_client import Json, RawClient
@@ -81,6 +83,23 @@ async def test_everything_that_a_release_said_is_answered(release: str, host: Ho
     listed = (await clients[-1].ask("listSessions"))["items"]
     assert {one["provider"] for one in listed} == {"demo"}
     assert {directory for one in listed for directory in one["workingDirectories"]} == {here}
+
+
+@each_release
+async def test_an_acp_agent_answers_what_a_release_said(release: str, tmp_path: Path) -> None:
+    """The same words for another agent: its name, and the model that VS Code is shown for agents without models."""
+    agent = f"acp={shlex.join(scripted_command(tmp_path / 'script.json'))}"
+    async with host_process(tmp_path, "--agent", agent) as host:
+        here = host.home.as_uri()
+        text = RECORDINGS[release].replace("file:///workspace", here)
+        text = text.replace(f"{REMOTE}/workspace", here.replace("file://", REMOTE))
+        text = text.replace('"provider":"demo"', '"provider":"acp"')
+        clients = await replay(host, text.replace('"model":{"id":"m1"}', '"model":{"id":"ahpkit-any-model"}'))
+        assert rejections(clients) == []
+        listed = (await clients[-1].ask("listSessions"))["items"]
+        assert {one["provider"] for one in listed} == {"acp"}
+        for client in clients:
+            await client.aclose()
 
 
 @with_a_server
