@@ -24,6 +24,8 @@ class RawClient:
         self.received: list[Json] = []
         self.version: str | None = None
         """The protocol version, once the host has said it."""
+        self.asked: dict[str, str] = {}
+        """Id of a request → its method."""
         self.closed: TransportClosed | None = None
         self._ids = itertools.count(1)
         self._client_seqs = itertools.count(1)
@@ -75,6 +77,7 @@ class RawClient:
     async def call(self, method: str, channel: str = "ahp-root://", **params: Any) -> Json:
         """Send a request; the whole answer, result or error."""
         request_id = next(self._ids)
+        self.asked[str(request_id)] = method
         self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"channel": channel, **params}})
         return await self.wait(lambda message: message.get("id") == request_id and "method" not in message)
 

@@ -25,7 +25,7 @@ def definitions(release: str) -> Json:
     for path in specification(f"ahp-{release}", "schema"):
         text = path.read_text(encoding="utf-8").replace('"oneOf"', '"anyOf"')
         found = json.loads(text)["$defs"] | found
-    for mend in (_without_usage, _with_any_tool_schema):
+    for mend in (_without_usage, _with_any_tool_schema, _with_content_of_edits):
         mend(found)
     return dict.fromkeys(references(found), True) | found
 
@@ -45,6 +45,14 @@ def _with_any_tool_schema(found: Json) -> None:
         for name in ("properties", "required"):
             if members.get(name) == {"type": "string"}:
                 members[name] = True
+
+
+def _with_content_of_edits(found: Json) -> None:
+    """The same became of the contents of a changed file."""
+    for side in ("before", "after"):
+        members: Json = found.get("FileEdit", {}).get("properties", {}).get(side, {}).get("properties", {})
+        if members.get("content") == {"type": "string"}:
+            members["content"] = {"$ref": "#/$defs/ContentRef"}
 
 
 def references(value: Any) -> Iterator[str]:
