@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
@@ -257,7 +258,6 @@ async def test_a_client_that_is_registered_already_is_used() -> None:
         ({"metadata": {"issuer": "https://evil.example"}}, "says nothing about how to log in"),
         ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "not reached by https"),
         ({"metadata": {"registration_endpoint": None}}, "give a client id"),
-        ({"answer": {"state": "another"}}, "another login"),
         ({"answer": {"iss": "https://evil.example"}}, "another authorization server"),
         ({"answer": {"error": "access_denied", "code": ""}}, "access_denied"),
         ({"answer": {"code": "made-up"}}, "invalid_grant"),
@@ -267,6 +267,33 @@ async def test_a_login_that_is_not_safe_or_fails_says_why(odd: Json, reason: str
     async with guarded(**odd) as (_, authority, url):
         with pytest.raises(LoginFailed, match=reason):
             await log_in(challenge(authority, url), open_browser=browse)
+
+
+async def test_a_page_that_sends_a_browser_to_the_redirect_changes_nothing() -> None:
+    """Only the answer with the state of this login counts, however many others come before it."""
+    strangers: list[int] = []
+
+    async def interrupted(page: str) -> None:
+        address = parse_qs(urlsplit(page).query)["redirect_uri"][0]
+        async with httpx2.AsyncClient() as browser:
+            for query in ("code=evil&state=evil", "error=access_denied", "code=x&state=%C3%A9%FF", ""):
+                strangers.append((await browser.get(f"{address}?{query}")).status_code)
+        await browse(page)
+
+    async with guarded() as (_, authority, url):
+        assert (await log_in(challenge(authority, url), open_browser=interrupted)).text
+    assert strangers == [400] * 4
+
+
+async def test_a_browser_that_comes_back_from_another_login_is_not_taken_for_this_one() -> None:
+    async def visited(page: str) -> None:
+        with pytest.raises(httpx2.HTTPStatusError):
+            await browse(page)
+
+    async with guarded(answer={"state": "another"}) as (_, authority, url):
+        with pytest.raises(LoginFailed, match="nobody logged in"):
+            await log_in(challenge(authority, url), open_browser=visited, timeout=2)
+        assert authority.authorizations, "the browser was there"
 
 
 async def test_a_person_who_does_not_come_back_ends_the_wait() -> None:

@@ -89,16 +89,16 @@ class _Login:
 
     async def run(self, open_browser: Callable[[str], Any]) -> Token:
         metadata = await self._metadata()
-        async with _redirect() as (address, answer):
+        verifier, state = secrets.token_urlsafe(64), secrets.token_urlsafe(32)
+        async with _redirect(state) as (address, answer):
             if self._client_id is None:
                 await self._register(metadata, address)
-            verifier, state = secrets.token_urlsafe(64), secrets.token_urlsafe(32)
             opening = asyncio.create_task(_open(open_browser, self._page(metadata, address, verifier, state)))
             try:
                 await asyncio.wait({opening, answer}, return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
                     await opening
-                code = _code(await answer, state, metadata["issuer"])
+                code = _code(await answer, metadata["issuer"])
             finally:
                 opening.cancel()
             return await self._exchange(metadata, address, code, verifier)
@@ -230,10 +230,8 @@ def _object(content: bytes) -> JsonObject | None:
     return cast("JsonObject", found) if isinstance(found, dict) else None
 
 
-def _code(query: Mapping[str, str], state: str, issuer: str) -> str:
-    """The code of an answer that is ours: the state is the one that was sent, and the issuer the one that was asked."""
-    if not secrets.compare_digest(query.get("state", ""), state):
-        raise LoginFailed("the browser came back from another login than this one")
+def _code(query: Mapping[str, str], issuer: str) -> str:
+    """The code of an answer to this login, when the issuer is the one that was asked."""
     if query.get("iss", issuer).rstrip("/") != issuer.rstrip("/"):
         raise LoginFailed("the answer came from another authorization server")
     if "error" in query:
@@ -243,13 +241,28 @@ def _code(query: Mapping[str, str], state: str, issuer: str) -> str:
     return query["code"]
 
 
-_DONE = b"You are logged in. You can close this page."
+_BACK = b"You can close this page. The program that you came from says whether you are logged in."
+_STRANGE = b"This program does not wait for this login. Nothing happened."
 
 
 @asynccontextmanager
-async def _redirect() -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]]]]:
-    """An address on this machine that the browser is sent back to, and what it brings."""
+async def _redirect(state: str) -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]]]]:
+    """An address on this machine that the browser is sent back to, and what it brings.
+
+    Any page can send a browser here. Only an answer with the state that was sent is one; the others change nothing.
+    """
     answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+
+    def take(target: str) -> tuple[bytes, bytes]:
+        parts = urlsplit(target)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        if parts.path != "/callback":
+            return b"404 Not Found", b""
+        if not secrets.compare_digest(query.get("state", "").encode(), state.encode()):
+            return b"400 Bad Request", _STRANGE
+        if not answer.done():
+            answer.set_result(query)
+        return b"200 OK", _BACK
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -257,14 +270,10 @@ async def _redirect() -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]
                 line = await reader.readuntil(b"\r\n")
                 while (await reader.readuntil(b"\r\n")) != b"\r\n":
                     pass
-            target = urlsplit(line.split(b" ")[1].decode("ascii", "replace"))
-            found = target.path == "/callback"
-            status, text = (b"200 OK", _DONE) if found else (b"404 Not Found", b"")
+            status, text = take(line.split(b" ")[1].decode("ascii", "replace"))
             head = b"content-type: text/plain\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)
             writer.write(b"HTTP/1.1 " + status + b"\r\n" + head + text)
             await writer.drain()
-            if found and not answer.done():
-                answer.set_result({key: values[0] for key, values in parse_qs(target.query).items()})
         except (TimeoutError, OSError, ValueError, IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
