@@ -49,7 +49,8 @@ async def test_a_rule_is_added_listed_and_taken_back(host: HostProcess, tmp_path
     [configured, rule] = await rules(host)
     assert configured["configured"] is True
     assert (rule["kind"], rule["scope"], rule["place"]) == ("command", "workspace", tmp_path.as_uri())
-    assert "configuration" in await typed(host, "rules", "list")
+    assert f"{configured['id']}  " in (listed := await typed(host, "rules", "list"))
+    assert "configuration" in listed
     assert "removed: Always allow" in await typed(host, "rules", "remove", rule["id"][:8])
     assert [one["id"] for one in await rules(host)] == [configured["id"]]
 
@@ -58,12 +59,16 @@ async def test_what_makes_no_rule_is_refused_in_words(host: HostProcess) -> None
     for words, reason in (
         (("add", "allow", "--owner", "nobody"), "the owner is agent:NAME"),
         (("add", "allow", "--owner", "agent:x"), "name a tool"),
+        (("add", "allow", "--owner", "mcp:x", "--tool", ""), "no empty words"),
+        (("add", "allow", "--owner", "mcp:x", "--tool", "a", "--command", ""), "no empty words"),
+        (("add", "allow", "--owner", "mcp:x", "--tool", "a", "--command", "b", "--path", "/c"), "command or a path"),
+        (("add", "deny", "--owner", "mcp:x", "--tool", "a", "--path", "src/**"), "a path pattern is absolute"),
         (("add", "allow", "--owner", "agent:x", "--tool", "t", "--command", "a; b"), "without shell operators"),
         (("remove", "nothing"), "there is no rule"),
         (("remove", "configured-1"), "take it out there"),
     ):
         code, _, errors = await finish_cli(["rules", *words], host.home)
-        assert (code, reason in errors) == (1, True), errors
+        assert (code in (1, 2), reason in errors) == (True, True), errors
 
 
 async def test_decisions_are_looked_up_with_who_and_what_was_shown(host: HostProcess) -> None:

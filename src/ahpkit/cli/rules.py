@@ -63,7 +63,8 @@ async def list_rules(url: str | None, token: str | None, watching: bool, json_ou
 
 def _line(rule: Any) -> str:
     where = "configuration" if rule.get("configured") else rule.get("place", "")
-    return printable("  ".join(filter(None, [f"{rule['id'][:_ID]:8}", rule["says"], f"({rule['owner']})", where])))
+    id = rule["id"] if rule.get("configured") else f"{rule['id'][:_ID]:8}"
+    return printable("  ".join(filter(None, [id, rule["says"], f"({rule['owner']})", where])))
 
 
 @rules.command("add")
@@ -100,15 +101,18 @@ async def add_rule(
     if session is not None and workspace is not None:
         raise click.UsageError("a rule applies to a session or to a workspace: give one of them")
     async with connected(url, token) as client:
-        made = await client.add_rule(
-            decision,
-            owner=owner,
-            tool=tool,
-            command=command,
-            path=pattern,
-            session=None if session is None else await find_session(client, session),
-            workspace=None if workspace is None else _uri(workspace),
-        )
+        try:
+            made = await client.add_rule(
+                decision,
+                owner=owner,
+                tool=tool,
+                command=command,
+                path=pattern,
+                session=None if session is None else await find_session(client, session),
+                workspace=None if workspace is None else _uri(workspace),
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
     Output().say(as_json(made) if json_output else _line(made))
 
 

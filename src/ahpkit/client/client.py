@@ -312,8 +312,10 @@ class Client:
 
         `owner` is `agent:NAME`, `mcp:SERVER`, `client:NAME` or `host`. Without `tool` it is about all tools of a
         server; with `command` (a prefix) or `path` (a pattern) only about those. It holds in one chat, session or
-        workspace (a URI each), or everywhere.
+        workspace (a URI each), or everywhere. Raises `ValueError` for words that make no rule, such as empty ones.
         """
+        if "" in (owner, tool, command, path, chat, session, workspace):
+            raise ValueError("a rule has no empty words: leave out what it is not about")
         kind = "command" if command else "path" if path else "tool" if tool else "server"
         places = given(chat=chat, session=session, workspace=workspace)
         if len(places) > 1 or (command and path):
