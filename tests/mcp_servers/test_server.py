@@ -258,3 +258,14 @@ async def test_a_program_that_is_told_to_end_has_a_moment_for_it(tmp_path: Path)
     async with running(ServerConfig(name="test", command=("sh", "-c", line), cwd=tmp_path), Port()) as server:
         assert server.ready
     assert last.read_text() == "bye\n"
+
+
+async def test_a_call_says_that_its_server_was_stopped(tmp_path: Path) -> None:
+    """Not that it ended by itself: somebody switched it off."""
+    file = tmp_path / "hang"
+    async with running(program(), Port()) as server:
+        call = asyncio.create_task(server.call_tool("hang", {"file": str(file)}, Answers()))
+        await until(file.exists)
+        server.halt()
+    with pytest.raises(McpUnavailable, match="was stopped during the call"):
+        await call

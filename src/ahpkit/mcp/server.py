@@ -401,6 +401,8 @@ class McpServer:
                 ) from error
 
     async def _failure(self, error: MCPError) -> McpError:
+        if self._halted:
+            return McpUnavailable(f"the MCP server {self.config.name} was stopped during the call")
         if error.code == types.CONNECTION_CLOSED:
             why = await self._way.why() if self._way is not None else error.message
             return McpUnavailable(f"the MCP server {self.config.name} ended during the call: {why[:_WORDS]}")
