@@ -230,3 +230,26 @@ async def test_a_session_that_is_disposed_ends_its_calls_and_tells_the_provider(
     board.hold.set()
     assert (await failure(agent.open("board", "b2"))).code in ("canvas_not_found", "canvas_provider_unavailable")
     assert kinds(canvas_actions(client, session))[-1] == "RequestCreated"
+
+
+@requirement("canvas:request:server-target-rejects-clients")
+async def test_no_client_answers_a_request_to_the_host_and_it_stays_in_flight(tmp_path: Path, board: Board) -> None:
+    bench = Bench(tmp_path)
+    bench.features = [Canvases([board_provider(board)])]
+    await bench.start()
+    try:
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        await claim(client, session, canRenderCanvases=True)
+        agent = await runtime(bench, client, chat)
+        board.hold = asyncio.Event()
+        opening = asyncio.create_task(agent.open("board", "b1"))
+        request = await request_for(client, "b1")
+        answer = {"type": "session/canvasRequestCompleted", "requestId": request["requestId"]}
+        assert await client.rejected(session, {**answer, "result": {"kind": "open", "title": "Mine"}})
+        [waiting] = (await bench.state(client, session))["canvasRequests"]
+        assert waiting["requestId"] == request["requestId"]
+        board.hold.set()
+        assert (await opening)["title"] == "Board"
+    finally:
+        await bench.stop()
