@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process, start_host
 from support.shell import shell
 from support.terminal import Terminal, terminal
+from support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -737,6 +739,28 @@ async def test_ctrl_c_while_an_agent_starts_leaves_nothing_behind_and_keys_are_k
         client = await host.client()
         listed = (await client.ask("listSessions"))["items"]
         assert len(listed) <= 1  # Only the first, which was not left but cut off.
+
+
+async def test_ctrl_c_while_an_agent_hangs_at_its_start_ends_the_agents_process(tmp_path: Path) -> None:
+    script = tmp_path / "hangs.json"
+    agent = " ".join(scripted_command(script, methods={"session/new": [{"sleep": 600}]}))
+    async with host_process(tmp_path, "--agent", f"hangs={agent}"):
+        async with terminal(["chat", "--agent", "hangs"], tmp_path) as person:
+            await person.see("Starting the agent")
+            await until(lambda: bool(running_with(script)))
+            person.interrupt()
+            assert await person.exited() == 130
+        await until(lambda: not running_with(script))
+
+
+def running_with(script: Path) -> list[str]:
+    """The processes that were started with this file on their command line."""
+    found: list[str] = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = entry.read_bytes().split(b"\0")
+            found += [entry.parent.name] * (str(script).encode() in words)
+    return found
 
 
 # Together, and through restarts.

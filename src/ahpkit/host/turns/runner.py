@@ -76,14 +76,28 @@ class ChatRunner:
         self._agent_chat: AgentChat | None = None
         self._task: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
+        self._starting: asyncio.Future[AgentChat] | None = None
         self._closing = False
 
     async def open(self) -> AgentChat:
         """The agent's side of this conversation, opened once."""
         async with self._opening:
             if self._agent_chat is None:
-                self._agent_chat = await self.agent.open(self.chat)
+                self._agent_chat = await self._start()
             return self._agent_chat
+
+    async def _start(self) -> AgentChat:
+        """Raises `AgentError` when the chat is closed before its agent has started."""
+        self._starting = asyncio.ensure_future(self.agent.open(self.chat))
+        try:
+            return await self._starting
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise AgentError("This chat was closed while its agent started.", error_type="host/closed") from None
+        finally:
+            self._starting = None
 
     def on_applied(self, applied: Applied) -> None:
         """An action of this chat was applied."""
@@ -179,6 +193,9 @@ class ChatRunner:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=_CANCEL_PATIENCE)
+        if (starting := self._starting) is not None:  # An agent that hangs at its start must not outlive the chat.
+            starting.cancel()
+            await asyncio.wait([starting], timeout=_CANCEL_PATIENCE)
         agent_chat, self._agent_chat = self._agent_chat, None
         return agent_chat
 
