@@ -117,6 +117,7 @@ def write_log(path: Path, actions: int, sessions: int, recent: int) -> None:
     storage.close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE meta SET value = 1 WHERE key = 'schema'")
+        db.execute("DROP TABLE parts")
 
 
 def convert(path: Path) -> Json:

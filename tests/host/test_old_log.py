@@ -76,6 +76,7 @@ def old_log(path: Path) -> None:
     storage.close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE meta SET value = 1 WHERE key = 'schema'")
+        db.execute("DROP TABLE parts")
 
 
 @requirement("gen:project:log-migration")
