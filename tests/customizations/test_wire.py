@@ -9,6 +9,7 @@ import pytest
 from customizations.builders import skill, text, write
 from customizations.desk import Desk
 from support import requirement
+from support.bench import say
 from support.raw_client import Json
 
 PLUGIN = {
@@ -176,7 +177,9 @@ async def test_the_agent_is_told_what_is_in_force_and_nothing_else(desk: Desk) -
     assert "Only when asked." in (await told("#never please"))[1]
     turn = await desk.turn(client, chat, "/quiet now")
     assert "# quiet" in turn.prompt
-    assert "/inner" in (await desk.turn(client, chat, "/inner now")).prompt
+    await client.accepted(chat, say("/inner now", "t-inner"))
+    refused = await client.action("chat/error")
+    assert "`kit:inner` is for the model alone" in refused["action"]["error"]["message"]
     offered = await client.ask("completions", chat, kind="userMessage", text="/", offset=1)
     typed = {item["insertText"].strip() for item in offered["items"]}
     assert ("/kit:quiet" in typed, "/kit:inner" in typed) == (True, False)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +120,7 @@ async def test_when_there_is_room_again_what_was_waiting_is_echoed_and_actions_a
 async def test_a_session_asked_for_at_the_very_moment_is_not_lost_and_not_promised(tmp_path: Path) -> None:
     async with disk_bench(tmp_path) as bench:
         client, other = await bench.client(ROOT_URI), await bench.client(ROOT_URI)
+        await bench.host.services.durable()
         bench.disk.full = True
         error = await client.refused("createSession", "ahp-session:/s")
         assert "the disk is full" in error["message"]
@@ -500,16 +501,37 @@ async def test_a_choice_that_waits_for_a_turn_and_is_sent_again_is_applied_once(
     assert types.count("session/modelChanged") == 1
 
 
-async def test_an_agent_that_opens_while_its_session_is_disposed_of_is_closed(bench: Bench) -> None:
-    opening, opened = asyncio.Event(), asyncio.Event()
-    open_chat = bench.agent.open
+async def test_an_agent_that_opens_while_its_session_is_disposed_of_is_stopped(bench: Bench) -> None:
+    opening, stopped = asyncio.Event(), asyncio.Event()
 
     async def slowly(chat: Chat) -> AgentChat:
         opening.set()
-        await opened.wait()
-        return await open_chat(chat)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        raise AssertionError
 
     bench.agent.open = slowly
+    client = await bench.client()
+    await client.ask("createSession", "ahp-session:/short")
+    await opening.wait()
+    await client.ask("disposeSession", "ahp-session:/short")
+    async with asyncio.timeout(BOUND):
+        await stopped.wait()
+
+
+async def test_an_agent_that_opens_all_the_same_is_closed(bench: Bench) -> None:
+    opening, opened = asyncio.Event(), asyncio.Event()
+    open_chat = bench.agent.open
+
+    async def stubbornly(chat: Chat) -> AgentChat:
+        opening.set()
+        with suppress(asyncio.CancelledError):
+            await opened.wait()
+        return await open_chat(chat)
+
+    bench.agent.open = stubbornly
     client = await bench.client()
     await client.ask("createSession", "ahp-session:/short")
     await opening.wait()
