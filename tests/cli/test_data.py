@@ -124,7 +124,8 @@ async def test_prune_asks_at_a_terminal_and_only_a_yes_deletes(tmp_path: Path) -
 
         async def answered(keys: str) -> tuple[int, str]:
             async with terminal(["data", "prune", "--keep", "1"], tmp_path) as person:
-                await person.see("one", "two", "Delete these 2 sessions for good? [y/N]:")
+                await person.see("one", "two")
+                await person.asked("Delete these 2 sessions for good? [y/N]:")
                 person.type(keys)
                 code = await person.exited()
                 assert person.is_sane

@@ -18,7 +18,7 @@ from typing import Any
 
 from support.process import environment
 from support.screen import Screen
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 
 class Terminal:
@@ -86,6 +86,14 @@ class Terminal:
         await self.until(lambda screen: screen.line == prompt)
         self._seen = self.screen.above
 
+    async def asked(self, question: str) -> None:
+        """Wait for a question at the cursor, and until the program sleeps over it.
+
+        Python notices a Ctrl-C between the question and the read that waits for the answer only with the next key.
+        """
+        await self.until(lambda screen: screen.line.rstrip() == question)
+        await until(lambda: _sleeps(self.process.pid))
+
     async def exited(self) -> int:
         """Wait for the end of the command; its exit code. Everything it wrote is on the screen then."""
         async with asyncio.timeout(BOUND):
@@ -107,6 +115,10 @@ class Terminal:
         local: int = self.mode[3]
         modes = (local & termios.ECHO, local & termios.ICANON, local & termios.ISIG)
         return all(modes) and self.screen.modes == {"25"}
+
+
+def _sleeps(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 @asynccontextmanager
