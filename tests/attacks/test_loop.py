@@ -300,6 +300,35 @@ async def long_rules(target: Target) -> None:
         await target.client.ask("_ahpkit/rules/remove", id=made["id"])
 
 
+def _of(turn_id: str, kind: str) -> Callable[[Json], bool]:
+    """Whether an action of that type is about the turn."""
+    return lambda told: (told["action"].get("turnId"), told["action"]["type"]) == (turn_id, kind)
+
+
+async def deep_paths(target: Target) -> None:
+    """A person edits an input: thousands of folders in a path, many paths, and all the rules that a tool may have."""
+    rule = {"decision": "deny", "kind": "path", "owner": "agent:demo", "tool": "calculate", "scope": "everywhere"}
+    made = [await target.client.call("_ahpkit/rules/add", **rule, pattern="/a" * 30 + f"/{n}") for n in range(110)]
+    taken = [answer["result"]["id"] for answer in made if "result" in answer]
+    assert len(taken) == 100
+    edits: list[Json] = [
+        {"path": "a/" * 200_000},
+        {"paths": ["/a" * 500 + f"/x{number}" for number in range(999)]},
+        {"paths": [f"/a/{number}" for number in range(999)]},
+        {"anything": ["~/" + "a/" * 400] * 999},
+    ]
+    for edit in edits:
+        turn = f"edit-{time.monotonic_ns()}"
+        await target.dispatch(target.chat, say('/tool calculate {"expression": "6*7"}', turn))
+        asked = await target.client.action(_of(turn, "chat/toolCallReady"))
+        answer = {"type": "chat/toolCallConfirmed", "approved": True, "confirmed": "user-action"}
+        about = {key: asked["action"][key] for key in ("turnId", "toolCallId")}
+        await target.dispatch(target.chat, {**answer, **about, "editedToolInput": json.dumps(edit)})
+        await target.client.action(_of(turn, "chat/turnComplete"))
+    for id in taken:
+        await target.client.ask("_ahpkit/rules/remove", id=id)
+
+
 async def many_annotations(target: Target) -> None:
     for number in range(3_000):
         action = remark("x")
@@ -362,6 +391,7 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     malformed_import,
     large_import,
     long_rules,
+    deep_paths,
     many_annotations,
     long_numbers,
     deep_values,

@@ -139,3 +139,25 @@ def test_an_offered_pattern_matches_the_file_it_was_made_from(parts: list[str]) 
 )
 def test_any_input_can_be_read(tool_input: Any) -> None:
     read(tool_input)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "a/" * 200_000},
+        {"paths": [*(f"a/{number}" for number in range(900)), "secret/x"]},
+        {"text": ["x"] * 1_000, "path": "secret/x"},
+    ],
+    ids=["deep", "many", "late"],
+)
+def test_what_is_not_looked_at_is_for_a_person(given: Any) -> None:
+    looked_up: list[str] = []
+
+    def real(path: str) -> str:
+        looked_up.append(path)
+        return path
+
+    subject = read(given, real=real)
+    assert sum(path.count("/") for path in looked_up) < 1_000
+    assert decided(subject, allow="/code/**") == "ask"
+    assert decided(subject, deny="/code/secret/**") == "ask"

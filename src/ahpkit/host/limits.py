@@ -81,7 +81,10 @@ MAX_ANNOTATIONS = 5_000
 """Annotations of one session, and entries of one of them twice as many: each change looks through them."""
 
 MAX_RULES = 1_000
-"""Approval rules that clients make. Each call is compared with all of them."""
+"""Approval rules of a host."""
+
+MAX_RULES_OF_A_TOOL = 100
+"""Approval rules about one tool, or about a server as a whole. Each call is compared with all of them."""
 
 MAX_IMPORTED_TURNS = 20_000
 """Turns of one imported chat: years of talking."""
@@ -162,6 +165,7 @@ __all__ = [
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
     "MAX_RULES",
+    "MAX_RULES_OF_A_TOOL",
     "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",

@@ -50,6 +50,11 @@ _MAX_WORDS = 8_192
 _MAX_TEXT = 4_096
 """Characters of each part of a rule."""
 
+_MAX_FOLDERS = 32
+"""Parts of a path pattern."""
+_MAX_ANY = 4
+"""Parts of a path pattern that are `**`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -141,6 +146,9 @@ class Rule:
             raise ValueError(f"a {self.kind} rule needs a pattern")
         if self.kind == "path" and not _is_absolute(self.pattern):
             raise ValueError("a path pattern is absolute, such as /project/src/**, and has no . or .. in it")
+        folders = self.pattern.split("/")
+        if self.kind == "path" and (len(folders) > _MAX_FOLDERS or folders.count("**") > _MAX_ANY):
+            raise ValueError(f"a path pattern has at most {_MAX_FOLDERS} folders, and ** at most {_MAX_ANY} times")
         if self.kind == "command" and words_of(self.pattern) is None:
             raise ValueError("a command prefix is a program and words, without shell operators")
         if self.kind != "server" and not self.tool:
@@ -221,12 +229,12 @@ def matches(rule: Rule, subject: Subject) -> bool:
 def _allows_path(rule: Rule, subject: Subject) -> bool:
     """Every file that it touches, and everything that may be one."""
     files = [*subject.touched, *subject.perhaps]
-    return bool(subject.touched) and all(path_matches(rule.pattern, path) for path in files)
+    return bool(subject.touched) and not subject.more and all(path_matches(rule.pattern, path) for path in files)
 
 
 def _denies_path(rule: Rule, subject: Subject) -> bool:
     """Any file, as it is named or as it is."""
-    return any(path_matches(rule.pattern, path) for path in (*subject.paths, *subject.real))
+    return any(path_matches(rule.pattern, path) for path in subject.named)
 
 
 def _unclear(rule: Rule, subject: Subject) -> bool:
@@ -249,12 +257,13 @@ def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
 
 
 def _may_touch(pattern: str, subject: Subject) -> bool:
-    """A folder with denied files in it, a name that differs in case only, a text that may be a file; or no file."""
-    files = (*subject.paths, *subject.real)
+    """A folder with denied files in it, a name that differs in case only, a text that may be a file, more than
+    was looked at; or no file."""
+    files = subject.named
     base = fixed_part(pattern)
     within = any(f"{base}/".startswith(f"{path.rstrip('/')}/") for path in files)
     alike = any(path_matches(pattern.lower(), path.lower()) for path in (*files, *subject.perhaps))
-    return not files or within or alike
+    return not files or within or alike or subject.more
 
 
 def _is_absolute(pattern: str) -> bool:
@@ -282,8 +291,7 @@ def words_of(command: str) -> list[str] | None:
 
 def path_matches(pattern: str, path: str) -> bool:
     """A glob: `*` stays inside one folder, `**` is any number of folders. `/project/src/**` is all that is below."""
-    given = posixpath.normpath(path).split("/")
-    return _parts_match(pattern.rstrip("/").split("/"), given)
+    return _parts_match(pattern.rstrip("/").split("/"), posixpath.normpath(path).split("/"))
 
 
 def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
@@ -295,6 +303,8 @@ def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
             reached = set(range(min(reached, default=len(given)) + more, len(given) + 1))
         else:
             reached = {at + 1 for at in reached if at < len(given) and fnmatch.fnmatchcase(given[at], part)}
+        if not reached:
+            return False
     return len(given) in reached
 
 

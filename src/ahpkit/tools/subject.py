@@ -40,11 +40,14 @@ _TEXT_KEYS = frozenset(
     }
 )
 """Parameters that are text: what is written, or looked for."""
+_NO_FILE_KEYS = _TEXT_KEYS | _HARMLESS | {*_COMMAND_KEYS}
 
 _MAX_TEXTS = 1000
-"""Texts of an input that are looked at. One with more cannot be read."""
-_UNREADABLE = "\n"
-"""Stands for files that nobody can tell: no pattern matches it."""
+"""Texts of an input that are looked at."""
+_MAX_NAMES = 600
+"""Names of folders and files that are looked up for one call. Each costs a few microseconds of the event loop."""
+_FOR_EACH_FILE = 10
+"""Names that a file counts besides its own: those of the workspace that it is in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,13 @@ class Subject:
     """The same with all links followed. Empty: as they are named."""
     perhaps: tuple[str, ...] = ()
     """Texts that may be further files, absolute, as they are named and with links followed."""
+    more: bool = False
+    """It names more than was looked at: no rule can say what that is."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The files as they are called and as they are, each once."""
+        return tuple(dict.fromkeys((*self.paths, *self.real)))
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -88,8 +98,9 @@ def subject_of(
     link is.
     """
     given = _object(tool_input)
-    sure, unsure = _files(given)
-    named = [raw for text in (*sure, *paths) for raw in _readings(text, workspace, home)]
+    found, perhaps, more_texts = _files(given)
+    sure, unsure, more_files = _few_enough([*found, *paths], perhaps)
+    named = [raw for text in sure for raw in _readings(text, workspace, home)]
     maybe = [raw for text in unsure for raw in _readings(text, workspace, home)]
     return Subject(
         owner=owner,
@@ -99,6 +110,7 @@ def subject_of(
         paths=_unique(map(posixpath.normpath, named)),
         real=_unique(name for raw in named for name in (real(raw), real(posixpath.normpath(raw)))),
         perhaps=_unique(name for raw in maybe for name in (posixpath.normpath(raw), real(raw))),
+        more=more_texts or more_files,
     )
 
 
@@ -117,18 +129,28 @@ def _object(tool_input: str) -> dict[str, Any]:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The texts of an input that are files, and those that may be."""
+def _few_enough(sure: list[str], unsure: list[str]) -> tuple[list[str], list[str], bool]:
+    """As many of the files as are looked up for one call, and whether there are more."""
+    left = _MAX_NAMES
+    for number, text in enumerate((*sure, *unsure)):
+        left -= _FOR_EACH_FILE + text.count("/")
+        if left < 0:
+            return sure[:number], unsure[: max(0, number - len(sure))], True
+    return sure, unsure, False
+
+
+def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
+    """The texts of an input that are files, those that may be, and whether there are more texts than are looked at."""
     sure: list[str] = []
     unsure: list[str] = []
     for count, (key, text, beside) in enumerate(_texts("", given, frozenset())):
         if count >= _MAX_TEXTS:
-            return sure, [*unsure, _UNREADABLE]
+            return sure, unsure, True
         if key in _PATH_KEYS or text.startswith("file:") or _is_paired(key, beside):
             sure.append(text)
-        elif key not in _TEXT_KEYS | _HARMLESS and key not in _COMMAND_KEYS and _looks_like_file(key, text):
+        elif key not in _NO_FILE_KEYS and _looks_like_file(key, text):
             unsure.append(text)
-    return sure, unsure
+    return sure, unsure, False
 
 
 def _texts(key: str, value: Any, beside: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:

@@ -6,6 +6,7 @@ what the calls of one chat use of it. Rules of a chat or a session are forgotten
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
-from ahpkit.host.limits import MAX_RULES
+from ahpkit.host.limits import MAX_RULES, MAX_RULES_OF_A_TOOL
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
@@ -22,6 +23,8 @@ from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
 from ahpkit.tools.rules import Place, Rule, Ruling, fixed_part, judge
 from ahpkit.tools.subject import Subject, subject_of
+
+_log = logging.getLogger(__name__)
 
 _RULES = "rules/"
 _LOG = "approvals/"
@@ -84,6 +87,16 @@ class Approvals(Feature):
             look()
         return rule
 
+    def no_room(self, rule: Rule) -> str | None:
+        """Why no further rule like this one is taken, or None."""
+        if len(self.rules) >= MAX_RULES:
+            return f"this host has {MAX_RULES} rules, and takes no more; remove some first"
+        alike = sum((one.owner, one.tool) == (rule.owner, rule.tool) for one in self.rules)
+        if alike < MAX_RULES_OF_A_TOOL:
+            return None
+        about = rule.tool or rule.owner
+        return f"there are {alike} rules about {about}, and no more are taken; remove some first"
+
     @contextmanager
     def follow(self, look: Callable[[], None]) -> Generator[None]:
         """Call back after each new rule, while this is entered."""
@@ -136,13 +149,13 @@ class Approvals(Feature):
             for key in ("decision", "kind", "owner", "tool", "pattern", "scope", "place")
             if key in params
         }
-        if len(self.rules) >= MAX_RULES:
-            raise InvalidRequest(f"this host has {MAX_RULES} rules, and takes no more; remove some first")
         made = {"id": self._services.new_id(), "createdAt": self._services.now(), "createdBy": client.client_id}
         try:
             rule = Rule.from_json({**given, **made})
         except ValueError as error:
             raise InvalidParams(str(error)) from None
+        if (reason := self.no_room(rule)) is not None:
+            raise InvalidRequest(reason)
         place = rule.place or ""
         session = self._services.session_of(place) or "" if rule.scope == "chat" else place
         rule = self.add(rule, session)
@@ -244,9 +257,11 @@ class CallGate:
 
     def judge(self, subject: Subject) -> Ruling:
         place = self._place()
-        rules = self._approvals.rules
+        rules = [
+            rule for rule in self._approvals.rules if rule.owner == subject.owner and rule.tool in ("", subject.tool)
+        ]
         denials = [_with_links_followed(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
-        return judge([*rules, *denials], subject, replace(place, workspace=_real(place.workspace)))
+        return judge(dict.fromkeys([*rules, *denials]), subject, replace(place, workspace=_real(place.workspace)))
 
     @contextmanager
     def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:
@@ -277,7 +292,9 @@ class CallGate:
         place, now = self._place(), self._services.now()
         if by == "person":
             rule = rule_from(option, asked.subject, place, id=self._services.new_id(), now=now, by=who)
-            if rule is not None:
+            if rule is not None and (full := self._approvals.no_room(rule)) is not None:
+                _log.warning("a decision of %s holds for this call only: %s", who, full)
+            elif rule is not None:
                 self._approvals.add(rule, place.session)
         shown = {**asked.shown, "input": str(asked.shown.get("input", ""))[:_SHOWN]}
         self._approvals.record(
