@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +59,23 @@ def files(tmp_path: Path, command: str, **more: object) -> set[str]:
 def test_files_that_a_hook_names(tmp_path: Path, command: str, named: set[str]) -> None:
     write(tmp_path, {"a.sh": "", "dir/b": "", "home/h.py": "", "Makefile": "", "package.json": "{}"})
     assert files(tmp_path, command) == named
+
+
+@pytest.mark.parametrize("wild", ["/*/*/*/*/x.sh", "../*/*/x.sh", "*/../../*/x.sh"])
+def test_wild_cards_do_not_lead_out_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wild: str
+) -> None:
+    workspace, walked, scandir = tmp_path / "code", list[str](), os.scandir
+    write(workspace, {"hooks/x.sh": "echo"})
+
+    def watched(path: Any) -> Any:
+        walked.append(str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    detail = HookDetail("Stop", None, ({"command": f"bash {wild}; bash */x.sh"},), "claude")
+    assert len(runnable_of(detail, "s", Surrounding(str(workspace))).files) == 1
+    assert {path for path in walked if not path.startswith(str(workspace))} == set()
 
 
 def test_arguments_and_folders_of_an_action_count(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]
     ]
     for place in places:
         for word in named:
-            for path in _paths(place, word, runs_data):
+            for path in _paths(place, word, around if runs_data else None):
                 real = os.path.realpath(path)
                 if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
                     yield real
@@ -172,14 +172,19 @@ def _is_folder(path: str, around: Surrounding) -> bool:
     return os.path.isdir(path) and around.holds(f"{os.path.realpath(path)}/")
 
 
-def _paths(place: str, word: str, runs_data: bool) -> Iterator[str]:
-    """The ways to read a word as a path from a place: a shell fills in what is not known here, Python takes modules."""
+def _paths(place: str, word: str, globs: Surrounding | None) -> Iterator[str]:
+    """The ways to read a word as a path from a place: a shell fills in what is not known here, Python takes modules.
+
+    Wild cards are followed where `globs` is given, and only inside of it: `/*/*/*/x` would be a walk through the disk.
+    """
     rest = _VARIABLE.sub("", word).strip("{}").lstrip("/")  # `$P/x.sh`, `$(pwd)/x.sh` and `${P:-x.sh}` are `x.sh`.
     for one in {word, rest, *islice(_alternatives(rest), _MAX_ALTERNATIVES)}:
         path = os.path.join(place, one)
         yield path
-        if runs_data and _WILD.search(one):
-            yield from islice(iglob(path), _MAX_MATCHES)
+        whole = os.path.normpath(path)
+        wild = _WILD.search(whole)
+        if globs is not None and wild is not None and globs.holds(whole[: wild.start()]):
+            yield from islice(iglob(whole), _MAX_MATCHES)
     if _MODULE.fullmatch(word):
         yield os.path.join(place, *word.split(".")) + ".py"
         yield os.path.join(place, *word.split("."), "__main__.py")
