@@ -1,4 +1,7 @@
-"""`ahpkit sessions`: what is on a host, and tidying it up."""
+"""`ahpkit sessions`: what is on a host, and tidying it up.
+
+It is long because the group has many commands, each of a few lines and its help.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Table of the generations of AHP: their versions, what each supports, and which of them receive the same bytes.
 
-Tables and lookups only. How bytes are changed is in `actions_down`.
+Tables and lookups only. How bytes are changed is in `actions_down`. It is long because most of it is one table: what
+each generation has, by name.
 """
 
 from __future__ import annotations

@@ -17,22 +17,19 @@ from ahpkit.host.feature import ConnectedClient
 from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.wire.rpc import Params
 
-EXTENSION = CLIENTS
-
 _LONGEST = 200
 """Characters of what a client calls itself."""
 
 
 class _Described(TypedDict):
+    """One client. `self` marks the one that asks."""
+
     clientId: str
     protocolVersion: str
     address: str
     channels: int
     name: NotRequired[str]
     self: NotRequired[bool]
-
-
-"""One client. `self` marks the one that asks."""
 
 
 class _ClientList(TypedDict):
@@ -46,7 +43,7 @@ def register(
     extend: Callable[..., Extension], clients: Clients, *, failing: Callable[[], str | None] = lambda: None
 ) -> None:
     """Let clients ask who is connected; `extend` is `Host.extension`, `failing` says why nothing can be stored."""
-    extension = extend(EXTENSION)
+    extension = extend(CLIENTS)
 
     @extension.request("list")
     def list_clients(client: ConnectedClient, params: Params) -> _ClientList:
@@ -69,4 +66,4 @@ def _described(client: Connection, *, asks: bool) -> _Described:
     return {**found, "self": True} if asks else found
 
 
-__all__ = ["EXTENSION", "register"]
+__all__ = ["register"]
