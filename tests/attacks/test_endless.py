@@ -129,11 +129,17 @@ async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path
 async def test_rules_and_imports_are_bounded(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         client = await host.client()
-        rule = {"decision": "allow", "kind": "command", "owner": "agent:demo", "tool": "run", "scope": "everywhere"}
-        assert "4096 characters" in (await client.refused("_ahpkit/rules/add", **rule, pattern="a " * 3_000))["message"]
-        for number in range(1_000):
-            await client.ask("_ahpkit/rules/add", **rule, pattern=f"run {number}")
-        assert "1000 rules" in (await client.refused("_ahpkit/rules/add", **rule, pattern="one more"))["message"]
+        rule = {"decision": "allow", "kind": "command", "owner": "agent:demo", "scope": "everywhere"}
+        long = await client.refused("_ahpkit/rules/add", **rule, tool="run", pattern="a " * 3_000)
+        assert "4096 characters" in long["message"]
+        for tool in range(10):
+            for number in range(100):
+                await client.ask("_ahpkit/rules/add", **rule, tool=f"run{tool}", pattern=f"run {number}")
+            if not tool:
+                full = await client.refused("_ahpkit/rules/add", **rule, tool="run0", pattern="one more")
+                assert "100 rules" in full["message"]
+        full = await client.refused("_ahpkit/rules/add", **rule, tool="another", pattern="one more")
+        assert "1000 rules" in full["message"]
         turns: list[Json] = [{**TURN, "id": str(number)} for number in range(20_001)]
         for start in range(0, 20_000, 4_000):
             await client.ask("_ahpkit/sessions/stage", chat=0, turns=turns[start : start + 4_000])
