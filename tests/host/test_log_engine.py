@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from ahpkit.log.engine import Commit, Draft, LocalLog
 from ahpkit.log.memory import MemoryStorage
 from support.bench import Bench, say
+from support.clients import eventually
 from support.late_log import Disk, LateLog
 
 
@@ -97,14 +99,21 @@ async def test_whoever_follows_from_the_past_hears_everything_once() -> None:
         log.open("a", b"{}")
         for number in range(3):
             log.append(draft(number))
-        early: list[Commit] = []
-        async for commit in log.follow(0):
-            early.append(commit)
-            if sum(len(one.entries) for one in early) == 3:
-                break
-        late = log.follow(1)
-        heard = [entry.seq for entry in (await anext(late)).entries]
-        log.append(draft(3))
-        heard += [entry.seq for entry in (await anext(late)).entries]
-        assert heard == [2, 3, 4]
-        assert [entry.payload for entry in early[-1].entries][-1] == b'{"channel":"a","action":2,"serverSeq":3}'
+        early, late = list[Commit](), list[Commit]()
+        async with asyncio.TaskGroup() as tasks:
+            following = [tasks.create_task(log.follow(0, early.append))]
+            await eventually(lambda: numbers(early) == [1, 2, 3])
+            following.append(tasks.create_task(log.follow(1, late.append)))
+            log.append(draft(3))  # It is committed while the past is read.
+            await eventually(lambda: numbers(late) == [2, 3, 4])
+            log.append(draft(4))
+            await eventually(lambda: numbers(early) == [1, 2, 3, 4, 5])
+            assert numbers(late) == [2, 3, 4, 5]
+            for task in following:
+                task.cancel()
+        payloads = [entry.payload for commit in early for entry in commit.entries]
+        assert payloads[2] == b'{"channel":"a","action":2,"serverSeq":3}'
+
+
+def numbers(commits: list[Commit]) -> list[int]:
+    return [entry.seq for commit in commits for entry in commit.entries]

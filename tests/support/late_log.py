@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -37,7 +37,7 @@ class LateLog:
         self._by_hand = by_hand
         self._queue: list[_Step] = []
         self._committed = 0
-        self._followers: set[asyncio.Queue[Commit]] = set()
+        self._followers: list[Callable[[Commit], None]] = []
         self._scheduled = False
         self._used: set[tuple[str, int]] = set()
 
@@ -100,14 +100,12 @@ class LateLog:
     def checkpoints_due(self) -> list[str]:
         return []
 
-    async def follow(self, after: int) -> AsyncIterator[Commit]:
-        commits = asyncio.Queue[Commit]()
-        self._followers.add(commits)
+    async def follow(self, after: int, take: Callable[[Commit], None]) -> None:
         past = [entry for entry in self.disk.entries if entry.seq > after]
         if past:
-            yield Commit(past, 0)
-        while True:
-            yield await commits.get()
+            take(Commit(past, 0))
+        self._followers.append(take)
+        await asyncio.Event().wait()
 
     async def read(
         self,
@@ -143,8 +141,8 @@ class LateLog:
         entries = [entry for step in done if (entry := self._make_durable(step)) is not None]
         self._committed += len(done)
         commit = Commit(entries, self._committed)
-        for follower in self._followers:
-            follower.put_nowait(commit)
+        for take in self._followers:
+            take(commit)
         return commit
 
     def _make_durable(self, step: _Step) -> Entry | None:

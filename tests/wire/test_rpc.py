@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import tracemalloc
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -497,3 +498,17 @@ class TestLoop:
             wire.send(id=1, method="m", params={})
         assert ended.is_set()
         assert loop.closed is not None
+
+
+async def test_a_connection_that_rests_does_not_hold_its_last_message() -> None:
+    heard = asyncio.Event()
+    async with connected(on_notification=lambda method, params: heard.set()) as (_, wire):
+        tracemalloc.start()
+        try:
+            wire.send(method="note", params={"text": "x" * (4 << 20)})
+            await heard.wait()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert tracemalloc.get_traced_memory()[0] < 1 << 20
+        finally:
+            tracemalloc.stop()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 from zlib import crc32
 
@@ -155,8 +155,11 @@ class LogEngine(Protocol):
         """Channels that should get a `checkpoint` soon; ask after each commit, it is cheap."""
         ...
 
-    def follow(self, after: int) -> AsyncIterator[Commit]:
-        """Every commit with entries after a number, then each new commit as it happens, without end."""
+    async def follow(self, after: int, take: Callable[[Commit], None]) -> None:
+        """Call `take` with every commit that has entries after a number, then with each new one as it happens.
+
+        Goes on until it is cancelled. `take` handles its own errors.
+        """
         ...
 
     async def read(
@@ -196,7 +199,7 @@ class LocalLog:
         )
         self._refused: list[Refused] = []
         self._lost_parts: list[StatePart] = []
-        self._followers: set[asyncio.Queue[Commit]] = set()
+        self._followers: list[Callable[[Commit], None]] = []
         self._trouble = asyncio.Event()
         self._durable_seq = 0
 
@@ -267,16 +270,21 @@ class LocalLog:
     def checkpoints_due(self) -> list[str]:
         return self._log.snapshots_due()
 
-    async def follow(self, after: int) -> AsyncIterator[Commit]:
-        commits = asyncio.Queue[Commit]()
-        self._followers.add(commits)
+    async def follow(self, after: int, take: Callable[[Commit], None]) -> None:
+        meanwhile = list[Commit]()  # What is committed while the past is read.
+        self._followers.append(meanwhile.append)
         try:
             async for past in self._past(after, until=self._durable_seq):
-                yield past
-            while True:
-                yield await commits.get()
+                take(past)
         finally:
-            self._followers.discard(commits)
+            self._followers.remove(meanwhile.append)
+        for commit in meanwhile:
+            take(commit)
+        self._followers.append(take)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._followers.remove(take)
 
     async def _past(self, after: int, *, until: int) -> AsyncIterator[Commit]:
         while after < until:
@@ -308,8 +316,8 @@ class LocalLog:
             self._durable_seq = entries[-1].seq
         refused, self._refused = self._refused, []
         commit = Commit(entries, self._log.durable, refused)
-        for follower in self._followers:
-            follower.put_nowait(commit)
+        for take in self._followers:
+            take(commit)
 
     def _not_stored(self, step: Step, number: int, reason: str) -> None:
         _log.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)

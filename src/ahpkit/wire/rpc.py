@@ -123,6 +123,7 @@ class RpcLoop:
                         await waiting
                 else:
                     await self._handle(event, handlers)
+                del event  # A connection may rest for hours after a large message.
         except TransportClosed as closed:
             self._closed = self._closed or closed
             raise

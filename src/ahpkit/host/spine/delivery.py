@@ -62,7 +62,7 @@ class Delivery:
 
     async def __aenter__(self) -> Self:
         self._running = [
-            asyncio.create_task(self._follow(), name="follow the log"),
+            asyncio.create_task(self._log.follow(self._store.committed_head, self._take), name="follow the log"),
             asyncio.create_task(self._store_states(), name="store states"),
         ]
         await asyncio.sleep(0)  # They follow from here on.
@@ -77,13 +77,12 @@ class Delivery:
             if not waiting.done():
                 waiting.set_exception(InternalError("the host stopped before this was stored"))
 
-    async def _follow(self) -> None:
-        async for commit in self._log.follow(self._store.committed_head):
-            try:
-                self._deliver(commit)
-            except Exception:  # One bad batch must not stop all later ones.
-                _log.exception("a commit could not be delivered")
-            self._free_waiting(commit.step)
+    def _take(self, commit: Commit) -> None:
+        try:
+            self._deliver(commit)
+        except Exception:  # One bad batch must not stop all later ones.
+            _log.exception("a commit could not be delivered")
+        self._free_waiting(commit.step)
 
     def _deliver(self, commit: Commit) -> None:
         self.commits += 1
