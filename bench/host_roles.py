@@ -34,8 +34,7 @@ from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.durability import open_storage
 from ahpkit.platform.limits import give_freed_memory_back, keep_collections_short
-from ahpkit.protocol.annotations.actions import annotations_set
-from ahpkit.protocol.annotations.state import Annotation
+from ahpkit.protocol.annotations import Annotation, annotations_set
 from ahpkit.transports.auth import Authenticator
 from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.errors import TransportClosed

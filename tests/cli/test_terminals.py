@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from ahpkit.cli.terminals import printed, readable
 from ahpkit.client import Client, connect
-from ahpkit.protocol.terminal.actions import terminal_data
+from ahpkit.protocol.terminal import terminal_data
 from support import requirement
 from support.bench import running_bench
 from support.process import HostProcess, host_process, run_cli

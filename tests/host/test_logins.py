@@ -10,7 +10,7 @@ import pytest
 from ahpkit.client import Token, connect
 from ahpkit.host.agent import AgentError, LoginNeeded, Turn
 from ahpkit.protocol.chat.actions import chat_tool_call_auth_required, chat_tool_call_auth_resolved
-from ahpkit.protocol.common.notifications import AuthRequiredParams
+from ahpkit.protocol.common.commands import AuthRequiredParams
 from support import requirement
 from support.bench import Bench, ScriptedAgent, say
 from support.raw_client import Json, RawClient

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.protocol.changeset.actions import changeset_cleared, changeset_files_review_changed
+from ahpkit.protocol.changeset import changeset_cleared, changeset_files_review_changed
 from ahpkit.protocol.session.actions import session_customization_updated, session_customizations_changed
 from support import requirement
 from support.bench import Bench, say

@@ -7,7 +7,7 @@ import pytest
 from ahpkit.client import connect
 from ahpkit.client.errors import SessionFailed
 from ahpkit.host.agent import AgentError
-from ahpkit.protocol.root.notifications import ProgressParams
+from ahpkit.protocol.root import ProgressParams
 from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient

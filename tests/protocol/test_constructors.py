@@ -12,13 +12,21 @@ import pytest
 
 from ahpkit.protocol.registry import ACTIONS
 
-CHANNELS = ("annotations", "automation", "canvas", "changeset", "chat", "resource_watch", "root", "session", "terminal")
-MODULES = [importlib.import_module(f"ahpkit.protocol.{channel}.actions") for channel in CHANNELS]
+SMALL = ("annotations", "canvas", "changeset", "resource_watch", "root", "terminal")
+LARGE = ("automation.actions", "chat.actions", "session.actions")
+MODULES = [importlib.import_module(f"ahpkit.protocol.{name}") for name in (*SMALL, *LARGE)]
+
+
+def makes_an_action(function: Callable[..., Any]) -> bool:
+    """Whether a function of a channel's module is a constructor. A small channel's reducer is beside them."""
+    return str(function.__annotations__["return"]).endswith("Action")
+
+
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     name: getattr(module, name)
     for module in MODULES
     for name in module.__all__
-    if inspect.isfunction(getattr(module, name))
+    if inspect.isfunction(getattr(module, name)) and makes_an_action(getattr(module, name))
 }
 SPLIT = {"chat/toolCallConfirmed": ("chat_tool_call_approved", "chat_tool_call_denied")}
 """An action with two forms has two constructors."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ahpkit.protocol.annotations.actions import annotations_updated
-from ahpkit.protocol.annotations.reducer import annotations_reducer
+from ahpkit.protocol.annotations import annotations_reducer, annotations_updated
 from ahpkit.protocol.automation import actions as automation
 from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
-from ahpkit.protocol.canvas.actions import canvas_state_changed
-from ahpkit.protocol.canvas.reducer import canvas_reducer
-from ahpkit.protocol.changeset import actions as changeset
-from ahpkit.protocol.changeset.reducer import changeset_reducer
+from ahpkit.protocol.canvas import canvas_reducer, canvas_state_changed
+from ahpkit.protocol.changeset import changeset_content_changed, changeset_files_review_changed, changeset_reducer
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.actions import terminal_exited
-from ahpkit.protocol.terminal.reducer import terminal_reducer
+from ahpkit.protocol.terminal import terminal_exited, terminal_reducer
 from support import requirement
 
 
@@ -29,15 +25,15 @@ def test_a_terminal_exits_with_or_without_a_code() -> None:
 def test_new_content_of_a_changeset_leaves_its_status_and_error() -> None:
     error: Any = {"errorType": "e", "message": "m"}
     state: JsonObject = {"status": "error", "error": error, "files": [], "operations": [{"id": "o"}]}
-    after = changeset_reducer(state, {**changeset.changeset_content_changed(files=[{"id": "f", "edit": {}}])})
+    after = changeset_reducer(state, {**changeset_content_changed(files=[{"id": "f", "edit": {}}])})
     assert after == {**state, "files": [{"id": "f", "edit": {}}]}
 
 
 def test_a_review_marks_the_named_files() -> None:
     state: JsonObject = {"status": "ready", "files": [{"id": "a", "edit": {}}, {"id": "b", "edit": {}}]}
-    after = changeset_reducer(state, {**changeset.changeset_files_review_changed(files=["a"], reviewed=True)})
+    after = changeset_reducer(state, {**changeset_files_review_changed(files=["a"], reviewed=True)})
     assert [file.get("reviewed") for file in after["files"]] == [True, None]
-    unknown = changeset.changeset_files_review_changed(files=["z"], reviewed=True)
+    unknown = changeset_files_review_changed(files=["z"], reviewed=True)
     assert changeset_reducer(state, {**unknown}) is state
 
 

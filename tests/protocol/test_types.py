@@ -16,13 +16,16 @@ from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.types import TYPES as TYPES_1_0
 from support import requirement
 
-PLACES = ("state", "actions", "commands", "notifications", "messages", "errors")
+PLACES = ("state", "actions", "commands", "messages")
+SMALL_CHANNELS = ("root", "terminal", "changeset", "annotations", "resource_watch", "canvas", "telemetry")
 
 
 def wire_modules(package: ModuleType) -> dict[str, ModuleType]:
-    """The modules in which wire types are written down, by channel and place."""
+    """The modules in which wire types are written down: those of large channels by place, small channels as a whole."""
     names = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
-    return {name: importlib.import_module(name) for name in names if name.rpartition(".")[2] in PLACES}
+    return {
+        name: importlib.import_module(name) for name in names if name.rpartition(".")[2] in (*PLACES, *SMALL_CHANNELS)
+    }
 
 
 VERSIONS = {

@@ -21,7 +21,7 @@ from ahpkit.host.host import Host
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.actions import terminal_title_changed
+from ahpkit.protocol.terminal import terminal_title_changed
 from ahpkit.transports.memory import memory_pair
 from support.bench import ScriptedAgent, ScriptedChat
 from support.raw_client import RawClient

@@ -14,7 +14,7 @@ from ahpkit.agents.demo_commands import announced, run_command
 from ahpkit.agents.demo_text import quoted, stream
 from ahpkit.agents.demo_tools import READER, demo_tools
 from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, StopReason, Turn
-from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.root import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigSchema
 
 _MODELS: Sequence[SessionModelInfo] = (

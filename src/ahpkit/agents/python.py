@@ -26,7 +26,7 @@ from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, Command, Stop
 from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import ModelSelection
-from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.root import SessionModelInfo
 from ahpkit.wire.errors import AhpError
 
 AgentFunction = (

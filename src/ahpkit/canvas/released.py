@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 from ahpkit.host.feature import Services
-from ahpkit.protocol.canvas.actions import canvas_state_changed
-from ahpkit.protocol.canvas.state import CanvasReference, CanvasState
+from ahpkit.protocol.canvas import CanvasReference, CanvasState, canvas_state_changed
 from ahpkit.protocol.chat.actions import chat_canvases_changed
 from ahpkit.protocol.common.state import JsonObject
 

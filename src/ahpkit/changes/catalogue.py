@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from ahpkit.changes.work_tree import FileChange, Side
-from ahpkit.protocol.changeset.state import (
+from ahpkit.protocol.changeset import (
     Changeset,
     ChangesetFile,
     ChangesetOperation,

@@ -22,7 +22,7 @@ from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.changeset.state import Changeset
+from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject

@@ -10,7 +10,10 @@ from ahpkit.changes.followed import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.feature import Applied, Services
-from ahpkit.protocol.changeset.actions import (
+from ahpkit.protocol.changeset import (
+    ChangesetFile,
+    ChangesetOperation,
+    ChangesetOperationStatus,
     changeset_cleared,
     changeset_content_changed,
     changeset_file_removed,
@@ -19,7 +22,6 @@ from ahpkit.protocol.changeset.actions import (
     changeset_operations_changed,
     changeset_status_changed,
 )
-from ahpkit.protocol.changeset.state import ChangesetFile, ChangesetOperation, ChangesetOperationStatus
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 
 _ONE_BY_ONE = 20

@@ -32,9 +32,7 @@ from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelect
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import announced, check_method
 from ahpkit.protocol.meta_keys import ASK_AGENTS, CANVASES, UNSAVED_TEXT
-from ahpkit.protocol.root.commands import ResolveSessionConfigResult, SessionConfigValueItem
-from ahpkit.protocol.root.notifications import ProgressParams
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.root import ProgressParams, ResolveSessionConfigResult, RootState, SessionConfigValueItem
 from ahpkit.protocol.session.state import SessionSummary, ToolAnnotations
 from ahpkit.wire.errors import AhpError
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ahpkit.protocol.common.notifications import AuthRequiredParams
+from ahpkit.protocol.common.commands import AuthRequiredParams
 from ahpkit.protocol.common.state import JsonObject
 
 

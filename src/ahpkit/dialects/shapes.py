@@ -11,14 +11,13 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.generations import FORK, SELECTION, Generation, without_notes
 from ahpkit.protocol import registry as newest
-from ahpkit.protocol.annotations.state import AnnotationEntry
+from ahpkit.protocol.annotations import AnnotationEntry
 from ahpkit.protocol.chat.messages import Message
-from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import ROOT_URI, AgentSelection, JsonObject, ModelSelection, TextRange
+from ahpkit.protocol.common.state import ROOT_URI, AgentSelection, BaseParams, JsonObject, ModelSelection, TextRange
 from ahpkit.protocol.session.customizations import ClientPluginCustomization, CustomizationEnablement
 from ahpkit.protocol.session.enablement import SWITCH
 from ahpkit.protocol.session.state import SessionActiveClient, ToolDefinition
-from ahpkit.protocol.terminal.state import TerminalClientClaim
+from ahpkit.protocol.terminal import TerminalClientClaim
 from ahpkit.protocol.validation import check
 
 V = Generation

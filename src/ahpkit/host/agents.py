@@ -11,13 +11,11 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration
 from ahpkit.host.states import States
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.commands import AuthenticateParams
-from ahpkit.protocol.common.notifications import AuthRequiredParams, AuthRequiredReason
+from ahpkit.protocol.common.commands import AuthenticateParams, AuthRequiredParams, AuthRequiredReason
 from ahpkit.protocol.common.state import JsonObject, ProtectedResourceMetadata
 from ahpkit.protocol.errors import AuthRequired, InvalidParams, ProviderNotFound
 from ahpkit.protocol.meta_keys import MODELS_LATER
-from ahpkit.protocol.root.actions import RootAction, root_agents_changed
-from ahpkit.protocol.root.state import AgentCapabilities, AgentInfo
+from ahpkit.protocol.root import AgentCapabilities, AgentInfo, RootAction, root_agents_changed
 from ahpkit.protocol.session.state import SessionState, ToolDefinition
 
 AGENT_META = "ahpkit/agent"

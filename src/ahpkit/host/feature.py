@@ -26,7 +26,7 @@ from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.protocol.telemetry.state import TelemetryCapabilities
+from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.tools.registry import Owner, Tool
 
 _log = logging.getLogger(__name__)

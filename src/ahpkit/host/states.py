@@ -7,9 +7,9 @@ from typing import Final, Protocol, cast
 
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
-from ahpkit.protocol.terminal.state import TerminalState
+from ahpkit.protocol.terminal import TerminalState
 
 NO_ROOT: Final[RootState] = {"agents": []}
 """Stands for the host's state before there is one."""

@@ -1,8 +1,8 @@
 """The Agent Host Protocol 1.0.0, with our additions: wire types, tables, validation, reducers. Pure: no I/O, no clock.
 
-The names below are the public surface; the wire types are found where the specification puts them, in
-`ahpkit.protocol.<channel>.{state,actions,commands,notifications}`. A name is loaded when it is first used: who needs
-only an error class does not wait for the tables.
+The names below are the public surface. The wire types are in the module of their channel, for example
+`ahpkit.protocol.terminal`. The large channels `session`, `chat` and `automation` have a module for each part: `state`,
+`actions`, `commands`. A name is loaded when it is first used, so whoever needs only an error class waits for no table.
 """
 
 from __future__ import annotations

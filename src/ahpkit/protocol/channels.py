@@ -9,26 +9,20 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
-from ahpkit.protocol.annotations.reducer import annotations_reducer
-from ahpkit.protocol.annotations.state import AnnotationsState
+from ahpkit.protocol.annotations import AnnotationsState, annotations_reducer
 from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
 from ahpkit.protocol.automation.state import AUTOMATIONS_URI, AutomationRunState, AutomationState
-from ahpkit.protocol.canvas.reducer import canvas_reducer
-from ahpkit.protocol.canvas.state import CanvasState
-from ahpkit.protocol.changeset.reducer import changeset_reducer
-from ahpkit.protocol.changeset.state import ChangesetState
+from ahpkit.protocol.canvas import CanvasState, canvas_reducer
+from ahpkit.protocol.changeset import ChangesetState, changeset_reducer
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.registry import ACTIONS, Shape
-from ahpkit.protocol.resource_watch.reducer import resource_watch_reducer
-from ahpkit.protocol.resource_watch.state import ResourceWatchState
-from ahpkit.protocol.root.reducer import root_reducer
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.resource_watch import ResourceWatchState, resource_watch_reducer
+from ahpkit.protocol.root import RootState, root_reducer
 from ahpkit.protocol.session.reducer import session_reducer
 from ahpkit.protocol.session.state import SessionState
-from ahpkit.protocol.terminal.reducer import terminal_reducer
-from ahpkit.protocol.terminal.state import TerminalState
+from ahpkit.protocol.terminal import TerminalState, terminal_reducer
 
 
 class Reducer(Protocol):

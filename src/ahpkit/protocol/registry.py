@@ -10,27 +10,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ahpkit.protocol.annotations import actions as annotations
+import ahpkit.protocol.annotations as annotations
+from ahpkit.protocol import canvas, changeset, root, telemetry, terminal
+from ahpkit.protocol import resource_watch as watch
 from ahpkit.protocol.automation import actions as automation
 from ahpkit.protocol.automation import commands as automation_commands
-from ahpkit.protocol.canvas import actions as canvas
-from ahpkit.protocol.changeset import actions as changeset
-from ahpkit.protocol.changeset import commands as changeset_commands
 from ahpkit.protocol.chat import actions as chat
 from ahpkit.protocol.chat import commands as chat_commands
 from ahpkit.protocol.common import commands as common
 from ahpkit.protocol.common.actions import ActionEnvelope
-from ahpkit.protocol.common.notifications import AuthRequiredParams
-from ahpkit.protocol.resource_watch import actions as watch
-from ahpkit.protocol.resource_watch import commands as watch_commands
-from ahpkit.protocol.root import actions as root
-from ahpkit.protocol.root import commands as root_commands
-from ahpkit.protocol.root import notifications as root_notifications
+from ahpkit.protocol.common.commands import AuthRequiredParams
 from ahpkit.protocol.session import actions as session
 from ahpkit.protocol.session import commands as session_commands
-from ahpkit.protocol.telemetry import notifications as telemetry
-from ahpkit.protocol.terminal import actions as terminal
-from ahpkit.protocol.terminal import commands as terminal_commands
 from ahpkit.protocol.types import TYPES
 
 Shape = Any
@@ -233,22 +224,22 @@ _COMMANDS = (
     _request(
         "createResourceWatch",
         "root",
-        watch_commands.CreateResourceWatchParams,
-        watch_commands.CreateResourceWatchResult,
+        watch.CreateResourceWatchParams,
+        watch.CreateResourceWatchResult,
         both=True,
     ),
-    _request("listSessions", "root", root_commands.ListSessionsParams, root_commands.ListSessionsResult),
+    _request("listSessions", "root", root.ListSessionsParams, root.ListSessionsResult),
     _request(
         "resolveSessionConfig",
         "root",
-        root_commands.ResolveSessionConfigParams,
-        root_commands.ResolveSessionConfigResult,
+        root.ResolveSessionConfigParams,
+        root.ResolveSessionConfigResult,
     ),
     _request(
         "sessionConfigCompletions",
         "root",
-        root_commands.SessionConfigCompletionsParams,
-        root_commands.SessionConfigCompletionsResult,
+        root.SessionConfigCompletionsParams,
+        root.SessionConfigCompletionsResult,
     ),
     _request("createSession", "session", session_commands.CreateSessionParams),
     _request("disposeSession", "session", session_commands.DisposeSessionParams),
@@ -257,13 +248,13 @@ _COMMANDS = (
     _request("fetchTurns", "chat", chat_commands.FetchTurnsParams, chat_commands.FetchTurnsResult),
     _request("moveChat", "chat", chat_commands.MoveChatParams, chat_commands.MoveChatResult),
     _request("completions", "chat", chat_commands.CompletionsParams, chat_commands.CompletionsResult),
-    _request("createTerminal", "terminal", terminal_commands.CreateTerminalParams),
-    _request("disposeTerminal", "terminal", terminal_commands.DisposeTerminalParams),
+    _request("createTerminal", "terminal", terminal.CreateTerminalParams),
+    _request("disposeTerminal", "terminal", terminal.DisposeTerminalParams),
     _request(
         "invokeChangesetOperation",
         "changeset",
-        changeset_commands.InvokeChangesetOperationParams,
-        changeset_commands.InvokeChangesetOperationResult,
+        changeset.InvokeChangesetOperationParams,
+        changeset.InvokeChangesetOperationResult,
     ),
     _request(
         "listAutomationTriggerDefinitions",
@@ -284,10 +275,10 @@ _COMMANDS = (
 
 _NOTIFICATIONS = (
     NotificationSpec("action", "0.1.0", ActionEnvelope, None),
-    NotificationSpec("root/sessionAdded", "0.1.0", root_notifications.SessionAddedParams, "root"),
-    NotificationSpec("root/sessionRemoved", "0.1.0", root_notifications.SessionRemovedParams, "root"),
-    NotificationSpec("root/sessionSummaryChanged", "0.1.0", root_notifications.SessionSummaryChangedParams, "root"),
-    NotificationSpec("root/progress", "0.5.0", root_notifications.ProgressParams, "root"),
+    NotificationSpec("root/sessionAdded", "0.1.0", root.SessionAddedParams, "root"),
+    NotificationSpec("root/sessionRemoved", "0.1.0", root.SessionRemovedParams, "root"),
+    NotificationSpec("root/sessionSummaryChanged", "0.1.0", root.SessionSummaryChangedParams, "root"),
+    NotificationSpec("root/progress", "0.5.0", root.ProgressParams, "root"),
     NotificationSpec("auth/required", "0.1.0", AuthRequiredParams, None),
     NotificationSpec("otlp/exportLogs", "0.2.0", telemetry.OtlpExportLogsParams, "telemetry"),
     NotificationSpec("otlp/exportTraces", "0.2.0", telemetry.OtlpExportTracesParams, "telemetry"),

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from ahpkit import __version__
 from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.telemetry.state import TelemetryCapabilities
+from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.telemetry import otlp_json
 from ahpkit.telemetry.metrics import CONTENT_TYPE, Metrics, prometheus_text
 from ahpkit.telemetry.tracing import ObservedTracerProvider

@@ -13,7 +13,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.terminals.chat_terminals import MAX_PREVIEW, command_result
 from ahpkit.log.entry import Batch
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.protocol.terminal.state import TerminalCommandPart, TerminalState
+from ahpkit.protocol.terminal import TerminalCommandPart, TerminalState
 from support import requirement
 from support.bench import say
 from support.raw_client import Json, RawClient

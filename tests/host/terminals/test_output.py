@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals.output import OutputReader, plain
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.actions import TerminalAction
+from ahpkit.protocol.terminal import TerminalAction
 
 AVAILABLE = {"type": "terminal/commandDetectionAvailable"}
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.protocol.terminal.actions import terminal_data
+from ahpkit.protocol.terminal import terminal_data
 from ahpkit.transports.memory import memory_pair
 from ahpkit.wire.transport import Transport
 from support.raw_client import RawClient

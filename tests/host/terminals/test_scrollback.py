@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals.scrollback import Tail, forget_oldest, weight
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal.state import TerminalContentPart
+from ahpkit.protocol.terminal import TerminalContentPart
 
 
 def fold(actions: list[JsonObject], content: list[JsonObject] | None = None) -> list[JsonObject]:

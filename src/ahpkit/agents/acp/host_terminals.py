@@ -10,7 +10,7 @@ from ahpkit.host.agent import Chat
 from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.feature import Terminals
 from ahpkit.platform.pty import ExitStatus
-from ahpkit.protocol.terminal.state import TerminalSessionClaim
+from ahpkit.protocol.terminal import TerminalSessionClaim
 
 
 class HostTerminals:

@@ -15,7 +15,7 @@ from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
-from ahpkit.protocol.root.state import SessionModelInfo
+from ahpkit.protocol.root import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema
 
 MODE = "mode"

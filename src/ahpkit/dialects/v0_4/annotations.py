@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.common import URI, JsonObject, StringOrMarkdown, TextRange
-from ahpkit.protocol.annotations.reducer import HANDLERS as CURRENT
-from ahpkit.protocol.annotations.reducer import updating
+from ahpkit.protocol.annotations import HANDLERS as CURRENT
+from ahpkit.protocol.annotations import updating
 from ahpkit.protocol.common.reducing import Handler, apply
 
 

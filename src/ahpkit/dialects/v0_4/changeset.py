@@ -15,7 +15,7 @@ from ahpkit.dialects.v0_4.common import (
     StringOrMarkdown,
     TextRange,
 )
-from ahpkit.protocol.changeset.reducer import HANDLERS as CURRENT
+from ahpkit.protocol.changeset import HANDLERS as CURRENT
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.common.reducing import apply
-from ahpkit.protocol.resource_watch.actions import ResourceWatchAction, ResourceWatchChangedAction
-from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams, CreateResourceWatchResult
-from ahpkit.protocol.resource_watch.reducer import HANDLERS
-from ahpkit.protocol.resource_watch.state import (
+from ahpkit.protocol.resource_watch import (
+    HANDLERS,
+    CreateResourceWatchParams,
+    CreateResourceWatchResult,
     ResourceChange,
     ResourceChanges,
     ResourceChangeType,
+    ResourceWatchAction,
+    ResourceWatchChangedAction,
     ResourceWatchPatterns,
     ResourceWatchState,
 )

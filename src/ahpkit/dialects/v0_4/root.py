@@ -15,7 +15,7 @@ from ahpkit.dialects.v0_4.common import (
 from ahpkit.dialects.v0_4.session.state import Customization, PartialSessionSummary, SessionConfigSchema, SessionSummary
 from ahpkit.dialects.v0_4.terminal import TerminalInfo
 from ahpkit.protocol.common.reducing import apply
-from ahpkit.protocol.root.reducer import HANDLERS
+from ahpkit.protocol.root import HANDLERS
 
 PolicyState = Literal["enabled", "disabled", "unconfigured"]
 

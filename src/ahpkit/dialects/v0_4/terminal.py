@@ -7,8 +7,8 @@ from typing import Final, Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.common import URI, BaseParams, JsonObject
 from ahpkit.protocol.common.reducing import Handler, apply, put
-from ahpkit.protocol.terminal.reducer import HANDLERS as CURRENT
-from ahpkit.protocol.terminal.reducer import settled
+from ahpkit.protocol.terminal import HANDLERS as CURRENT
+from ahpkit.protocol.terminal import settled
 
 TerminalClaimKind = Literal["client", "session"]
 

@@ -58,7 +58,7 @@ from ahpkit.protocol.common.state import (
     ProtectedResourceMetadata,
     StringOrMarkdown,
 )
-from ahpkit.protocol.root.state import (
+from ahpkit.protocol.root import (
     MultipleChatsCapability,
     MultipleWorkingDirectoriesCapability,
     SessionModelInfo,

@@ -16,7 +16,7 @@ from ahpkit.protocol.chat.state import (
     ToolResultContent,
 )
 from ahpkit.protocol.common.state import ErrorInfo, FileEdit, JsonObject, StringOrMarkdown
-from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability
+from ahpkit.protocol.root import MultipleWorkingDirectoriesCapability
 from ahpkit.protocol.session.state import ToolDefinition
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]

@@ -55,7 +55,7 @@ from ahpkit.protocol.errors import (
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED, SPOKEN
-from ahpkit.protocol.root.actions import RootConfigChangedAction
+from ahpkit.protocol.root import RootConfigChangedAction
 from ahpkit.protocol.session.actions import SessionConfigChangedAction
 from ahpkit.protocol.session.enablement import sorted_decisions
 from ahpkit.protocol.session.summary import settings_of

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 from ahpkit.host.limits import MAX_ANNOTATIONS
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
-from ahpkit.protocol.annotations.actions import (
+from ahpkit.protocol.annotations import (
+    Annotation,
     AnnotationsEntryRemovedAction,
     AnnotationsEntrySetAction,
     AnnotationsRemovedAction,
     AnnotationsSetAction,
+    AnnotationsState,
     AnnotationsUpdatedAction,
 )
-from ahpkit.protocol.annotations.state import Annotation, AnnotationsState
 
 _KnownAction = (
     AnnotationsUpdatedAction | AnnotationsRemovedAction | AnnotationsEntrySetAction | AnnotationsEntryRemovedAction

@@ -8,7 +8,7 @@ from typing import Any
 
 from ahpkit.protocol.common.state import ConfigPropertySchema, ConfigSchema, JsonObject
 from ahpkit.protocol.json_schema import find_problem
-from ahpkit.protocol.root.state import RootConfigState
+from ahpkit.protocol.root import RootConfigState
 from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema, SessionConfigState
 
 _Values = Mapping[str, object]

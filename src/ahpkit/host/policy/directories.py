@@ -7,7 +7,7 @@ from typing import Any
 
 from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, find
-from ahpkit.protocol.root.state import MultipleWorkingDirectoriesCapability, RootState
+from ahpkit.protocol.root import MultipleWorkingDirectoriesCapability, RootState
 from ahpkit.protocol.session.actions import (
     SessionWorkingDirectoryRemovedAction,
     SessionWorkingDirectoryReplacedAction,

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from ahpkit.host.limits import MAX_ID
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
 
 StateOf = Callable[[str], JsonObject | None]

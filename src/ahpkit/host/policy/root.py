@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule
 from ahpkit.protocol.common.state import ConfigPropertySchema
-from ahpkit.protocol.root.actions import RootConfigChangedAction
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.root import RootConfigChangedAction, RootState
 
 
 def _config_changed(proposed: ProposedAction[RootConfigChangedAction, RootState]) -> str | None:

@@ -13,7 +13,7 @@ from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, chec
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
-from ahpkit.protocol.root.state import AgentInfo, RootState
+from ahpkit.protocol.root import AgentInfo, RootState
 from ahpkit.protocol.session import enablement
 from ahpkit.protocol.session.actions import (
     SessionActiveClientRemovedAction,

@@ -7,8 +7,12 @@ from typing import Any
 
 from ahpkit.host.limits import MAX_TITLE
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule
-from ahpkit.protocol.terminal.actions import TerminalClaimedAction, TerminalResizedAction, TerminalTitleChangedAction
-from ahpkit.protocol.terminal.state import TerminalState
+from ahpkit.protocol.terminal import (
+    TerminalClaimedAction,
+    TerminalResizedAction,
+    TerminalState,
+    TerminalTitleChangedAction,
+)
 
 
 def _by_holder(proposed: ProposedAction[Any, TerminalState]) -> str | None:

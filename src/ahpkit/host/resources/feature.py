@@ -44,7 +44,7 @@ from ahpkit.protocol.common.commands import (
     ResourceWriteResult,
 )
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
-from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams, CreateResourceWatchResult
+from ahpkit.protocol.resource_watch import CreateResourceWatchParams, CreateResourceWatchResult
 from ahpkit.protocol.session.customizations import DirectoryCustomization
 from ahpkit.protocol.session.state import SessionState
 

@@ -21,9 +21,12 @@ from ahpkit.host.feature import Services
 from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_ALL
 from ahpkit.host.resources.notify import open_notify
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
-from ahpkit.protocol.resource_watch.actions import resource_watch_changed
-from ahpkit.protocol.resource_watch.commands import CreateResourceWatchParams
-from ahpkit.protocol.resource_watch.state import ResourceChange, ResourceChangeType
+from ahpkit.protocol.resource_watch import (
+    CreateResourceWatchParams,
+    ResourceChange,
+    ResourceChangeType,
+    resource_watch_changed,
+)
 
 _log = logging.getLogger(__name__)
 

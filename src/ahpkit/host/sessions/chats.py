@@ -20,7 +20,7 @@ from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import ChatOrigin, ChatSideChatOrigin, ChatState, ChatSummary, SideChatSelection, Turn
 from ahpkit.protocol.common.state import ModelSelection
 from ahpkit.protocol.errors import InvalidParams, NotFound, TurnInProgress
-from ahpkit.protocol.root.state import RootState
+from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
 
 

@@ -41,7 +41,7 @@ from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.commands import AuthenticateParams, AuthenticateResult
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS, MORE
-from ahpkit.protocol.root.commands import (
+from ahpkit.protocol.root import (
     ListSessionsParams,
     ListSessionsResult,
     ResolveSessionConfigParams,

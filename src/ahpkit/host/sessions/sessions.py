@@ -63,7 +63,7 @@ from ahpkit.protocol.errors import (
     SessionNotFound,
 )
 from ahpkit.protocol.meta_keys import ELSEWHERE
-from ahpkit.protocol.root.actions import root_active_sessions_changed
+from ahpkit.protocol.root import root_active_sessions_changed
 from ahpkit.protocol.session.actions import (
     session_active_client_set,
     session_creation_failed,

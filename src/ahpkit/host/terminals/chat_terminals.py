@@ -16,8 +16,7 @@ from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
 from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult, ToolResultContent
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.terminal.actions import terminal_claimed, terminal_exited
-from ahpkit.protocol.terminal.state import TerminalClaim, TerminalState
+from ahpkit.protocol.terminal import TerminalClaim, TerminalState, terminal_claimed, terminal_exited
 
 MAX_PREVIEW = 4_000
 """Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""

@@ -23,8 +23,7 @@ from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
-from ahpkit.protocol.terminal.commands import CreateTerminalParams, DisposeTerminalParams
-from ahpkit.protocol.terminal.state import TerminalSessionClaim, TerminalState
+from ahpkit.protocol.terminal import CreateTerminalParams, DisposeTerminalParams, TerminalSessionClaim, TerminalState
 
 MAX_SIZE = 10_000
 """Columns and rows. Programs reserve memory for the whole screen."""

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from ahpkit.platform.file_uris import local_path
-from ahpkit.protocol.terminal.actions import (
+from ahpkit.protocol.terminal import (
     TerminalAction,
     terminal_command_detection_available,
     terminal_command_executed,

@@ -14,8 +14,8 @@ from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InternalError
-from ahpkit.protocol.root.actions import root_terminals_changed
-from ahpkit.protocol.terminal.state import TerminalClaim, TerminalInfo, TerminalState
+from ahpkit.protocol.root import root_terminals_changed
+from ahpkit.protocol.terminal import TerminalClaim, TerminalInfo, TerminalState
 
 MAX_TERMINALS = 64
 """Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ahpkit.host.terminals.output import plain
-from ahpkit.protocol.terminal.actions import (
+from ahpkit.protocol.terminal import (
     TerminalAction,
+    TerminalContentPart,
     terminal_cleared,
     terminal_command_executed,
     terminal_command_finished,
     terminal_data,
 )
-from ahpkit.protocol.terminal.state import TerminalContentPart
 
 MAX_KEPT = 512 * 1024
 """Characters of a terminal's content at which the oldest is forgotten. As JSON it stays below 4 MiB, even if

@@ -11,8 +11,7 @@ from ahpkit.host.feature import Services
 from ahpkit.host.terminals.output import OutputReader
 from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
 from ahpkit.platform.pty import ExitStatus, PtyProcess
-from ahpkit.protocol.terminal.actions import TerminalAction, terminal_data, terminal_exited
-from ahpkit.protocol.terminal.state import TerminalState
+from ahpkit.protocol.terminal import TerminalAction, TerminalState, terminal_data, terminal_exited
 
 _log = logging.getLogger(__name__)
 

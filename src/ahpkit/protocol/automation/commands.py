@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.automation.state import AutomationTriggerDefinition
-from ahpkit.protocol.common.commands import RootParams
-from ahpkit.protocol.common.state import URI, JsonObject
+from ahpkit.protocol.common.state import URI, JsonObject, RootParams
 
 
 class ListAutomationTriggerDefinitionsParams(RootParams):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.canvas.state import CanvasReference
-from ahpkit.protocol.changeset.state import Changeset
+from ahpkit.protocol.canvas import CanvasReference
+from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.state import (
     BackgroundWork,
     ChatInputAnswer,

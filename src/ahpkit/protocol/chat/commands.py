@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.chat.state import Message, MessageAttachment, SideChatSelection
-from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.common.state import URI, BaseParams
 
 CompletionItemKind = Literal["userMessage"] | str
 

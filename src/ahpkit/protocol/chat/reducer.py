@@ -36,12 +36,13 @@ from ahpkit.protocol.chat.actions import (
     ChatUsageAction,
 )
 from ahpkit.protocol.chat.turns import is_resumable, tool_call_index
-from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,
     assign,
     assign_optional,
+    directory_added,
+    directory_removed,
     index_of,
     put,
     removed,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from ahpkit.protocol.annotations.actions import AnnotationsAction
+from ahpkit.protocol.annotations import AnnotationsAction
 from ahpkit.protocol.automation.actions import AutomationAction, AutomationRunAction
-from ahpkit.protocol.canvas.actions import CanvasAction
-from ahpkit.protocol.changeset.actions import ChangesetAction
+from ahpkit.protocol.canvas import CanvasAction
+from ahpkit.protocol.changeset import ChangesetAction
 from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.common.state import URI
-from ahpkit.protocol.resource_watch.actions import ResourceWatchAction
-from ahpkit.protocol.root.actions import RootAction
+from ahpkit.protocol.resource_watch import ResourceWatchAction
+from ahpkit.protocol.root import RootAction
 from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.terminal.actions import TerminalAction
+from ahpkit.protocol.terminal import TerminalAction
 
 StateAction = (
     RootAction

@@ -1,4 +1,4 @@
-"""Commands of a connection and of resources.
+"""Commands of a connection and of resources, the notification that a login is needed, and the `data` of errors.
 
 Resource commands go in both directions: a client asks the host for files, the host asks a client for what it publishes.
 """
@@ -9,8 +9,16 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.automation.state import AutomationCapabilities
 from ahpkit.protocol.common.actions import ActionEnvelope
-from ahpkit.protocol.common.state import URI, Implementation, JsonObject, Snapshot
-from ahpkit.protocol.telemetry.state import TelemetryCapabilities
+from ahpkit.protocol.common.state import (
+    URI,
+    BaseParams,
+    Implementation,
+    JsonObject,
+    ProtectedResourceMetadata,
+    RootParams,
+    Snapshot,
+)
+from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.protocol.type_schemas import CLOSED
 
 ContentEncoding = Literal["base64", "utf-8"]
@@ -20,33 +28,6 @@ ResourceType = Literal["file", "directory", "symlink"] | str
 ResourceWriteMode = Literal["truncate", "append", "insert"]
 
 ReconnectResultType = Literal["replay", "snapshot"]
-
-
-class BaseParams(TypedDict):
-    """Parameters of every method: the channel it is about."""
-
-    channel: URI
-    _meta: NotRequired[JsonObject]
-
-
-class RootParams(TypedDict):
-    """Parameters of methods that are about the connection or the host."""
-
-    channel: Literal["ahp-root://"]
-    _meta: NotRequired[JsonObject]
-
-
-class PaginatedParams(TypedDict):
-    """Asks for one page: at most `limit` entries, from `cursor` on."""
-
-    limit: NotRequired[int]
-    cursor: NotRequired[str]
-
-
-class PaginatedResult(TypedDict):
-    """One page; without `nextCursor` the last."""
-
-    nextCursor: NotRequired[str]
 
 
 class ClientCapabilities(TypedDict):
@@ -288,18 +269,54 @@ class AuthenticateResult(TypedDict):
     """Accepted."""
 
 
+AuthRequiredReason = Literal["required", "expired"] | str
+
+
+class AuthRequiredParams(BaseParams):
+    """`auth/required`: `resource` needs a token, for what `channel` says."""
+
+    resource: ProtectedResourceMetadata
+    reason: NotRequired[AuthRequiredReason]
+
+
+JsonRpcErrorCode = Literal[-32700, -32600, -32601, -32602, -32603]
+
+AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32007, -32008, -32009, -32010, -32011]
+
+
+class UnsupportedProtocolVersionErrorData(TypedDict):
+    """`data` of -32005: what the host speaks."""
+
+    supportedVersions: list[str]
+
+
+class AuthRequiredErrorData(TypedDict):
+    """`data` of -32007: what to authenticate for."""
+
+    resources: list[ProtectedResourceMetadata]
+
+
+class PermissionDeniedErrorData(TypedDict):
+    """`data` of -32009: the `resourceRequest` that would unlock it, if any would."""
+
+    request: NotRequired[ResourceRequestParams]
+
+
 __all__ = [
+    "AhpErrorCode",
+    "AuthRequiredErrorData",
+    "AuthRequiredParams",
+    "AuthRequiredReason",
     "AuthenticateParams",
     "AuthenticateResult",
-    "BaseParams",
     "ClientCapabilities",
     "ContentEncoding",
     "DirectoryEntry",
     "DispatchActionParams",
     "InitializeParams",
     "InitializeResult",
-    "PaginatedParams",
-    "PaginatedResult",
+    "JsonRpcErrorCode",
+    "PermissionDeniedErrorData",
     "PingParams",
     "ReconnectParams",
     "ReconnectReplayResult",
@@ -326,10 +343,10 @@ __all__ = [
     "ResourceWriteMode",
     "ResourceWriteParams",
     "ResourceWriteResult",
-    "RootParams",
     "SubscribeParams",
     "SubscribeResult",
     "SubscribeView",
     "SubscriptionDeliveryOptions",
     "UnsubscribeParams",
+    "UnsupportedProtocolVersionErrorData",
 ]

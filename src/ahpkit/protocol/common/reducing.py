@@ -12,24 +12,6 @@ from typing import Any
 
 from ahpkit.protocol.common.state import JsonObject
 
-__all__ = [
-    "Handler",
-    "amend",
-    "apply",
-    "assign",
-    "assign_optional",
-    "index_of",
-    "iso_time",
-    "merge_config",
-    "milliseconds",
-    "put",
-    "removed",
-    "replaced",
-    "unchanged",
-    "upserted",
-    "without",
-]
-
 Handler = Callable[[JsonObject, Any], JsonObject]
 """One action type's effect: state and action in, state out. A handler says which action it takes."""
 
@@ -147,3 +129,40 @@ def iso_time(now: int) -> str:
 @lru_cache(maxsize=4)
 def _iso_second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+
+
+def directory_added(state: JsonObject, action: Mapping[str, Any]) -> JsonObject:
+    """Handler of `*/workingDirectorySet`: a directory that is there already stays where it is."""
+    directories: list[str] = state.get("workingDirectories") or []
+    if action["directory"] in directories:
+        return state
+    return {**state, "workingDirectories": [*directories, action["directory"]]}
+
+
+def directory_removed(state: JsonObject, action: Mapping[str, Any]) -> JsonObject:
+    """Handler of `*/workingDirectoryRemoved`: the list may become empty."""
+    directories: list[str] = state.get("workingDirectories") or []
+    if action["directory"] not in directories:
+        return state
+    return {**state, "workingDirectories": [each for each in directories if each != action["directory"]]}
+
+
+__all__ = [
+    "Handler",
+    "amend",
+    "apply",
+    "assign",
+    "assign_optional",
+    "directory_added",
+    "directory_removed",
+    "index_of",
+    "iso_time",
+    "merge_config",
+    "milliseconds",
+    "put",
+    "removed",
+    "replaced",
+    "unchanged",
+    "upserted",
+    "without",
+]

@@ -28,6 +28,33 @@ ROOT_URI = "ahp-root://"
 """The channel of the host itself; connection-level methods name it too."""
 
 
+class BaseParams(TypedDict):
+    """Parameters of every method: the channel it is about."""
+
+    channel: URI
+    _meta: NotRequired[JsonObject]
+
+
+class RootParams(TypedDict):
+    """Parameters of methods that are about the connection or the host."""
+
+    channel: Literal["ahp-root://"]
+    _meta: NotRequired[JsonObject]
+
+
+class PaginatedParams(TypedDict):
+    """Asks for one page: at most `limit` entries, from `cursor` on."""
+
+    limit: NotRequired[int]
+    cursor: NotRequired[str]
+
+
+class PaginatedResult(TypedDict):
+    """One page; without `nextCursor` the last."""
+
+    nextCursor: NotRequired[str]
+
+
 class Markdown(TypedDict):
     """Text to be rendered as Markdown."""
 
@@ -201,6 +228,7 @@ __all__ = [
     "ROOT_URI",
     "URI",
     "AgentSelection",
+    "BaseParams",
     "ChangesSummary",
     "ConfigPropertySchema",
     "ConfigSchema",
@@ -216,7 +244,10 @@ __all__ = [
     "JsonValue",
     "Markdown",
     "ModelSelection",
+    "PaginatedParams",
+    "PaginatedResult",
     "ProtectedResourceMetadata",
+    "RootParams",
     "Snapshot",
     "StringOrMarkdown",
     "TextPosition",

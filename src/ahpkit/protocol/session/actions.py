@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.changeset.state import Changeset
+from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.state import ChatSummary, PartialChatSummary
 from ahpkit.protocol.common.state import URI, ErrorInfo, JsonObject
 from ahpkit.protocol.session.canvases import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired
 
-from ahpkit.protocol.common.commands import BaseParams
-from ahpkit.protocol.common.state import URI, JsonObject
+from ahpkit.protocol.common.state import URI, BaseParams, JsonObject
 from ahpkit.protocol.session.state import SessionActiveClient
 
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from ahpkit.protocol.common.directories import directory_added, directory_removed
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
     apply,
     assign,
     assign_optional,
+    directory_added,
+    directory_removed,
     index_of,
     merge_config,
     put,

@@ -7,8 +7,8 @@ from __future__ import annotations
 from enum import KEEP, IntFlag
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.annotations.state import AnnotationsSummary
-from ahpkit.protocol.changeset.state import Changeset
+from ahpkit.protocol.annotations import AnnotationsSummary
+from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.state import (
     ChatInputRequest,
     ChatInteractivity,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
 
-from ahpkit.protocol.annotations.state import AnnotationsSummary
+from ahpkit.protocol.annotations import AnnotationsSummary
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import ACTIVITY_MASK, ERROR, INPUT_NEEDED, with_activity
 from ahpkit.protocol.meta_keys import CONFIG_META

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
-from ahpkit.protocol.changeset import actions as make
-from ahpkit.protocol.changeset.reducer import changeset_reducer
+from ahpkit.protocol import changeset as make
+from ahpkit.protocol.changeset import changeset_reducer
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.session.reducer import session_reducer
 from support import requirement
