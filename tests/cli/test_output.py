@@ -1,11 +1,19 @@
 """Lines and streamed text, on terminals and elsewhere."""
 
+from __future__ import annotations
+
+import asyncio
 import io
 import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from ahpkit.cli.output import Output
+from ahpkit.cli import output as module
+from ahpkit.cli.output import Output, Tell, notify, patiently, progress
+from support.waiting import BOUND
 
 
 class FakeTerminal(io.StringIO):
@@ -75,3 +83,107 @@ def test_nothing_is_written_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     output.stream("")
     output.end_line()
     assert terminal.getvalue() == ""
+
+
+def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("Working") as tell:
+        tell("half of it")
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a person would have been shown."""
+    seen: list[str] = []
+
+    @contextmanager
+    def show(doing: str) -> Generator[None]:
+        seen.append(doing)
+        yield
+
+    monkeypatch.setattr(module, "progress", show)
+    return seen
+
+
+async def test_quick_work_is_not_talked_about(shown: list[str]) -> None:
+    assert await patiently(asyncio.sleep(0, "done"), "Working") == "done"
+    assert shown == []
+
+
+async def test_slow_work_is(shown: list[str]) -> None:
+    assert await patiently(asyncio.sleep(0.01, "done"), "Working", patience=0) == "done"
+    assert shown == ["Working"]
+
+
+async def test_failures_are_passed_on(shown: list[str]) -> None:
+    async def fail() -> None:
+        raise LookupError("lost")
+
+    with pytest.raises(LookupError, match="lost"):
+        await patiently(fail(), "Working")
+
+
+async def test_being_cancelled_cancels_the_work(shown: list[str]) -> None:
+    ended = asyncio.Event()
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    waiting = asyncio.create_task(patiently(work(), "Working"))
+    await started.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    async with asyncio.timeout(BOUND):
+        await ended.wait()
+
+
+async def test_long_work_is_explained_in_a_log_too(shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    told = asyncio.Event()
+
+    async def explain(tell: Tell) -> None:
+        tell("waiting for an answer")
+        told.set()
+        await asyncio.Future[None]()
+
+    assert await patiently(told.wait(), "Working", explain=explain, patience=0, long=0)
+    assert capsys.readouterr().err == "Working … waiting for an answer\n"
+
+
+class Started(list[Sequence[str]]):
+    """Programs that were started."""
+
+    def __call__(self, command: Sequence[str]) -> None:
+        self.append(command)
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A desktop with a program that shows notifications."""
+    monkeypatch.setattr("sys.platform", "linux")
+    program = tmp_path / "notify-send"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return {"PATH": str(tmp_path), "DISPLAY": ":0"}
+
+
+def test_the_desktop_gets_one_printable_line_as_an_argument(desktop: dict[str, str]) -> None:
+    started = Started()
+    notify("desktop", "-x\n\x1b[2J waits", environment=desktop, start=started)
+    [command] = started
+    assert command[-3:] == ["--", "ahpkit", "-x ␛[2J waits"]
+
+
+@pytest.mark.parametrize("missing", ["DISPLAY", "PATH"])
+def test_without_a_desktop_or_a_terminal_nothing_happens(desktop: dict[str, str], missing: str) -> None:
+    started = Started()
+    notify("desktop", "x", environment={**desktop, missing: ""}, start=started)
+    notify("none", "x", environment=desktop, start=started)
+    notify("bell", "x", environment=desktop, start=started)
+    assert started == []

@@ -14,7 +14,7 @@ from ahpkit.agents.acp.installing import install as install_agent
 from ahpkit.agents.acp.inventory import Found, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.cli.announce import tilde
-from ahpkit.cli.progress import progress
+from ahpkit.cli.output import progress
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import find_endpoint
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ahpkit.cli.choosing import Choice
+from ahpkit.cli.choosing import Choice, Question, hint, read_answer
 from ahpkit.cli.console import Console
 from ahpkit.cli.edits import Reader, describe_edits, describe_input
 from ahpkit.cli.line_editor import LineEditor
-from ahpkit.cli.read_answer import Question, hint, read_answer
 from ahpkit.cli.text import plain, shorten
 from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded

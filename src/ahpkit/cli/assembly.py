@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ahpkit.agents.environments import Environments
 from ahpkit.canvas.pages import Pages
 from ahpkit.cli import shell_environment
-from ahpkit.cli.progress import bar
+from ahpkit.cli.output import bar
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.dialects import SPOKEN, Generation

@@ -24,9 +24,9 @@ from ahpkit.cli.connection import (
 )
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
-from ahpkit.cli.notify import KINDS, notify
-from ahpkit.cli.plans import show_plans
-from ahpkit.cli.session_lines import pick_session
+from ahpkit.cli.output import KINDS, notify
+from ahpkit.cli.session_search import pick_session
+from ahpkit.cli.show_turn import show_plans
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError

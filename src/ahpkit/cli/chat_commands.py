@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.output import Output
-from ahpkit.cli.plans import plan_lines, plan_of
+from ahpkit.cli.show_turn import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, TurnStream, UnknownSetting
 from ahpkit.platform.file_uris import local_path

@@ -17,8 +17,7 @@ import click
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import check_host_name, ensure_host, log_file
-from ahpkit.cli.output import Output
-from ahpkit.cli.progress import Explain, Tell, patiently
+from ahpkit.cli.output import Explain, Output, Tell, patiently
 from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect

@@ -17,9 +17,8 @@ from ahpkit.cli.chat_commands import Commands, Elsewhere
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.open_decisions import Decisions
-from ahpkit.cli.show_turn import TurnPrinter, terminals
+from ahpkit.cli.show_turn import StatusLine, TurnPrinter, terminals
 from ahpkit.cli.side_work import Helpers
-from ahpkit.cli.status_line import StatusLine
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription, TurnStream
 from ahpkit.client.ask import describe, subagents

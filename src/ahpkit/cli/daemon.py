@@ -23,7 +23,7 @@ import click
 
 from ahpkit import __version__
 from ahpkit.cli.asking import confirm
-from ahpkit.cli.progress import patiently
+from ahpkit.cli.output import patiently
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import (
     NAME_VARIABLE,

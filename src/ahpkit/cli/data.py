@@ -14,11 +14,9 @@ import click
 
 from ahpkit.cli.asking import confirm_deletion
 from ahpkit.cli.connection import connected, host_command
-from ahpkit.cli.output import Output
-from ahpkit.cli.progress import progress
+from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
-from ahpkit.cli.session_lines import is_archived, status_word, summary_line
-from ahpkit.cli.session_search import Age
+from ahpkit.cli.session_search import Age, is_archived, status_word, summary_line
 from ahpkit.cli.text import as_json
 from ahpkit.log.datadir import data_directory
 from ahpkit.platform.files import private_draft

@@ -16,7 +16,31 @@ import click
 
 from ahpkit import __version__
 
-__all__ = ["COMMANDS", "SECTIONS", "Subcommand", "cli", "main"]
+
+def explain(error: Exception) -> click.ClickException | None:
+    """The error as a message that says what to do; None when it is not one that a person can do something about."""
+    from ahpkit.client.errors import ActionRejected, ConnectionLost  # Late, like everything that is not help.
+    from ahpkit.protocol.errors import AhpError
+    from ahpkit.transports.errors import ConnectError
+
+    match error:
+        case BrokenPipeError():  # Whoever read our output has enough; click ends quietly.
+            return None
+        case ConnectError(status=401):
+            text = f"{error}\nGive the host's token with --token or AHPKIT_TOKEN."
+        case ConnectError(transient=True) | ConnectionLost():
+            text = f"{error}\nIs the host running? Start one with: ahpkit serve"
+        case ActionRejected(reason=reason):  # Which action that was says nothing to a person.
+            text = reason
+        case AhpError():
+            text = str(error)
+        case TimeoutError():
+            text = "the host did not answer in time; is it busy? See: ahpkit doctor"
+        case OSError(filename=str(name), strerror=str(reason)):
+            text = f"{name}: {reason}"
+        case _:
+            return None
+    return click.ClickException(text or type(error).__name__)
 
 
 class Subcommand(NamedTuple):
@@ -121,8 +145,6 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:  # Nothing had begun that must be ended.
             raise click.exceptions.Exit(_INTERRUPTED) from None
         except Exception as error:  # `explain` decides which errors are for people.
-            from ahpkit.cli.explain import explain  # Late, like everything that is not help.
-
             if (explained := explain(error)) is None:
                 raise
             raise explained from error
@@ -158,3 +180,6 @@ def main() -> None:
         elif mode == "w":
             stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
     cli(prog_name="ahpkit")
+
+
+__all__ = ["COMMANDS", "SECTIONS", "Subcommand", "cli", "explain", "main"]

@@ -14,8 +14,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from ahpkit.cli.connection import EXIT_FAILED, find_session, host_command
-from ahpkit.cli.output import Output
-from ahpkit.cli.progress import patiently
+from ahpkit.cli.output import Output, patiently
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option
 from ahpkit.client import Client, McpServer, Session, connect

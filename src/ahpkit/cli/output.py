@@ -1,12 +1,17 @@
-"""Writes lines and streamed text: coloured on a terminal, plain elsewhere."""
+"""Writes lines, streamed text and progress: coloured on a terminal, plain elsewhere. Rings the bell, shows notices."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from typing import TextIO
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TextIO, TypeVar, get_args
 
-from ahpkit.cli.text import printable
+from ahpkit.cli.text import printable, shorten
 
 Writer = Callable[[str, str], None]
 """Writes a text in a style at once."""
@@ -74,4 +79,119 @@ def _terminal_writer(stream: TextIO) -> Writer:
     return write
 
 
-__all__ = ["Output"]
+T = TypeVar("T")
+
+Tell = Callable[[str], None]
+"""Shows how far the work is."""
+
+Explain = Callable[[Tell], Coroutine[Any, Any, None]]
+"""Explains what is waited for, and again when that changes. It is cancelled when the work ends."""
+
+_LONG = 3.0
+"""Seconds after which something may hang."""
+
+_PATIENCE = 0.5
+"""Seconds after which a person is told what is going on."""
+
+
+@contextmanager
+def progress(doing: str) -> Generator[Callable[[str], None]]:
+    """Show what is being done while the block lasts; call what it gives with how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda how_far: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{doing} …") as status:
+        yield lambda how_far: status.update(f"{doing} … {how_far}")
+
+
+@contextmanager
+def bar(doing: str) -> Generator[Callable[[int, int], None]]:
+    """Show a bar while the block lasts; call what it gives with how much is done, and of how much."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as shown:
+        task = shown.add_task(doing, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+async def patiently(
+    work: Coroutine[Any, Any, T],
+    doing: str,
+    *,
+    explain: Explain | None = None,
+    patience: float = _PATIENCE,
+    long: float = _LONG,
+) -> T:
+    """Wait for work that is quick most of the time. When it is not, say what is done; when it takes long, `explain`."""
+    task = asyncio.create_task(work)
+    explaining: asyncio.Task[None] | None = None
+    try:
+        done, _ = await asyncio.wait([task], timeout=patience)
+        if not done:
+            with progress(doing) as tell:
+                done, _ = await asyncio.wait([task], timeout=long)
+                if not done and explain is not None:
+                    shown = tell if sys.stderr.isatty() else _written(doing)
+                    explaining = asyncio.create_task(explain(shown))
+                await asyncio.wait([task])
+        return task.result()
+    finally:
+        tasks = [one for one in (task, explaining) if one is not None]
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
+
+
+def _written(doing: str) -> Tell:
+    """For a log, where nothing can be shown in place: one line each time."""
+
+    def write(text: str) -> None:
+        sys.stderr.write(f"{doing} … {text}\n")
+        sys.stderr.flush()
+
+    return write
+
+
+Kind = Literal["none", "bell", "desktop"]
+KINDS = get_args(Kind)
+
+_LONGEST = 200
+"""Characters of a notification."""
+
+Start = Callable[[Sequence[str]], object]
+
+
+def notify(kind: str, text: str, *, environment: Mapping[str, str] | None = None, start: Start | None = None) -> None:
+    """Tell the person. If the desktop cannot be reached, the terminal's bell rings, if there is a terminal."""
+    command = _desktop(shorten(printable(text), _LONGEST), environment or os.environ) if kind == "desktop" else None
+    if command is not None:
+        (_start if start is None else start)(command)
+    elif kind != "none" and sys.stderr.isatty():
+        sys.stderr.write("\a")
+        sys.stderr.flush()
+
+
+def _desktop(text: str, environment: Mapping[str, str]) -> list[str] | None:
+    path = environment.get("PATH")
+    if sys.platform == "darwin" and shutil.which("osascript", path=path):
+        # The text is an argument of the script and no part of it: nothing in it can be run.
+        script = 'on run argv\ndisplay notification (item 1 of argv) with title "ahpkit"\nend run'
+        return ["osascript", "-e", script, text]
+    has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
+    program = shutil.which("notify-send", path=path) if has_screen else None
+    return None if program is None else [program, "--app-name", "ahpkit", "--", "ahpkit", text]
+
+
+def _start(command: Sequence[str]) -> None:
+    subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+__all__ = ["KINDS", "Explain", "Kind", "Output", "Tell", "bar", "notify", "patiently", "progress"]

@@ -26,8 +26,7 @@ from ahpkit.cli.connection import (
     session_options,
     short_id,
 )
-from ahpkit.cli.notify import KINDS, notify
-from ahpkit.cli.output import Output
+from ahpkit.cli.output import KINDS, Output, notify
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.show_turn import TurnPrinter, event_line
 from ahpkit.client import ActionRejected, Chat, Client, Decline, Deny, Session, TurnStream

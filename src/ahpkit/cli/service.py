@@ -34,7 +34,7 @@ from ahpkit.cli.daemon import (
     running_at,
     start_host,
 )
-from ahpkit.cli.progress import patiently
+from ahpkit.cli.output import patiently
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import json_text, repeat, watch_option
 from ahpkit.client import connect

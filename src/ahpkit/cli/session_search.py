@@ -1,4 +1,4 @@
-"""Finds sessions by their properties and by what was said in them. Pure, except `search`, which reads from a host."""
+"""Finds sessions by their properties and by what was said in them, and shows each in one line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,58 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.session_lines import is_archived, status_word
+from ahpkit.cli.asking import ask
 from ahpkit.cli.shell_completion import AGENT
-from ahpkit.cli.text import plain, shorten
+from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.client import Client
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.session.state import SessionStatus
+
+_ACTIVITIES = (
+    (SessionStatus.InputNeeded, "needs input"),
+    (SessionStatus.InProgress, "running"),
+    (SessionStatus.Error, "error"),
+    (SessionStatus.Idle, "idle"),
+)
+
+_SHOWN = 15
+"""Sessions that are listed: more are found by --session."""
+
+
+def is_archived(summary: Any) -> bool:
+    return bool(summary["status"] & SessionStatus.IsArchived)
+
+
+def status_word(summary: Any) -> str:
+    """What a session does now."""
+    return next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
+
+
+def summary_line(summary: Any) -> str:
+    status = status_word(summary)
+    status += ", archived" if is_archived(summary) else ""
+    title = shorten(summary["title"], 60)
+    when = _when(summary["modifiedAt"])
+    return f"{summary['resource'].rpartition('/')[2][:8]:8}  {when:16}  {summary['provider']:10}  {status:14}  {title}"
+
+
+def _when(time: str) -> str:
+    """Local time; empty for an agent's conversation whose time is not known."""
+    moment = datetime.fromisoformat(time)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
+
+
+def pick_session(summaries: Sequence[Any]) -> str:
+    """The URI of the session that the person picks, the one changed last being the default."""
+    newest = sorted(summaries, key=lambda one: one["modifiedAt"], reverse=True)
+    shown = newest[:_SHOWN]
+    for number, one in enumerate(shown, 1):
+        click.echo(f"{number:3}. {printable(summary_line(one))}")
+    if len(newest) > _SHOWN:
+        click.echo(f"     … and {len(newest) - _SHOWN} more:  ahpkit sessions list")
+    number: int = ask("Which one", type=click.IntRange(1, len(shown)), default=1)
+    return shown[number - 1]["resource"]
+
 
 _AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -148,4 +195,18 @@ def excerpt(text: str, words: Sequence[str]) -> str | None:
     )
 
 
-__all__ = ["STATUSES", "Age", "Filter", "Hit", "age", "excerpt", "filter_options", "search", "text_of"]
+__all__ = [
+    "STATUSES",
+    "Age",
+    "Filter",
+    "Hit",
+    "age",
+    "excerpt",
+    "filter_options",
+    "is_archived",
+    "pick_session",
+    "search",
+    "status_word",
+    "summary_line",
+    "text_of",
+]

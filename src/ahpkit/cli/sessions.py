@@ -21,11 +21,9 @@ import click
 from ahpkit.cli.asking import confirm, confirm_deletion
 from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
 from ahpkit.cli.edits import describe_edits
-from ahpkit.cli.output import Output
-from ahpkit.cli.progress import patiently, progress
+from ahpkit.cli.output import Output, patiently, progress
 from ahpkit.cli.session_documents import Redactor, export_session, import_session
-from ahpkit.cli.session_lines import summary_line
-from ahpkit.cli.session_search import Filter, filter_options, search
+from ahpkit.cli.session_search import Filter, filter_options, search, summary_line
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, plain, printable, shorten
 from ahpkit.cli.watching import json_text, watch_option

@@ -1,16 +1,109 @@
-"""Shows a turn: streamed text, reasoning, tool calls, how it ended."""
+"""Shows a turn: streamed text, reasoning, tool calls, the plan, how it ended; and the status line while it runs."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import plain, shorten
-from ahpkit.cli.usage import cost_of
-from ahpkit.client import events
+from ahpkit.cli.usage import cost_of, short_count
+from ahpkit.client import Subscription, events
 from ahpkit.client.events import TurnEvent
 from ahpkit.wire.codec import encode
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_LONGEST_ACTIVITY = 40
+"""Characters of what it does."""
+
+
+class StatusLine:
+    """Follows the events of one turn."""
+
+    def __init__(self, agent: str, model: str | None, began: float) -> None:
+        self._who = f"{agent} ({model})" if model else agent
+        self._began = began
+        self._doing = "starts"
+        self._usage: Any = {}
+
+    def take(self, event: TurnEvent) -> None:
+        match event:
+            case events.TextDelta():
+                self._doing = "answers"
+            case events.ReasoningDelta():
+                self._doing = "thinks"
+            case events.ToolCallStarted(call=call) | events.ToolCallRunning(call=call):
+                running: Any = call
+                self._doing = shorten(plain(running.get("invocationMessage")) or call["displayName"], _LONGEST_ACTIVITY)
+            case events.ToolCallCompleted() | events.ToolCallCancelled():
+                self._doing = "works"
+            case events.ConfirmationNeeded() | events.InputNeeded():
+                self._doing = "waits for somebody"
+            case events.Usage(usage=usage):
+                self._usage = usage
+            case _:
+                pass
+
+    def text(self, now: float) -> str:
+        """The line at a moment."""
+        seconds = max(int(now - self._began), 0)
+        elapsed = f"{seconds} s" if seconds < 60 else f"{seconds // 60}:{seconds % 60:02} min"
+        spinner = _SPINNER[int(now * 2) % len(_SPINNER)]
+        return " · ".join([f"{spinner} {self._who}", self._doing, elapsed, *self._spent()])
+
+    def _spent(self) -> list[str]:
+        words = {"inputTokens": "in", "outputTokens": "out"}
+        counts = [f"{short_count(self._usage[key])} {word}" for key, word in words.items() if key in self._usage]
+        cost, currency = cost_of(self._usage)
+        price = [] if cost is None else [f"{'$' if currency == 'USD' else currency + ' '}{cost:.4f}"]
+        return [*([", ".join(counts)] if counts else []), *price]
+
+
+_KEY = "ahpkit/plan"
+"""Where the plans of each chat are in the session's `_meta`. The reference of the ACP mapping describes them."""
+
+_MARKS = {"pending": "○", "in_progress": "◐", "completed": "●"}
+
+_LONGEST_ENTRY = 100
+"""Characters of an entry: agents like to explain."""
+
+Entry = tuple[str, str]
+"""What is to be done, and how far it is."""
+
+
+def plan_of(session: Any, chat: str) -> Sequence[Entry]:
+    """The entries of all plans of a chat, in order."""
+    plans = session.get("_meta", {}).get(_KEY, {}).get(chat, ())
+    entries = [entry for plan in plans for entry in plan.get("entries", ())]
+    return [(str(entry.get("content", "")), str(entry.get("status", ""))) for entry in entries]
+
+
+def plan_lines(plan: Sequence[Entry]) -> list[str]:
+    return [f"  {_MARKS.get(status, '?')} {shorten(content, _LONGEST_ENTRY)}" for content, status in plan]
+
+
+def news(before: Sequence[Entry], after: Sequence[Entry]) -> list[str]:
+    """A new plan as a whole; of one that goes on, the entries that changed."""
+    if [content for content, _ in before] == [content for content, _ in after]:
+        return plan_lines([entry for entry, old in zip(after, before, strict=True) if entry != old])
+    return ["Plan", *plan_lines(after)] if after else []
+
+
+async def show_plans(output: Output, session: Subscription, chat: str) -> None:
+    """Show what becomes of the plans of a chat, from now on."""
+    shown = plan_of(session.confirmed, chat)
+
+    def is_new(state: Any) -> bool:
+        return plan_of(state, chat) != shown
+
+    while True:
+        before, shown = shown, plan_of(await session.wait_for(is_new), chat)
+        if output.panel(["Plan", *plan_lines(shown)] if shown else []):
+            continue
+        for line in news(before, shown):
+            output.say(line, "cyan")
+
 
 _LONGEST_REASON = 200
 """Characters of a tool's error: the agent gets all of it."""
@@ -106,4 +199,15 @@ def describe_usage(usage: Any) -> str:
     return ", ".join(filter(None, [f"tokens: {counts}" if counts else "", price]))
 
 
-__all__ = ["TurnPrinter", "describe_usage", "event_line", "terminals"]
+__all__ = [
+    "Entry",
+    "StatusLine",
+    "TurnPrinter",
+    "describe_usage",
+    "event_line",
+    "news",
+    "plan_lines",
+    "plan_of",
+    "show_plans",
+    "terminals",
+]

@@ -13,7 +13,7 @@ import click
 
 from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
-from ahpkit.cli.terminals import TERMINAL, as_shown, has_pty, printed
+from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Client, LaggedError, Subscription

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from ahpkit.cli.choosing import Choices, Choosing, Chosen, Left, Message, Outcome, Unclear, possible
 from ahpkit.cli.console import Console
-from ahpkit.cli.keys import Key, Keys, Paste
-from ahpkit.cli.line_editor import LineEditor, complete, lay_out, utf16_length
+from ahpkit.cli.line_editor import Key, Keys, LineEditor, Paste, complete, lay_out, utf16_length
 from ahpkit.cli.markdown import Block, Blocks, rendered
 from ahpkit.cli.text import fitting, printable, styled, whole_lines, wrapped
 from ahpkit.cli.wait_first import wait_first

@@ -13,7 +13,7 @@ from typing import Any, cast
 import click
 
 from ahpkit.cli.connection import connected, host_command, short_id
-from ahpkit.cli.progress import progress
+from ahpkit.cli.output import progress
 from ahpkit.cli.session_search import Filter, filter_options
 from ahpkit.cli.text import printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
