@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -371,3 +372,51 @@ def test_what_was_written_before_another_file_took_the_place_is_kept_beside_it(t
     again = SqliteStorage(tmp_path / "log.db")
     assert seqs(again.load().tail) == [1, 2, 3]
     again.close()
+
+
+@pytest.mark.parametrize("left", [0, 2, 32, 9_000, 0.5])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_write_ahead_log_cut_off_under_the_host_is_made_again(tmp_path: Path, left: float, moved: bool) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), Value("key", b"1")])
+    if moved:
+        storage.tidy(at_rest=True)
+    for number in range(1, 11):
+        storage.commit([entry(number), Value("key", b"%d" % number)])
+    wal = tmp_path / "log.db-wal"
+    os.truncate(wal, left if isinstance(left, int) else int(wal.stat().st_size * left))
+    storage.commit([entry(11)])
+    storage.commit([entry(12)])
+    assert seqs(storage.read(0)) == list(range(1, 13))
+    storage.close()
+    again = SqliteStorage(tmp_path / "log.db")
+    recovery = again.load()
+    assert (recovery.problems, seqs(recovery.tail), recovery.values) == ([], list(range(1, 13)), {"key": b"10"})
+    again.close()
+
+
+@pytest.mark.parametrize("lost", ["log.db", "log.db-wal"])
+def test_what_was_lost_under_the_host_is_put_back_when_it_stops(tmp_path: Path, lost: str) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), entry(1)])
+    if lost == "log.db":
+        (tmp_path / lost).unlink()
+    else:
+        os.truncate(tmp_path / lost, 0)
+    storage.close()
+    again = SqliteStorage(tmp_path / "log.db")
+    recovery = again.load()
+    assert (recovery.problems, seqs(recovery.tail)) == ([], [1])
+    again.close()
+
+
+def test_at_rest_nothing_depends_on_the_write_ahead_log(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db")
+    storage.commit([opening(), entry(1)])
+    storage.tidy(at_rest=True)
+    (tmp_path / "copy").mkdir()
+    shutil.copy(tmp_path / "log.db", tmp_path / "copy")  # As after a crash, and the write-ahead log is lost.
+    again = SqliteStorage(tmp_path / "copy" / "log.db")
+    assert seqs(again.load().tail) == [1]
+    again.close()
+    storage.close()

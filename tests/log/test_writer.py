@@ -47,6 +47,7 @@ def make(
     on_refused: Callable[[Refusals], object] = ignore,
     on_error: Callable[[Exception], None] = ignore,
     retention: Retention | None = None,
+    rest_s: float = BOUND,
 ) -> Writer:
     recovery = storage.load()
 
@@ -61,6 +62,7 @@ def make(
         retention=retention or Retention(),
         head_seq=recovery.head_seq,
         oldest_seq=recovery.oldest_seq,
+        rest_s=rest_s,
     )
 
 
@@ -169,7 +171,7 @@ def test_the_storage_is_tidied_when_nothing_waits() -> None:
     class Tidy(MemoryStorage):
         times = 0
 
-        def tidy(self) -> None:
+        def tidy(self, *, at_rest: bool = False) -> None:
             self.times += 1
             raise StorageError("not now")
 
@@ -181,6 +183,30 @@ def test_the_storage_is_tidied_when_nothing_waits() -> None:
     writer.stop()
     assert storage.times == 1, "and a failure is logged, nothing else"
     assert seqs(storage.read(0)) == [1]
+
+
+def test_a_storage_that_rests_may_take_its_time_once() -> None:
+    class Tidy(MemoryStorage):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rested = threading.Event()
+            self.calls: list[bool] = []
+
+        def tidy(self, *, at_rest: bool = False) -> None:
+            self.calls.append(at_rest)
+            if at_rest:
+                self.rested.set()
+
+    storage = Tidy()
+    storage.commit([opening()])
+    writer = make(storage, rest_s=0.01)
+    writer.start()
+    writer.put([entry(1)])
+    assert storage.rested.wait(BOUND)
+    writer.put([entry(2)])
+    writer.stop()
+    assert storage.calls.count(True) in (1, 2), "once after a commit, and not again and again"
+    assert seqs(storage.read(0)) == [1, 2]
 
 
 def test_a_lowered_limit_is_reached_in_steps() -> None:

@@ -119,7 +119,7 @@ class MemoryStorage:
             self._floor += count
             return self._floor + 1
 
-    def tidy(self) -> None:
+    def tidy(self, *, at_rest: bool = False) -> None:
         """Nothing to do."""
 
     def statistics(self) -> Statistics:

@@ -8,14 +8,15 @@ crash at any point leaves either the old state or a swap that `finish` completes
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery, Value
+from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.migrations import migrate, transaction
 from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of, whole_snapshot
 
@@ -38,10 +39,7 @@ def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
 
     What it replaces is kept: as damaged, or with `upgraded` as the file of an older ahpkit.
     """
-    part = _beside(path, ".part")
-    for suffix in (*_PARTS, "-journal"):
-        _beside(part, suffix).unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    part = _empty_part(path)
     with closing(sqlite3.connect(part, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = FULL")
         migrate(db, part)
@@ -54,6 +52,42 @@ def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
             tables.set_floor(content.head_seq)
     os.replace(part, _beside(path, _UPGRADED if upgraded else _NEW))
     finish(path)
+
+
+def rebuild(path: Path, batches: Sequence[Batch]) -> None:
+    """Put the main file and the batches that followed in the place of a database whose write-ahead log is lost.
+
+    The first of the batches may be in the main file already.
+    """
+    part = _empty_part(path)
+    shutil.copyfile(path, part)
+    with closing(sqlite3.connect(part, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = FULL")
+        tables = Tables(db)
+        for batch in _missing(batches, tables.recover().head_seq):
+            tables.commit(batch)
+    _sync(part)
+    os.replace(part, _beside(path, _NEW))
+    finish(path)
+
+
+def _missing(batches: Sequence[Batch], head_seq: int) -> Sequence[Batch]:
+    """The batches after the last one whose entries are there. States and values may be written once more."""
+    known = (
+        number
+        for number, batch in enumerate(batches, 1)
+        if any(type(step) is Entry and step.seq <= head_seq for step in batch)
+    )
+    return batches[max(known, default=0) :]
+
+
+def _empty_part(path: Path) -> Path:
+    """The file in which a database is built, beside its place, for its owner only."""
+    part = _beside(path, ".part")
+    for suffix in (*_PARTS, "-journal"):
+        _beside(part, suffix).unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    return part
 
 
 def finish(path: Path) -> None:
@@ -70,20 +104,16 @@ def _swap_in(path: Path, new: Path, kept_as: str) -> None:
         with suppress(FileNotFoundError):
             os.replace(_beside(path, suffix), _beside(aside, suffix))
     os.replace(new, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    _sync(path.parent)
 
 
 def repair(path: Path, reason: str, *, now: int) -> list[str]:
     """Replace a damaged database by its intact parts; says what was found and kept."""
-    content = Recovery(problems=[f"{path}: {reason}"])
     aside = _free_name(path)
-    if path.is_file():
-        with suppress(Damaged), closing(_open_untouched(path)) as db:
-            _Salvage(db, content).run()
+    # With a damaged write-ahead log, pages of the main file may be newer than what is left of that log.
+    found = [_saved(path, options) for options in ("mode=ro", "mode=ro&immutable=1")]
+    content = max((one for one in found if one is not None), key=lambda one: one.head_seq, default=Recovery())
+    content.problems.insert(0, f"{path}: {reason}")
     content.head_seq = max(content.head_seq + _SAFETY, now)
     content.problems.append(
         f"saved {len(content.snapshots)} channels, {len(content.tail)} entries after their snapshots and "
@@ -93,19 +123,19 @@ def repair(path: Path, reason: str, *, now: int) -> list[str]:
     return content.problems
 
 
-def _open_untouched(path: Path) -> sqlite3.Connection:
-    """Open read-only, with the write-ahead log if that works, else without."""
-    uri = path.absolute().as_uri()
-    for options in ("mode=ro", "mode=ro&immutable=1"):
-        db = sqlite3.connect(f"{uri}?{options}", uri=True)
+def _saved(path: Path, options: str) -> Recovery | None:
+    """What can be read: with the write-ahead log, or with `immutable` from the main file alone."""
+    if not path.is_file():
+        return None
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)) as db:
         db.execute("PRAGMA writable_schema = ON")  # else SQLite refuses a file that was cut off as a whole
         try:
             db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         except (*DAMAGE, sqlite3.DatabaseError):
-            db.close()
-        else:
-            return db
-    raise Damaged("no part can be read")
+            return None
+        content = Recovery()
+        _Salvage(db, content).run()
+        return content
 
 
 _Types = dict[str, type | tuple[type, ...]]
@@ -201,6 +231,14 @@ class _Salvage:
                 last, leap = last + leap, leap * 2
 
 
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
@@ -210,4 +248,4 @@ def _free_name(path: Path, kept_as: str = "corrupt") -> Path:
     return next(name for name in names if not any(_beside(name, suffix).exists() for suffix in _PARTS))
 
 
-__all__ = ["create", "finish", "repair"]
+__all__ = ["create", "finish", "rebuild", "repair"]

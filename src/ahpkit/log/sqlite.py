@@ -19,14 +19,16 @@ from typing import Literal
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
-from ahpkit.log.salvage import create, finish, repair
+from ahpkit.log.salvage import create, finish, rebuild, repair
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
 from ahpkit.log.upgrade import Convert, upgrade
+from ahpkit.log.wal import damage
 
 _log = logging.getLogger(__name__)
 
-_CHECKPOINT_PAGES = 4000
-"""16 MiB of write-ahead log: rare enough to cost nothing, small enough to be read back in a moment."""
+_MOVE_BYTES = 16 << 20
+"""Bytes in the write-ahead log that are moved into the main file although more is waiting: rare enough to cost nothing,
+small enough to be read back in a moment."""
 _TIDY_BYTES = 1 << 20
 """Bytes in the write-ahead log that are worth the two syncs which move them into the main file."""
 _COMMIT_BYTES = 16 << 10
@@ -48,7 +50,6 @@ _CONTENT = (
 )
 """What writing raises when the fault lies in the values."""
 _HEADER_VERSIONS = (b"\1\1", b"\2\2")
-_WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -84,6 +85,10 @@ class SqliteStorage:
         self._connections: list[sqlite3.Connection] = []
         self._written = 0
         """Bytes written since the write-ahead log was last moved into the main file, about."""
+        self._unmoved: list[Batch] = []
+        """All batches since everything was in the main file: the write-ahead log can be made again from them."""
+        self._wal_size = 0
+        """How long the write-ahead log was after we last wrote. SQLite makes it shorter only when we ask for it."""
         self._files: tuple[int | None, ...] | None = None
         """The inodes of the file and of its write-ahead log, once both are there."""
         self._kept: Batch | None = None
@@ -106,7 +111,7 @@ class SqliteStorage:
                 # SQLITE_ERROR: the statements are right, so a table is missing.
                 if not _is_damage(exc) and _code(exc) != sqlite3.SQLITE_ERROR:
                     raise
-                self.close()
+                self._disconnect()
                 problems = repair(self._path, str(exc), now=self._clock())
             self._marker.unlink(missing_ok=True)
             recovery = self._open_converted(saved=True)
@@ -122,7 +127,7 @@ class SqliteStorage:
             if saved:
                 return recovery
             raise StorageError(f"{self._path} was written by an older ahpkit; start a host on it, which converts it")
-        self.close()
+        self._disconnect()
         if not upgrade(self._path, recovery, self._convert) and found == OLD_STATES:
             create(self._path, recovery, upgraded=True)
         return self._open()[0]
@@ -130,10 +135,15 @@ class SqliteStorage:
     def commit(self, batch: Batch) -> None:
         with self._explained():
             if self._unplaced is not batch:
+                self._check_wal()
                 self._write(batch)
+                self._unmoved.append(batch)
             self._unplaced = batch
             self._check_files()
             self._unplaced = None
+            if self._written >= _MOVE_BYTES:
+                with suppress(sqlite3.Error, OSError):  # The batch is safe; this is tried again.
+                    self._move()
 
     def _write(self, batch: Batch) -> None:
         try:
@@ -147,14 +157,28 @@ class SqliteStorage:
 
     def trim(self, before_seq: int) -> int:
         with self._explained():
+            self._check_wal()
             return self._writer.trim(before_seq)
 
-    def tidy(self) -> None:
-        """Move what was written into the main file, a little at a time. All at once, a commit would wait for it."""
-        if self._written >= _TIDY_BYTES:
-            self._written = 0
-            with self._explained():
-                self._connections[0].execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    def tidy(self, *, at_rest: bool = False) -> None:
+        """Move what was written into the main file, a little at a time. All at once, a commit would wait for it.
+
+        `at_rest`: move all of it. From then on nothing depends on the write-ahead log.
+        """
+        with self._explained():
+            if self._written >= _TIDY_BYTES:
+                self._move()
+            if at_rest and self._wal_size:
+                self._move("TRUNCATE")
+
+    def _move(self, how: Literal["PASSIVE", "TRUNCATE"] = "PASSIVE") -> None:
+        self._check_wal()
+        self._written = 0
+        _busy, written, moved = self._connections[0].execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+        if written == moved:  # Else somebody was reading: the rest follows the next time.
+            self._unmoved.clear()
+        found = _stat(self._wal)
+        self._wal_size = found.st_size if found else 0
 
     def mark(self, seq: int) -> Mark:
         with self._explained():
@@ -181,9 +205,21 @@ class SqliteStorage:
             return self._replay.statistics(sum(sizes))
 
     def close(self) -> None:
+        if self._files is not None and self._path.parent.exists():
+            try:
+                with self._explained():
+                    self._check_wal()
+                    self._check_files()
+            except StorageError as exc:
+                _log.error("the log was closed, but %s", exc)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         """The writer goes last: it moves everything into the main file and removes the write-ahead log."""
         while self._connections:
             self._connections.pop().close()
+        self._files, self._wal_size = None, 0
+        self._unmoved.clear()
 
     @property
     def _wal(self) -> Path:
@@ -205,7 +241,7 @@ class SqliteStorage:
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise StorageError(f"{self._path}: the file system does not support a write-ahead log")
         db.execute(f"PRAGMA synchronous = {self._durability.upper()}")
-        db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # We do it ourselves, to know what was moved.
         db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
         if found != OLD_STATES:
             migrate(db, self._path)
@@ -223,11 +259,26 @@ class SqliteStorage:
 
         As long as we have it open, nothing is lost yet: it is put back before the commit is reported.
         """
-        present = _inodes(self._path, self._wal)
+        found = [_stat(self._path), _stat(self._wal)]
+        present = tuple(None if one is None else one.st_ino for one in found)
+        self._wal_size = found[1].st_size if found[1] else 0
         if self._files is None:
             self._files = present
         elif present != self._files:
             self._put_back(present)
+
+    def _check_wal(self) -> None:
+        """A write-ahead log that was cut off under us has lost what is not in the main file yet: write it again."""
+        found = _stat(self._wal)
+        if found is None or found.st_size >= min(self._wal_size, _WAL_LIMIT):
+            return
+        _log.warning("%s: it was cut off while it was in use; it is made again", self._wal)
+        with self._replay_lock, self._lookup_lock:
+            rebuild(self._path, self._unmoved)
+            # SQLite leaves the new file alone: it sees that it is not the one that it has open.
+            self._disconnect()
+            self._marker.unlink(missing_ok=True)
+            self._open()
 
     def _put_back(self, present: tuple[int | None, ...]) -> None:
         assert self._files is not None
@@ -244,10 +295,9 @@ class SqliteStorage:
             )
         _log.warning("%s: a file of the log was deleted or replaced while it was in use; it was put back", self._path)
         with self._replay_lock, self._lookup_lock:
-            self.close()
+            self._disconnect()
             self._wal.unlink(missing_ok=True)
             self._open()
-        self._files = None
 
     def _keep_copy(self) -> Path:
         """Save what is written beside the foreign file: our file has no name, and would be gone with the process."""
@@ -277,13 +327,8 @@ class SqliteStorage:
             raise Damaged("the file is empty")
         if header[18:] not in _HEADER_VERSIONS:
             raise Damaged("the header is damaged")
-        head = b""
-        if self._wal.exists():
-            with self._wal.open("rb") as file:
-                head = file.read(32)
-        # All zeros is a log whose first commit never reached the disk.
-        if head.strip(b"\0") and not head.startswith(_WAL_MAGIC):
-            raise Damaged(f"the write-ahead log {self._wal.name} is damaged, the newest entries may be lost")
+        if (reason := damage(self._wal)) is not None:
+            raise Damaged(reason)
 
     @contextmanager
     def _explained(self) -> Generator[None]:
@@ -300,14 +345,11 @@ class SqliteStorage:
             raise StorageError(f"{self._path}: {exc.strerror or exc}") from exc
 
 
-def _inodes(*paths: Path) -> tuple[int | None, ...]:
-    found: list[int | None] = []
-    for path in paths:
-        try:
-            found.append(path.stat().st_ino)
-        except FileNotFoundError:
-            found.append(None)
-    return tuple(found)
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _code(exc: Exception) -> int:

@@ -52,8 +52,11 @@ class Storage(Protocol):
         """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
         ...
 
-    def tidy(self) -> None:
-        """Do now what can wait. Called by the thread that commits, when nothing waits for it."""
+    def tidy(self, *, at_rest: bool = False) -> None:
+        """Do now what can wait. Called by the thread that commits, when nothing waits for it.
+
+        `at_rest`: there was no commit for a while, so it may take longer.
+        """
         ...
 
     def statistics(self) -> Statistics:

@@ -26,6 +26,8 @@ _MAX_BATCH_BYTES = 4 << 20
 """Bytes of entries after which a commit is full: it is delivered in one step of the event loop."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is looked at again this soon: room that appears is noticed within two seconds."""
+_REST_S = 2.0
+"""After this long without a commit the storage may do what would hold up commits."""
 _HOUSEKEEPING_EVERY = 1000
 """Entries between two looks at the retention: some twenty lookups, nothing against a thousand inserts."""
 _TRIM_AT_MOST = 10_000
@@ -53,11 +55,13 @@ class Writer:
         retention: Retention,
         head_seq: int,
         oldest_seq: int,
+        rest_s: float = _REST_S,
     ) -> None:
         self._storage = storage
         self._on_commit = on_commit
         self._on_error = on_error
         self._retention = retention
+        self._rest_s = rest_s
         self._head_seq = head_seq
         self.oldest_seq = oldest_seq
         self.failing: str | None = None
@@ -94,21 +98,30 @@ class Writer:
             return [*self._writing, *chain.from_iterable(self._queue)]
 
     def _run(self) -> None:
-        while batch := self._take():
+        timeout = None
+        while (batch := self._take(timeout)) != []:
+            if batch is None:
+                self._tidy(at_rest=True)
+                timeout = None
+                continue
             self._refused: Refusals = []
             if not self._commit(batch):
                 return
             self._on_commit(batch, self._refused)
             self._housekeep(batch)
+            timeout = self._rest_s
             if not self._queue:
                 self._tidy()
 
-    def _take(self) -> Batch:
+    def _take(self, timeout: float | None) -> Batch | None:
+        """What is queued, as soon as there is something. Nothing when the log is closed, None after the timeout."""
         with self._lock:
             self._writing = []
             while not self._queue and not self._stopping:
                 self._idle = True
-                self._changed.wait()
+                if not self._changed.wait(timeout) and not self._queue and not self._stopping:
+                    self._idle = False
+                    return None
             size = 0
             while self._queue and len(self._writing) < _MAX_BATCH and size < _MAX_BATCH_BYTES:
                 steps = self._queue.popleft()
@@ -177,9 +190,9 @@ class Writer:
             self._since_housekeeping = 0
             self._trim()
 
-    def _tidy(self) -> None:
+    def _tidy(self, *, at_rest: bool = False) -> None:
         try:
-            self._storage.tidy()
+            self._storage.tidy(at_rest=at_rest)
         except StorageError as exc:
             _logger.warning("the log was not tidied: %s", exc)
 
