@@ -140,6 +140,9 @@ async def test_rules_and_imports_are_bounded(tmp_path: Path) -> None:
                 assert "100 rules" in full["message"]
         full = await client.refused("_ahpkit/rules/add", **rule, tool="another", pattern="one more")
         assert "1000 rules" in full["message"]
+        again = await client.ask("_ahpkit/rules/add", **rule, tool="run3", pattern="run 3")
+        rules = (await client.ask("_ahpkit/rules/list"))["rules"]
+        assert (len(rules), rules[-1]["id"]) == (1000, again["id"]), "one that replaces another needs no room"
         turns: list[Json] = [{**TURN, "id": str(number)} for number in range(20_001)]
         for start in range(0, 20_000, 4_000):
             await client.ask("_ahpkit/sessions/stage", chat=0, turns=turns[start : start + 4_000])

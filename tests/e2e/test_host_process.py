@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
@@ -184,4 +186,24 @@ async def test_a_clock_that_was_far_ahead_for_a_while_leaves_nothing_in_the_futu
         assert before <= after < before + 3_600_000
         [listed] = (await client.ask("listSessions"))["items"]
         assert listed["modifiedAt"] == after
+        await client.aclose()
+
+
+async def test_what_a_wrong_clock_wrote_is_not_listed_in_the_future_after_a_restart(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text(str(365 * 86_400))
+    async with host_process(tmp_path, through=("support.jumpy_host", str(clock))) as host:
+        client = await host.client(ROOT)
+        session, chat = await open_session(client)
+        await client.accepted(session, title("from the future"))
+        await client.accepted(chat, say("hello"))
+        await client.action("chat/turnComplete")
+        host.kill()
+        await host.ended()
+    async with host_process(tmp_path) as host:
+        client = await host.connect()
+        await client.initialize(ROOT, protocolVersions=["1.0.0"])
+        [listed] = (await client.ask("listSessions"))["items"]
+        soon = iso_time(time.time_ns() // 1_000_000 + 3_600_000)
+        assert listed["createdAt"] <= listed["modifiedAt"] < soon
         await client.aclose()

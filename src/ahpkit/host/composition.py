@@ -103,7 +103,7 @@ class ClientParts:
         config = basis.config
         self._now = basis.now
         self.clients = Clients(spine.store, spine.fanout, basis.registered, reader_patience=config.reader_patience)
-        self.times = SessionTimes(spine.values)
+        self.times = SessionTimes(spine.values, basis.now)
         self.catalogue = SessionCatalogue(spine.store.committed, self.clients, self.times, kinds=spine.kinds.name_of)
         self.delivery = Delivery(
             spine.log,

@@ -119,6 +119,8 @@ class SessionCatalogue:
         summary = session_summary(
             uri, state, created_at=times.created, modified_at=times.modified, changes=meta.get(CHANGES)
         )
+        summary["createdAt"] = self._times.past(summary["createdAt"])
+        summary["modifiedAt"] = self._times.past(summary["modifiedAt"])
         if selection := selection_of(state):
             summary["_meta"] = {SELECTION: selection}
         if annotations:

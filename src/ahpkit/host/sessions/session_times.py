@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from ahpkit.host.feature import Applied, Values
 from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.protocol.session.summary import moment
 
 PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
@@ -27,8 +30,10 @@ _UNKNOWN: Final = Times(iso_time(0), iso_time(0))
 class SessionTimes:
     """The times of all sessions of a host."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, now: Callable[[], int]) -> None:
         self._values = values
+        self._now = now
+        self._started = now()
 
     def created(self, uri: str, now: int) -> None:
         self._values.set(PREFIX + uri, Times(iso_time(now), iso_time(now)))
@@ -39,6 +44,13 @@ class SessionTimes:
     def of(self, uri: str) -> Times:
         kept = self._values.get(PREFIX + uri)
         return _UNKNOWN if kept is None else Times(*kept)
+
+    def past(self, time: str) -> str:
+        """A time as it is shown: one in the future was written by a wrong clock, and is not later than our start."""
+        now = self._now()
+        if moment(time) <= datetime.fromtimestamp(now / 1000, UTC):
+            return time
+        return iso_time(min(now, self._started))
 
     def heard(self, applied: Applied, now: int) -> None:
         """One of `STAMPING` was applied: if a person did it, the session was changed now."""

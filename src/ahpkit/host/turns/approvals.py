@@ -78,17 +78,26 @@ class Approvals(Feature):
     def add(self, rule: Rule, session: str) -> Rule:
         """Store a rule, and return it as it is stored. One that says the same is replaced."""
         rule = _in_real_folders(rule)
-        for known, (other, _) in list(self._rules.items()):
-            if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule:
-                self.remove(known)
+        for known in self._saying_the_same(rule):
+            self.remove(known)
         self._rules[rule.id] = (rule, session)
         self._services.values.set(_RULES + rule.id, {"rule": rule.as_json(), "session": session})
         for look in list(self._followers):
             look()
         return rule
 
+    def _saying_the_same(self, rule: Rule) -> list[str]:
+        """The stored rules that this one replaces."""
+        return [
+            known
+            for known, (other, _) in self._rules.items()
+            if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule
+        ]
+
     def no_room(self, rule: Rule) -> str | None:
-        """Why no further rule like this one is taken, or None."""
+        """Why no further rule like this one is taken, or None. One that replaces another needs no room."""
+        if self._saying_the_same(_in_real_folders(rule)):
+            return None
         if len(self.rules) >= MAX_RULES:
             return f"this host has {MAX_RULES} rules, and takes no more; remove some first"
         alike = sum((one.owner, one.tool) == (rule.owner, rule.tool) for one in self.rules)

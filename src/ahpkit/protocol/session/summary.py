@@ -104,7 +104,7 @@ def _promoted(chats: Sequence[JsonObject]) -> int:
 
 
 def _latest(own: str, chats: Sequence[JsonObject]) -> str:
-    return max([own, *(chat["modifiedAt"] for chat in chats)], key=_moment)
+    return max([own, *(chat["modifiedAt"] for chat in chats)], key=moment)
 
 
 def _driving_chat(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
@@ -119,14 +119,14 @@ def _driving_chat(chats: Sequence[JsonObject], default: str | None) -> JsonObjec
 def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
     """The default chat if it is among them, else the one modified last."""
     chosen = next((chat for chat in chats if chat["resource"] == default), None)
-    return chosen or max(chats, key=lambda chat: _moment(chat["modifiedAt"]))
+    return chosen or max(chats, key=lambda chat: moment(chat["modifiedAt"]))
 
 
 @lru_cache(maxsize=4096)
-def _moment(time: str) -> datetime:
-    """Asked for every chat whenever one changes: the answers are kept."""
-    moment = datetime.fromisoformat(time)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+def moment(time: str) -> datetime:
+    """What a text of ISO 8601 means. Asked for every chat whenever one changes: the answers are kept."""
+    read = datetime.fromisoformat(time)
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def chat_summary(chat: Mapping[str, Any]) -> JsonObject:
@@ -172,6 +172,7 @@ __all__ = [
     "chat_summary",
     "current_session",
     "has_lost",
+    "moment",
     "named_chats",
     "only_chat",
     "session_summary",
