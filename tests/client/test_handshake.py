@@ -61,6 +61,16 @@ async def test_a_reconnect_asks_from_the_lowest_number_of_any_channel(host: Fake
     assert asked["clientId"] == "me"
 
 
+async def test_a_client_says_the_highest_number_that_it_saw(host: FakeHost):
+    async with Client(host.dial, client_id="me", backoff=QUICKLY) as client:
+        async with client.subscribe(SESSION) as session:
+            host.emit(SESSION, renamed("a"))
+            await anext(session)
+            await lose_connection(host, client)
+    (asked,) = host.sent("reconnect")
+    assert (asked["lastSeenServerSeq"], asked["_meta"]["ahpkit/highest"]) == (0, 1)
+
+
 async def test_capabilities_are_said_again_for_a_host_that_forgot_them(host: FakeHost):
     async with Client(host.dial, backoff=QUICKLY, extensions={"example.com/x": True}) as client:
         await lose_connection(host, client)

@@ -22,6 +22,7 @@ from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.wire.codec import decode_own, encode
 from support import requirement
 from support.bench import Bench
+from support.process import host_process, start_host
 from support.terminal import terminal
 
 SESSION, CHAT = "ahp-session:/s", "ahp-chat:/c"
@@ -65,14 +66,14 @@ def entry(seq: int, channel: str, action: dict[str, Any], client_seq: int) -> En
     return Entry(seq, channel, payload, "me", client_seq, CHANGED)
 
 
-def old_log(path: Path) -> None:
-    """A file as the last version wrote it: states at number 4, two actions after them."""
+def old_log(path: Path, *more: Entry | ChannelSnapshot) -> None:
+    """A file as the last version wrote it: states at number 4, two actions after them, and whatever else."""
     snapshots = {uri: ChannelSnapshot(uri, 4, encode(state)) for uri, state in STATES.items()}
     create(path, Recovery(head_seq=4, snapshots=snapshots))
     storage = SqliteStorage(path)
     storage.load()
     archived = {"type": "session/isArchivedChanged", "isArchived": True}
-    storage.commit([entry(5, SESSION, RENAMED, 1), entry(6, SESSION, archived, 2)])
+    storage.commit([entry(5, SESSION, RENAMED, 1), entry(6, SESSION, archived, 2), *more])
     storage.close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE meta SET value = 1 WHERE key = 'schema'")
@@ -173,6 +174,34 @@ def test_streamed_text_is_joined_and_every_state_is_what_its_actions_make_one_by
     assert reports == sorted(reports)
 
 
+ODD: list[bytes] = [
+    encode({"channel": SESSION, "action": {"type": "session/fromTheFuture", "title": "?"}, "serverSeq": 7}),
+    encode({"channel": SESSION, "action": {"type": "session/titleChanged"}, "serverSeq": 8}),
+    encode({"channel": SESSION, "action": {"type": 5}, "serverSeq": 9}),
+    encode({"channel": SESSION, "action": {"type": []}, "serverSeq": 10}),
+    encode({"channel": SESSION, "action": "nothing", "serverSeq": 11}),
+    encode({"channel": SESSION, "serverSeq": 12}),
+    encode([]),
+    b"no JSON",
+]
+
+
+async def test_actions_that_nobody_knows_cost_nothing_but_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    strange = "example-thing:/kept"
+    last = entry(7 + len(ODD), SESSION, {**RENAMED, "title": "At last"}, 3)
+    odd = [Entry(seq, SESSION, payload, None, None, CHANGED) for seq, payload in enumerate(ODD, 7)]
+    old_log(path, ChannelSnapshot(strange, 6, encode({"anything": [1, None]})), *odd, last)
+    bench = Bench(tmp_path)
+    bench.storage = SqliteStorage(path, convert=convert_0_4)
+    await bench.start()
+    state, other = bench.host.services.state(SESSION), bench.host.services.state(strange)
+    await bench.stop()
+    assert state is not None
+    assert (state["title"], state["status"] & 64) == ("At last", 64)
+    assert other == {"anything": [1, None]}
+
+
 async def test_a_person_is_shown_how_far_it_is(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
@@ -225,6 +254,36 @@ def test_an_interrupted_conversion_starts_again_and_nothing_is_lost(
     assert decode_own(converted.snapshots[SESSION].state)["title"] == "Renamed"
     assert converted.clients == {"me": 2}
     assert [kept.read_bytes() for kept in tmp_path.glob("log.db.old-*") if kept.suffix[-1].isdigit()] == [before]
+
+
+STAGES = (
+    ("sqlite3.connect", "log.db", {"log.db"}),
+    ("sqlite3.connect", "log.db.part", {"log.db", "log.db.part"}),
+    ("os.rename", "log.db.part", {"log.db", "log.db.part"}),
+    ("os.rename", "log.db", {"log.db", "log.db.upgraded"}),
+    ("os.rename", "log.db.upgraded", {"log.db.old-1", "log.db.upgraded"}),
+    ("sqlite3.connect", "log.db", {"log.db", "log.db.old-1"}),
+)
+"""Before what a host is killed, and the files that it leaves: one stage of the conversion after the other."""
+
+
+@pytest.mark.slow
+@requirement("gen:project:log-migration")
+async def test_a_host_that_is_killed_in_every_stage_of_the_conversion_loses_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    old_log(data / "log.db")
+    before = (data / "log.db").read_bytes()
+    for event, name, left in STAGES:
+        with pytest.raises(AssertionError, match="the host did not start"):
+            await start_host(tmp_path, through=("support.killed_host", event, name))
+        assert {path.name for path in data.glob("log.db*")} == left
+    async with host_process(tmp_path) as host:
+        client = await host.connect()
+        shown = {one["resource"]: one["state"] for one in (await client.initialize(SESSION, CHAT))["snapshots"]}
+        assert shown[SESSION]["summary"]["title"] == "Renamed"
+        assert shown[CHAT]["turns"] == [FAILED]
+    assert [kept.read_bytes() for kept in data.glob("log.db.old-*")] == [before]
 
 
 def test_an_older_ahpkit_refuses_the_new_file_in_words(tmp_path: Path) -> None:

@@ -230,6 +230,12 @@ class TestRejecting:
         reply = reply_to(rejected)
         assert (reply["jsonrpc"], reply["id"], reply["error"]["code"]) == ("2.0", id, code)
 
+    @pytest.mark.parametrize("params", [[], [1], 5, "text"])
+    def test_a_notification_is_not_answered_even_when_its_params_cannot_be_read(self, params: object) -> None:
+        rejected = rejection(Peer(), wire(method="m", params=params))
+        assert rejected.reply is None
+        assert "must be an object" in str(rejected.error)
+
     @requirement("core:wire:no-batches")
     def test_a_batch_is_refused_as_a_whole(self) -> None:
         peer = Peer()

@@ -300,6 +300,9 @@ class Channels:
         """From which sequence number to replay which channels."""
         return self._mirror.last_seen(), self._mirror.joined()
 
+    def highest_seen(self) -> int:
+        return self._mirror.highest_seen()
+
     def wants_actions(self) -> bool:
         """Whether states alone would leave a hole for somebody."""
         return any(channel.readers for channel in self._channels.values())

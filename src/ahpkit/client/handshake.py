@@ -15,7 +15,7 @@ from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.extensions import announces
-from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED, SPOKEN
+from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, SPOKEN
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import Version
 from ahpkit.wire.errors import RemoteProtocolError, RpcError
@@ -108,6 +108,8 @@ class Handshake:
             "subscriptions": subscriptions,
         }
         meta: JsonObject = {CAPABILITIES: self._capabilities} if self._capabilities else {}
+        if (highest := self._channels.highest_seen()) > last_seen:
+            meta[HIGHEST] = highest
         if self.host is not None:
             meta[SPOKEN] = self.host.protocol_version
         if self._channels.wants_actions():

@@ -141,6 +141,10 @@ class Mirror:
         """The lowest sequence number applied on any channel: replaying from there leaves no hole in any of them."""
         return min((channel.seq for channel in self._channels.values() if channel.joined), default=0)
 
+    def highest_seen(self) -> int:
+        """The highest sequence number applied on any channel."""
+        return max((channel.seq for channel in self._channels.values() if channel.joined), default=0)
+
     # What this side does.
 
     def follow(self, uri: str, kind: str | None = None) -> ChannelMirror:

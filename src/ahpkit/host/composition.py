@@ -14,6 +14,7 @@ from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.connection import Shared
@@ -249,6 +250,8 @@ class FrontParts:
         def has_logged(client_id: str) -> bool:
             return not spine.log.is_new(client_id, 0)
 
+        self.notes = ClientNotes(spine.values)
+        self._store = store
         self.windows = TurnWindows(store, clients.delivery, clients.clients)
         handshake = Handshake(
             clients=clients.clients,
@@ -260,7 +263,8 @@ class FrontParts:
             flush=clients.delivery.flush,
             registered=basis.registered,
             tasks=basis.tasks,
-            dialects=DialectChoice(surroundings, spine.values, config.spoken, has_logged),
+            notes=self.notes,
+            dialects=DialectChoice(surroundings, self.notes, config.spoken, has_logged),
             adopt=sessions.sessions.adopt,
             sessions=sessions.sessions.live,
             reading=reading,
@@ -294,6 +298,7 @@ class FrontParts:
         )
 
     def register(self, registered: Registration) -> None:
+        registered.recover(lambda: self.notes.begin(self._store.committed_head))
         for command in self._commands:
             registered.command(command)
 

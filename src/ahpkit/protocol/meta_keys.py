@@ -19,6 +19,10 @@ the answer is whichever is smaller."""
 SPOKEN = "ahpkit/spoken"
 """In `reconnect`: the protocol version that the client spoke before, for a host that has forgotten it."""
 
+HIGHEST = "ahpkit/highest"
+"""In `reconnect`: the highest number that the client has seen in any channel. `lastSeenServerSeq` may be lower, where
+the client wants a replay to begin."""
+
 UNSAVED_TEXT = "ahpkit/unsaved-text"
 """In a client's capabilities: it answers `resourceRead` of a `file:` URI with text that an editor has not saved yet."""
 
@@ -64,6 +68,7 @@ __all__ = [
     "CLIENTS",
     "CONFIG_META",
     "ELSEWHERE",
+    "HIGHEST",
     "KEEP_TOKEN",
     "LEFT_OUT",
     "MISSED",

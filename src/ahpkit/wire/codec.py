@@ -23,6 +23,7 @@ from ahpkit.wire.errors import (
     RPC_ERRORS,
     ErrorClasses,
     InvalidAnswer,
+    InvalidNotification,
     InvalidRequest,
     LocalProtocolError,
     ParseError,
@@ -330,7 +331,8 @@ def _call(message: dict[str, Any]) -> Request | Notification:
     if params is None:
         params = {}
     elif not isinstance(params, dict):
-        raise InvalidRequest('Invalid request: "params" must be an object', request_id=request_id)
+        reason = 'Invalid request: "params" must be an object'
+        raise InvalidNotification(reason) if request_id is None else InvalidRequest(reason, request_id=request_id)
     params = cast("dict[str, Any]", params)
     return Notification(method, params) if request_id is None else Request(request_id, method, params)
 

@@ -5,7 +5,8 @@ AhpError
 │   ├── CodedError                    an error whose class says its code
 │   │   ├── ParseError                -32700
 │   │   ├── InvalidRequest            -32600
-│   │   │   └── InvalidAnswer         an answer that cannot be read
+│   │   │   ├── InvalidAnswer         an answer that cannot be read
+│   │   │   └── InvalidNotification   the same of a notification
 │   │   ├── MethodNotFound            -32601
 │   │   ├── InvalidParams             -32602
 │   │   ├── InternalError             -32603
@@ -90,6 +91,10 @@ class InvalidAnswer(InvalidRequest):
         """The request it was meant for, where that could be read."""
 
 
+class InvalidNotification(InvalidRequest):
+    """A notification whose parameters cannot be read. A notification is never answered, not even with an error."""
+
+
 class MethodNotFound(CodedError):
     """That method is not served here, or not on that channel."""
 
@@ -168,6 +173,7 @@ __all__ = [
     "ErrorClasses",
     "InternalError",
     "InvalidAnswer",
+    "InvalidNotification",
     "InvalidParams",
     "InvalidRequest",
     "LocalProtocolError",

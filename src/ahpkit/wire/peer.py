@@ -32,6 +32,7 @@ from ahpkit.wire.errors import (
     ErrorClasses,
     InternalError,
     InvalidAnswer,
+    InvalidNotification,
     InvalidRequest,
     LocalProtocolError,
     RemoteProtocolError,
@@ -184,6 +185,8 @@ class Peer:
                 return Incoming(None, message.method, message.params)
             case InvalidAnswer():
                 return self._on_invalid_answer(message)
+            case InvalidNotification():
+                return Rejected(None, message)
             case RpcError():
                 return Rejected(encode_error(message.request_id, message), message)
             case Request():

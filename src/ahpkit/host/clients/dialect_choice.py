@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
-from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for, negotiate
+from ahpkit.dialects import Dialect, Generation, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.dialects.shapes import load_all
-from ahpkit.host.feature import Values
+from ahpkit.host.clients.client_notes import EARLIER, NEVER, ClientNotes, Note
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import Implementation, JsonObject
@@ -17,17 +17,11 @@ from ahpkit.protocol.errors import NotFound, UnsupportedProtocolVersion
 from ahpkit.protocol.meta_keys import CANVASES
 from ahpkit.protocol.session.state import SessionSummary
 
-_PREFIX: Final = "client-version/"
-"""Prefix of the durable value with the version that a client speaks."""
-
 _CANVASES: Final = "canvases"
 _APPS: Final = "apps"
 _MODELS: Final = "models"
 """After the version: a client that takes our canvas state and actions, one that renders MCP Apps, and one that can use
 agents with models only."""
-
-_MAX_NOTED: Final = 10_000
-"""Clients whose version is remembered. The one that was noted first is forgotten first."""
 
 _SHOWN: Final = 100
 """Characters of a client's id that an error repeats."""
@@ -84,7 +78,7 @@ class DialectChoice:
     """Chooses by the rule of 1.0 among the generations that are spoken."""
 
     surroundings: DialectSurroundings
-    values: Values
+    notes: ClientNotes
     spoken: Sequence[Generation]
     has_logged: Callable[[str], bool]
     """Whether the log has actions of a client."""
@@ -100,9 +94,21 @@ class DialectChoice:
         info: Implementation | None = None,
     ) -> Dialect:
         """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
+        return self._note(client_id, offered, capabilities, info, run=self.notes.run)
+
+    def _note(
+        self,
+        client_id: str,
+        offered: Sequence[str],
+        capabilities: ClientCapabilities,
+        info: Implementation | None = None,
+        *,
+        run: int,
+    ) -> Dialect:
         agreed = negotiate(offered, self.spoken)
         canvases, apps, models = announces_canvases(capabilities), renders_apps(capabilities), needs_models(info)
-        self._remember(client_id, agreed, [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models])
+        words = [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models]
+        self.notes.set(client_id, Note(agreed.version, words, run))
         return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 
     def again(
@@ -113,28 +119,18 @@ class DialectChoice:
         For a client that nobody remembers it is the one that the client names (ours do), or 0.4 when it may be one of
         those. Raises `NotFound` otherwise, and when that version is not spoken any more: VS Code then initializes.
         """
-        noted: str | None = self.values.get(_PREFIX + client_id)
-        if noted is None and named is not None:
-            return self.choose(client_id, [named], capabilities or {})
-        if noted is None and (may_be_oldest or self.has_logged(client_id)):
-            noted = Generation.V0_4.release
-        version, *words = (noted or "").split(" ")
+        note = self.notes.get(client_id)
+        if note is None and named is not None:
+            return self._note(client_id, [named], capabilities or {}, run=NEVER)
+        if note is None and (may_be_oldest or self.has_logged(client_id)):
+            return self._note(client_id, [Generation.V0_4.release], {}, run=EARLIER)
         try:
-            agreed = negotiate([version] if version else [], self.spoken)
+            agreed = negotiate([note.version] if note else [], self.spoken)
         except UnsupportedProtocolVersion:
             raise NotFound(f"clientId: nothing is known of {client_id[:_SHOWN]!r} here; initialize") from None
+        words = note.words if note else ()
         marks = {"canvases": _CANVASES in words, "apps": _APPS in words, "needs_models": _MODELS in words}
         return dialect_for(agreed, self.surroundings, **marks)
-
-    def _remember(self, client_id: str, agreed: Agreed, words: Sequence[str]) -> None:
-        key = _PREFIX + client_id
-        version = " ".join([agreed.version, *words])
-        if self.values.get(key) == version:
-            return
-        self.values.set(key, version)
-        noted = self.values.keys(_PREFIX)
-        if len(noted) > _MAX_NOTED:
-            self.values.set(next(iter(noted)), None)
 
 
 __all__ = ["DialectChoice", "Surroundings", "renders_apps"]

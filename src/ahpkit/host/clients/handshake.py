@@ -14,6 +14,7 @@ from typing import Any, cast
 from ahpkit import __version__
 from ahpkit.dialects.base import Dialect, Reading, SentAction
 from ahpkit.dialects.states_down import primary_mark
+from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection, LiveSessions
@@ -54,7 +55,7 @@ from ahpkit.protocol.errors import (
     SessionNotFound,
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
-from ahpkit.protocol.meta_keys import CAPABILITIES, MISSED, SPOKEN
+from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, SPOKEN
 from ahpkit.protocol.root import RootConfigChangedAction
 from ahpkit.protocol.session.actions import SessionConfigChangedAction
 from ahpkit.protocol.session.enablement import sorted_decisions
@@ -89,6 +90,7 @@ class Handshake:
         flush: Callable[[], Awaitable[None]],
         registered: Registration,
         tasks: Tasks,
+        notes: ClientNotes,
         dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
         sessions: LiveSessions,
@@ -106,6 +108,7 @@ class Handshake:
         self._flush = flush
         self._registered = registered
         self._tasks = tasks
+        self._notes = notes
         self._dialects = dialects
         self._adopt = adopt
         """Makes a session of a conversation that an agent stores, if there is one with this URI."""
@@ -214,8 +217,9 @@ class Handshake:
         snapshots: Callable[[], Sequence[Snapshot]],
     ) -> Any:
         """The missed actions; None when snapshots are the better answer, or the only one."""
-        after = params["lastSeenServerSeq"]
-        if not self._store.can_replay(after, channels):
+        after, said = params["lastSeenServerSeq"], params.get("_meta", {}).get(HIGHEST)
+        highest = max(after, said) if type(said) is int else after
+        if not self._notes.shares_history(client.client_id, highest) or not self._store.can_replay(after, channels):
             return None
         can_replay = partial(self._windows.can_replay, client.client_id)
         missed = Missed(self._log, client.outlet, channels, after=after, until=until, can_replay=can_replay)

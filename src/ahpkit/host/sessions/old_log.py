@@ -80,7 +80,10 @@ def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
 
 def _action(entry: Entry) -> JsonObject | None:
     try:
-        return decode_own(entry.payload)["action"]
+        action: JsonObject = decode_own(entry.payload)["action"]
+        if type(action["type"]) is not str:
+            raise TypeError("its type is no text")
+        return action
     except Exception:  # An action that cannot be read is left out. All others are needed.
         _log.exception("the action %d of %s could not be read", entry.seq, entry.channel)
         return None
