@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ async def test_tools_of_two_generations_are_run_by_their_owners(
     assert all(other == first for other in others)
 
 
-async def test_queue_truncation_and_fork_are_the_same_for_all(
+async def test_truncation_and_fork_are_the_same_for_all(
     together: tuple[HostProcess, dict[str, RawClient], str],
 ) -> None:
     _, clients, chat = together
@@ -284,8 +285,147 @@ async def test_what_a_replay_says_is_what_was_said_before(
         assert [one for one in again["actions"] if one["serverSeq"] <= last] == said, name
 
 
+# -- one long conversation ------------------------------------------------------------------------------------------
+
+
+class Conversation:
+    """Four clients in one session, on a host that may be killed meanwhile."""
+
+    def __init__(self, host: HostProcess, clients: dict[str, RawClient], chat: str) -> None:
+        self.host, self.clients, self.chat = host, clients, chat
+        self.ids: list[str] = []
+        """The turns, in order."""
+
+    async def begin(self, name: str, text: str) -> str:
+        """A turn by one of them, which all see begin."""
+        turn_id = f"{len(self.ids)}-{name}"
+        self.ids.append(turn_id)
+        await self.clients[name].accepted(self.chat, start(name, turn_id, text))
+        await everyone_sees(self.clients, "chat/turnStarted", turn_id)
+        return turn_id
+
+    async def each_says_something(self) -> None:
+        for name in self.clients:
+            turn_id = await self.begin(name, f"/usage {name}")
+            await everyone_sees(self.clients, "chat/turnComplete", turn_id)
+
+    async def decide(self, asks: str, decides: str, **answer: object) -> None:
+        turn_id = await self.begin(asks, '/tool calculate {"expression": "6*7"}')
+        ready = await everyone_sees(self.clients, "chat/toolCallReady", turn_id)
+        ids = {"turnId": turn_id, "toolCallId": ready["toolCallId"]}
+        await self.clients[decides].accepted(self.chat, {"type": "chat/toolCallConfirmed", **ids, **answer})
+        seen = await everyone_sees(self.clients, "chat/toolCallConfirmed", turn_id)
+        assert seen["approved"] is answer["approved"]
+        await everyone_sees(self.clients, "chat/turnComplete", turn_id)
+
+    async def bring_tools(self) -> None:
+        entries = {name: {"clientId": name, "tools": [{"name": f"{name}_tool"}]} for name in ("new", "old")}
+        for name, kind in (("new", "session/activeClientSet"), ("old", "session/activeClientChanged")):
+            await self.clients[name].accepted(SESSION, {"type": kind, "activeClient": entries[name]})
+
+    async def use_tool(self, asks: str, owner: str) -> None:
+        """A tool of one client in the turn of another one; a third one allows it."""
+        turn_id = await self.begin(asks, f"/tool {owner}_tool {{}}")
+        ready = await everyone_sees(self.clients, "chat/toolCallReady", turn_id)
+        ids = {"turnId": turn_id, "toolCallId": ready["toolCallId"]}
+        if "confirmed" not in ready:
+            allowed = {"type": "chat/toolCallConfirmed", **ids, "approved": True, "confirmed": "user-action"}
+            await self.clients["middle"].accepted(self.chat, allowed)
+        result = {"success": True, "pastTenseMessage": "Done", "content": [{"type": "text", "text": owner}]}
+        done = {"type": "chat/toolCallComplete", **ids, "result": result}
+        for name in self.clients.keys() - {owner}:
+            assert await self.clients[name].rejected(self.chat, done)
+        await self.clients[owner].accepted(self.chat, done)
+        seen = await everyone_sees(self.clients, "chat/toolCallComplete", turn_id)
+        assert seen["result"]["content"] == result["content"]
+        await everyone_sees(self.clients, "chat/turnComplete", turn_id)
+
+    async def answer(self, asks: str, answers: str, response: str) -> None:
+        turn_id = await self.begin(asks, "/ask")
+        requests: list[str] = []
+        for client in self.clients.values():
+            asked = await client.action(_first_after(client, self.chat, turn_id, "chat/inputRequested"))
+            requests.append(asked["action"]["request"]["id"])
+        assert len(set(requests)) == 1
+        ended = {"type": "chat/inputCompleted", "requestId": requests[0], "response": response}
+        await self.clients[answers].accepted(self.chat, ended)
+        for client in self.clients.values():
+            await client.action(_first_after(client, self.chat, turn_id, "chat/inputCompleted"))
+        await everyone_sees(self.clients, "chat/turnComplete", turn_id)
+
+    async def queue(self) -> None:
+        """Messages of several wait behind a turn, in the order that another one gives them."""
+        turn_id = await self.begin("vscode", "/sleep 60")
+        for name in ("old", "middle", "new"):
+            message = {"text": f"/usage queued by {name}", "origin": {"kind": "user"}}
+            queued = {"type": "chat/pendingMessageSet", "kind": "queued", "id": name, "message": message}
+            await self.clients[name].accepted(self.chat, queued)
+        order = ["new", "old", "middle"]
+        await self.clients["vscode"].accepted(self.chat, {"type": "chat/queuedMessagesReordered", "order": order})
+        await self.clients["old"].accepted(self.chat, {"type": "chat/turnCancelled", "turnId": turn_id})
+        await everyone_sees(self.clients, "chat/turnCancelled", turn_id)
+        for name in order:
+            told = [await client.action(_is_message(f"/usage queued by {name}")) for client in self.clients.values()]
+            self.ids.append(told[0]["action"]["turnId"])
+            await everyone_sees(self.clients, "chat/turnComplete", self.ids[-1])
+
+    async def truncate(self, name: str, turns: int) -> None:
+        self.ids = self.ids[:turns]
+        await self.clients[name].accepted(self.chat, {"type": "chat/truncated", "turnId": self.ids[-1]})
+        for client in self.clients.values():
+            await client.action("chat/truncated")
+
+    async def fork(self, name: str, turns: int) -> str:
+        forked = "ahp-chat:/forked"
+        source = {"kind": "fork", "chat": self.chat, "turnId": self.ids[turns - 1]}
+        await self.clients[name].ask("createChat", SESSION, chat=forked, source=source)
+        for client in self.clients.values():
+            await client.action("session/chatAdded")
+        return forked
+
+    @asynccontextmanager
+    async def survive_a_kill(self, home: Path) -> AsyncGenerator[None]:
+        """The host is killed in the middle of a turn; everybody comes back to another one."""
+        await self.begin("middle", "/sleep 60")
+        seen = {name: max(said["serverSeq"] for said in client.actions()) for name, client in self.clients.items()}
+        self.host.kill()
+        await self.host.ended()
+        async with host_process(home) as self.host:
+            for name, last in seen.items():
+                self.clients[name] = await self.host.connect(name)
+                back: Json = {"clientId": name, "lastSeenServerSeq": last, "subscriptions": [SESSION, self.chat]}
+                assert (await self.clients[name].ask("reconnect", **back))["type"] in ("replay", "snapshot")
+            yield
+
+    async def ends_equal(self, chat: str, ids: list[str]) -> None:
+        first, *others = await histories(self.clients, chat)
+        assert [turn["id"] for turn in first] == ids
+        assert all(other == first for other in others)
+
+    async def sessions_are_equal(self) -> None:
+        found: list[Json] = []
+        for name, client in self.clients.items():
+            state = (await client.ask("subscribe", SESSION))["snapshot"]["state"]
+            assert name == "old" or wrong(VERSIONS[name], "SessionState", state) == []
+            new = states_up.state_of_kind("session", state, session=SESSION, default_chat=lambda _: self.chat)
+            chats = [(one["resource"], one["title"]) for one in new["chats"]]
+            found.append({"title": new["title"], "defaultChat": new["defaultChat"], "chats": chats})
+        assert all(one == found[0] for one in found)
+
+
+def _is_message(text: str) -> Callable[[Json], bool]:
+    return lambda said: said["action"]["type"] == "chat/turnStarted" and said["action"]["message"]["text"] == text
+
+
+def _first_after(client: RawClient, chat: str, turn_id: str, kind: str) -> Callable[[Json], bool]:
+    """The first action of a type since a turn began."""
+    [began] = [said["serverSeq"] for said in client.actions(chat) if of_turn("chat/turnStarted", turn_id)(said)]
+    return lambda said: said["action"]["type"] == kind and said["serverSeq"] > began
+
+
 @pytest.mark.slow
-async def test_after_a_kill_every_generation_goes_on(tmp_path: Path) -> None:
+@requirement("gen:project:canonical-log")
+async def test_one_session_through_everything_with_a_kill_ends_equal_for_all(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         clients = await connected(host)
         await clients["old"].ask("createSession", SESSION, provider="demo")
@@ -293,25 +433,26 @@ async def test_after_a_kill_every_generation_goes_on(tmp_path: Path) -> None:
         for client in clients.values():
             chat = (await client.ask("subscribe", SESSION))["snapshot"]["state"]["defaultChat"]
             await client.ask("subscribe", chat)
-        await clients["vscode"].accepted(chat, start("vscode", "t1", "/usage"))
-        await everyone_sees(clients, "chat/turnComplete", "t1")
-        seen = max(said["serverSeq"] for said in clients["old"].actions(chat))
-        host.kill()
-        await host.ended()
-    async with host_process(tmp_path) as host:
-        back: dict[str, RawClient] = {}
-        for name in VERSIONS:
-            back[name] = await host.connect(name)
-            found = await back[name].ask(
-                "reconnect", clientId=name, lastSeenServerSeq=seen, subscriptions=[SESSION, chat]
-            )
-            assert found["type"] in ("replay", "snapshot")
-        await back["new"].accepted(chat, start("new", "t2", "/fail on purpose"))
-        for name, client in back.items():
-            error = (await client.action(of_turn("chat/error", "t2")))["action"]
-            assert ("error" in error, "part" in error) == (name in ("old", "middle"), name != "old")
-        first, *others = await histories(back, chat)
-        assert [turn["id"] for turn in first] == ["t1", "t2"]
-        assert all(other == first for other in others)
-        for client in back.values():
-            await client.aclose()
+        talk = Conversation(host, clients, chat)
+        await talk.each_says_something()
+        await talk.decide("old", "vscode", approved=True, confirmed="user-action")
+        await talk.decide("new", "middle", approved=False, reason="denied")
+        await talk.bring_tools()
+        await talk.use_tool("vscode", "old")
+        await talk.use_tool("old", "new")
+        await talk.answer("middle", "old", "decline")
+        await talk.answer("old", "new", "cancel")
+        await talk.queue()
+        await talk.truncate("middle", len(talk.ids) - 1)
+        forked = await talk.fork("vscode", 6)
+        await talk.ends_equal(talk.chat, talk.ids)
+        await talk.ends_equal(forked, talk.ids[:6])
+        async with talk.survive_a_kill(tmp_path):
+            await talk.each_says_something()
+            failed = await talk.begin("new", "/fail on purpose")
+            for name, client in talk.clients.items():
+                error = (await client.action(of_turn("chat/error", failed)))["action"]
+                assert ("error" in error, "part" in error) == (name in ("old", "middle"), name != "old")
+            await talk.ends_equal(talk.chat, talk.ids)
+            await talk.ends_equal(forked, talk.ids[:6])
+            await talk.sessions_are_equal()
