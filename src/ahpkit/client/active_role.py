@@ -1,4 +1,4 @@
-"""Claims the active role of a session, keeps it over reconnects, and serves it: tools, canvases, plugins."""
+"""Claims the active role of a session, claims it again after reconnects, and serves its tools, canvases and plugins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ToolsAndCanvases:
         self.canvases: dict[str, Canvas] = {}
         self.listeners: list[Callable[[Offered], None]] = []
         self.pushes: list[Callable[[str, str, JsonObject], None]] = []
-        """Who passes on what a canvas pushes: session, instance, changes."""
+        """Functions that pass on what a canvas pushes: session, instance, changes."""
 
     def add_tool(self, tool: Tool) -> None:
         self.tools[tool.name] = tool
@@ -118,7 +118,7 @@ class ActiveRole:
         return self._publish({"type": "session/activeClientRemoved", "clientId": self._core.client_id})
 
     def _push(self, session_id: str, instance_id: str, changes: JsonObject) -> None:
-        """A canvas of ours has another title, status or URL. The host knows by itself whether it is there."""
+        """Tell the host that a canvas of ours has another title, status or URL."""
         told = {key: value for key, value in changes.items() if key in ("title", "status", "url")}
         if told and session_id == call_context(self._session.uri, {})["sessionId"]:
             action: JsonObject = {"type": "session/canvasInstanceUpdated", "instanceId": instance_id, "changes": told}
@@ -154,7 +154,7 @@ class ActiveRole:
             self._reclaim()
 
     def _on_offers(self, changed: Offered) -> None:
-        """What a client offers is published with the role, as a whole."""
+        """Publish everything again: the role always carries all that a client offers."""
         self.claim()
 
     def _reclaim(self) -> None:
@@ -167,7 +167,7 @@ class ActiveRole:
         return any(client["clientId"] == self._core.client_id for client in clients)
 
     def _reclaim_unless_taken(self) -> None:
-        """A 0.4 host knows one active client: whoever has the role now keeps it."""
+        """With a 0.4 host, which has one active client, claim the role only if nobody else has it."""
         taken = (self._session.confirmed or {}).get("activeClients")
         if not (taken and self._core.dialect.generation == Generation.V0_4):
             self._reclaim()
@@ -206,7 +206,7 @@ class ActiveRole:
 
 
 class ActiveRoles:
-    """The client's roles: one for each session, however many handles of it are open."""
+    """The client's roles: one for each session, shared by all its handles."""
 
     def __init__(self, core: Core, offers: ToolsAndCanvases) -> None:
         self._core = core

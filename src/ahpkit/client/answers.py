@@ -1,6 +1,6 @@
 """Builds the actions for a person's decisions and answers. Pure.
 
-A callback may answer with plain Python values; this module gives them the shape that each kind of question wants.
+A callback may answer with plain Python values; this module converts them to the form that each kind of question needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Do not let it."""
+    """Do not let a tool call run, or its result be used."""
 
     option_id: str | None = None
     reason: StringOrMarkdown | None = None

@@ -1,7 +1,7 @@
 """Waits for the answer of a turn in a script, and raises when the turn waits for a person instead.
 
-Before the turn begins it is settled who decides about tool calls. A call that nobody here decides ends the wait with
-`TurnWaiting`, whether the turn itself asks or one of its sub-agents.
+Who decides about tool calls is fixed before the turn begins. When a call of the turn or of a sub-agent waits and no
+callback decides, the wait ends with `TurnWaiting`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONGEST = 200
 
 
 def confirming(on_approval: OnApproval | str | None) -> OnConfirmation | None:
-    """The callback that stands for a word."""
+    """The callback for `on_approval`."""
     match on_approval:
         case "allow":
             return lambda event: Approve()
@@ -83,12 +83,12 @@ def _text(text: StringOrMarkdown | None) -> str:
 
 
 class Answering:
-    """One turn that a script waits for. It looks after the sub-agents of the turn, too."""
+    """One turn that a script waits for, including its sub-agents."""
 
     def __init__(
         self, core: Core, turn: TurnStream, *, on_confirmation: OnConfirmation | None, on_input: OnInput | None
     ) -> None:
-        """A callback that is None means: nobody here decides that."""
+        """Without a callback nobody here decides."""
         self._core = core
         self._turn = turn
         self._decides: tuple[type[Waiting], ...] = (
@@ -150,7 +150,7 @@ class Answering:
             raise TurnWaiting(waiting, describe(waiting))
 
     def _is_settled_by(self, event: TurnEvent) -> bool:
-        """Whether the call that waited last was decided: what takes long from then on is the tool."""
+        """Whether the call that waited last was decided; from then on the tool is running."""
         if not isinstance(self._last, ConfirmationNeeded) or not isinstance(event, ToolCallRunning):
             return False
         return event.call["toolCallId"] == self._last.call["toolCallId"]

@@ -1,4 +1,4 @@
-"""A bounded queue to one consumer: when it is full, that consumer is told that it lagged."""
+"""A bounded queue to one consumer. When it overflows, the consumer is told that it lagged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BoundedQueue(Generic[T]):
             self._ready.set()
 
     def lag(self) -> None:
-        """The consumer missed something: drop what waits for it and tell it when it comes."""
+        """The consumer missed something: drop what waits, and tell the consumer at its next `take`."""
         if self._end is None:
             self._items.clear()
             self._lagged = True

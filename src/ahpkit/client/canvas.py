@@ -1,6 +1,7 @@
-"""Canvases that this client provides: answers the host's requests to them.
+"""Answers the host's requests to canvases that this client provides.
 
-What a canvas is stands in `ahpkit.authoring.canvas`: the same one serves in a client, in a host, or on its own.
+Canvases are defined in `ahpkit.authoring.canvas`: the same one can be offered by a client, by a host, or by an
+extension.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class CanvasRunner:
-    """Answers the canvas requests of one session that target this client, each once, also over reconnects."""
+    """Answers the canvas requests of one session that target this client, each exactly once, also after reconnects."""
 
     def __init__(
         self, channels: Channels, tasks: Tasks, session: Channel, *, client_id: str, canvases: Mapping[str, Canvas]
@@ -70,7 +71,7 @@ class CanvasRunner:
         return found
 
     def _call(self, request: Mapping[str, Any]) -> JsonObject:
-        """The request with what a provider of the host is told besides: handlers need not know where they run."""
+        """The request with the fields that providers in the host also get, so that handlers work in both places."""
         state = self._session.confirmed or {}
         call: JsonObject = {**request, **call_context(self._session.uri, state)}
         is_open = any(one["instanceId"] == request["instanceId"] for one in state.get("openCanvases", ()))

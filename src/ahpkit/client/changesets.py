@@ -1,4 +1,4 @@
-"""Changesets as a client sees them: lists those of a session, follows one, and invokes operations on it."""
+"""Lists the changesets of a session, follows one, and invokes operations on it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ConfirmationRequired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
-    """What an operation answered. What it changed comes as actions."""
+    """What an operation answered. Its changes come as actions."""
 
     message: str
     """A sentence for the person; may be empty."""
@@ -110,7 +110,7 @@ class ChangesetView:
         return any(one["id"] == file and one.get("reviewed") is True for one in self.files)
 
     async def wait_ready(self) -> None:
-        """Until it is computed; raises `RuntimeError` with the host's reason when that failed."""
+        """Wait until it is computed; raises `RuntimeError` with the host's reason when that failed."""
         state = await self._subscription.wait_for(lambda state: state["status"] in ("ready", "error"))
         if state["status"] == "error":
             raise RuntimeError(state["error"]["message"])

@@ -1,4 +1,4 @@
-"""The channels that a client follows: joins and leaves them, and dispatches actions to them.
+"""Joins and leaves the channels that a client follows, and dispatches actions to them.
 
 A channel is followed while somebody holds it: a subscription, a session or chat handle, an action that the host has not
 answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners hear
@@ -53,7 +53,7 @@ class Channel:
         self.turns: int | None = None
         """How many turns of a chat to ask for; None: all."""
         self.max_latency_ms: int | None = None
-        """How long the host may hold actions back; None: as it likes."""
+        """How long the host may hold actions back; None: the host decides."""
         self.joining: asyncio.Task[None] | None = None
         self.ended: AhpError | None = None
         """Why it is not followed any more. Nothing will change on it."""
@@ -101,7 +101,7 @@ class Channel:
         return self._mirror.waiting is None
 
     async def wait_ready(self) -> None:
-        """Wait for the first state; raises what keeps it from coming, or took the channel away since."""
+        """Wait for the first state; raises the error if it does not come, or if the channel is gone since."""
         await asyncio.shield(self._ready)
         if self.ended is not None:
             raise self.ended
@@ -118,7 +118,7 @@ class Channel:
 
 
 class Channels:
-    """All followed channels of a client, and the way its actions take."""
+    """All followed channels of a client; dispatches its actions and receives those of the host."""
 
     def __init__(
         self, mirror: Mirror, connection: HostConnection, tasks: Tasks, *, now: Callable[[], int], first_client_seq: int
@@ -138,10 +138,10 @@ class Channels:
     def hold(
         self, uri: str, kind: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
     ) -> Channel:
-        """Follow a channel, of a kind that its URI need not tell. Every hold needs a `release`.
+        """Follow a channel; `kind` is for URIs that do not say it. Every hold needs a `release`.
 
-        `turns`: so many of a chat's newest turns are enough; `max_latency_ms`: actions may come that late. Both only
-        count if it is not followed already. Raises when the client is closed.
+        `turns`: this many of a chat's newest turns are enough; `max_latency_ms`: actions may come that late. Both are
+        ignored if the channel is followed already. Raises when the client is closed.
         """
         if self._connection.failure is not None:
             raise self._connection.failure
@@ -184,7 +184,7 @@ class Channels:
         return None if channel is None else channel.optimistic
 
     def _close(self, error: AhpError) -> None:
-        """Nothing will come any more: tell everyone who waits. Some of them let go of other channels then."""
+        """The client is closed: tell everyone who waits. Some of them then release other channels."""
         while self._channels:
             channel = next(iter(self._channels.values()))
             self._drop(channel)
@@ -222,7 +222,7 @@ class Channels:
             except RpcError as error:
                 self.gone(channel.uri, error.message)
             else:
-                self._joined(channel.uri, result.get("snapshot"))  # Before the next message: no `await` in between.
+                self._joined(channel.uri, result.get("snapshot"))  # No `await` before this: order matters.
             return
 
     def _joined(self, uri: str, snapshot: Mapping[str, Any] | None) -> None:
@@ -238,7 +238,7 @@ class Channels:
         self._resume(uri)
 
     def _resume(self, uri: str) -> None:
-        """Take in what waited. Listeners may let go of the channel at any step."""
+        """Apply the envelopes that waited. Listeners may release the channel at any step."""
         if uri in self._channels:
             self._tell(self._mirror.resume(uri, now=self._now()))
         channel = self._channels.get(uri)
@@ -304,7 +304,7 @@ class Channels:
         return self._mirror.highest_seen()
 
     def wants_actions(self) -> bool:
-        """Whether states alone would leave a hole for somebody."""
+        """Whether somebody needs every action, so that states alone are not enough."""
         return any(channel.readers for channel in self._channels.values())
 
     def take_snapshots(self, snapshots: Iterable[Mapping[str, Any]]) -> None:
@@ -314,7 +314,7 @@ class Channels:
     def take_replay(self, actions: Iterable[JsonObject], resumed: Iterable[str]) -> None:
         self._tell(self._mirror.replay(actions, now=self._now()))
         for uri in resumed:
-            # One that was left and followed anew meanwhile has no state yet: it waits for its snapshot.
+            # A channel that was left and followed again meanwhile has no state yet: it waits for its snapshot.
             if uri in self._channels and self._channels[uri].joined:
                 self._resume(uri)
 
@@ -332,7 +332,7 @@ class Channels:
             if self._channels[uri].live:
                 self._send_action(uri, pending)
 
-    # Actions, both ways.
+    # Actions in both directions.
 
     def dispatch(self, uri: str, action: JsonObject) -> Dispatch:
         """Show an action's effect at once and send it, now or after the reconnect."""
@@ -400,7 +400,7 @@ class Handle(Generic[_State]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop following it. It goes on without us."""
+        """Stop following it. It continues at the host."""
         if self._open:
             self._open = False
             self._on_close(self._channel)

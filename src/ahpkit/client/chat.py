@@ -66,8 +66,8 @@ class Chat(Handle[ChatState]):
     ) -> TurnStream:
         """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn.
 
-        `model` (an id, or with its configuration) and `agent` (a URI) are for this message; without them those count
-        that were chosen for the session.
+        `model` (an id, or with its configuration) and `agent` (a URI) are for this message; without them, those that
+        were chosen for the session are used.
         """
         turn_id, span = str(uuid.uuid4()), self._core.tracing.start_turn(self.uri)
         message = self._message(text, attachments, with_context(meta, span), _selection(model, agent))
@@ -247,7 +247,7 @@ class Chat(Handle[ChatState]):
     async def completions(self, text: str, offset: int) -> list[CompletionItem]:
         """What may be completed at `offset` (UTF-16 code units) of the whole text typed so far.
 
-        Call it at every keystroke: while the user goes on typing nothing is sent, and overtaken calls return nothing.
+        Call it at every keystroke: nothing is sent while the user goes on typing, and an outdated call returns nothing.
         """
         self._typed = typed = self._typed + 1
         await asyncio.sleep(TYPING_PAUSE)

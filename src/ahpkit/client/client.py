@@ -1,4 +1,4 @@
-"""The class `Client`. It puts the parts of the SDK together."""
+"""`Client`: connects to a host and offers everything that can be done there. It puts the parts of the SDK together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FORGETTING = 2.0
 class Client:
     """A connection to a host that comes back by itself, and everything that can be done over it.
 
-    Use `ahpkit.client.connect`; this class takes any transport, by the function that opens one.
+    Use `ahpkit.client.connect`; this class works with any transport: `dial` opens one.
     """
 
     def __init__(
@@ -159,9 +159,9 @@ class Client:
     # Sessions.
 
     async def sessions(self, *, ask_agents: bool = False) -> list[SessionSummary]:
-        """All sessions, now, with conversations that agents keep by themselves: they can be opened like the others.
+        """All sessions, now, and conversations that agents keep by themselves, which can be opened like sessions.
 
-        Agents that run are asked for theirs anyway, with `ask_agents` the others are started for it.
+        Running agents are always asked for theirs; with `ask_agents` the others are started to ask them.
         """
         return (await self.request("listSessions", {"_meta": {ASK_AGENTS: True}} if ask_agents else None))["items"]
 
@@ -193,10 +193,10 @@ class Client:
         The host inside VS Code creates a session with its first message, so there nothing is waited for.
 
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
-        Cancelling it leaves no session behind.
-        `fork` is the URI of a session and the id of the turn to go on from. With `active_client` this client is the
-        session's active one from the start. `uri` is what the session is called; without it, a new one. `on_progress`
-        hears how far the host is, if it tells: `progress`, `total` and a `message`.
+        Cancelling it leaves no session behind. `fork` is the URI of a session and the id of the turn to continue from.
+        With `active_client` this client is the session's active one from the start. `uri` is what the session is
+        called; without it, a new one. `on_progress` gets the progress, if the host reports it: `progress`, `total` and
+        a `message`.
         """
         uri = uri or self._new_uri(provider)
         if config:
@@ -275,7 +275,7 @@ class Client:
     ) -> None:
         """Hand the host a token for a protected resource that an agent or an MCP server asked for.
 
-        `expires_in` are the seconds that it lives from now on; `scopes` what it grants.
+        `expires_in` is its lifetime in seconds; `scopes` is what it grants.
         """
         more = given(expiresIn=expires_in, scopes=None if scopes is None else list(scopes))
         await self.request("authenticate", {"resource": resource, "token": token, **more})
@@ -284,7 +284,7 @@ class Client:
     def on_auth_required(self, callback: OnAuthRequired) -> Callable[[], None]:
         """Give the host a token when it asks for one: `callback(params)` with `resource`, `reason` and `channel`.
 
-        It returns a token, a `Token`, or None. A token whose time is over is not sent again. Call the result to stop.
+        It returns a token, a `Token`, or None. An expired token is not sent again. Call the result to stop.
         """
         return self.on_notification(self._logins.listener(callback, self.authenticate))
 
@@ -308,9 +308,10 @@ class Client:
     ) -> JsonObject:
         """Have calls allowed or denied (`decision`) from now on; returns the rule.
 
-        `owner` is `agent:NAME`, `mcp:SERVER`, `client:NAME` or `host`. Without `tool` it is about all tools of a
-        server; with `command` (a prefix) or `path` (a pattern) only about those. It holds in one chat, session or
-        workspace (a URI each), or everywhere. Raises `ValueError` for words that make no rule, such as empty ones.
+        `owner` is `agent:NAME`, `mcp:SERVER`, `client:NAME` or `host`. Without `tool` the rule covers all tools of a
+        server; with `command` (a prefix) or `path` (a pattern), only matching calls. It holds in one chat, session or
+        workspace (a URI each), or everywhere. Raises `ValueError` when the arguments do not make a rule, for example
+        when one is empty.
         """
         if "" in (owner, tool, command, path, chat, session, workspace):
             raise ValueError("a rule has no empty words: leave out what it is not about")

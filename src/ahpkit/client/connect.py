@@ -53,7 +53,7 @@ def connect(
 
 
 class _Dialler:
-    """Opens connections to one host: where it was said to be, or wherever it is found."""
+    """Opens connections to one host: at the given URL, or where a running host is found."""
 
     def __init__(self, url: str | None, token: str | None, name: str | None, ssl: SSLContext | None) -> None:
         self._url = url
@@ -63,7 +63,7 @@ class _Dialler:
         self._data_dir: str | None = None
 
     async def __call__(self) -> Transport:
-        # Late: only who connects pays for the WebSocket library.
+        # Imported late, so that the WebSocket library is loaded only when needed.
         from ahpkit.transports.connect import connect_transport
 
         endpoint = self._endpoint()

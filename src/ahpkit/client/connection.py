@@ -1,4 +1,4 @@
-"""The connection to a host: connects, performs the handshake, and reconnects when it is lost."""
+"""Connects to a host, performs the handshake, and reconnects when the connection is lost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Dial = Callable[[], Awaitable[Transport]]
 """Opens a new transport to the host."""
 
 Greet = Callable[[RpcConnection], Awaitable[None]]
-"""Does the handshake on a new connection and takes in what it brings."""
+"""Does the handshake on a new connection and applies what it brings."""
 
 GREETING_TIMEOUT = 30.0
 """Seconds for the handshake. A replay of a long absence is inside the answer, so it is not too short."""
 
 _FINAL = frozenset({1003, 1007, 1008, 1009})
-"""Close codes of a host that objects to us or to what we sent: dialling again would only repeat it."""
+"""Close codes with which a host refuses this client or what it sent: connecting again would only repeat that."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ class Backoff:
 
 
 class HostConnection:
-    """Runs in a task of its owner. `status` tells how it stands; requests made while away wait for the connection."""
+    """Runs in a task of its owner. `status` says how it is; requests made while disconnected wait for the
+    connection."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class HostConnection:
     # Keeping it alive.
 
     async def run(self) -> None:
-        """Connect, and reconnect until it makes no sense any more. A first connection that fails is not tried again."""
+        """Connect, and reconnect until that is hopeless. A first connection that fails is not tried again."""
         failures = 0
         while True:
             error = await self._run_once()
@@ -121,7 +122,7 @@ class HostConnection:
             await asyncio.sleep(delay)
 
     def close(self, failure: AhpError | None = None) -> None:
-        """No more connections; whoever waits for one is told why."""
+        """Make no more connections; tasks that wait for one get the reason."""
         if self.status != "closed":
             self.failure = failure or ClientClosed("the client is closed")
             self._set_status("closed")

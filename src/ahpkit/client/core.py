@@ -1,4 +1,4 @@
-"""What the parts of a client share: identity, connection, channels, tasks."""
+"""Holds what the parts of a client share: identity, connection, channels, tasks."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class Core:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Ask the host, connected or soon again. Raises its `RpcError`, `TransportClosed`, or `TimeoutError`."""
+        """Ask the host; waits for the connection if it is lost. Raises the host's `RpcError`, `TransportClosed`, or
+        `TimeoutError`."""
         seconds = self._request_timeout if timeout is None else timeout
         with self.tracing.span(method):
             asked: JsonObject = {"channel": channel, **(params or {})}
@@ -129,13 +130,13 @@ class Core:
             self.channels.gone(uri, "it was removed")
 
     def _may_have_moved(self, method: str, params: JsonObject) -> bool:
-        """Whether a chat left its session that could be moved: then it may live on elsewhere."""
+        """Whether a removed chat was movable: then it may be in another session now."""
         if method != "action" or params["action"]["type"] != "session/chatRemoved":
             return False
         return bool((self.channels.confirmed(params["action"]["chat"]) or {}).get("movable"))
 
     def _removed(self, method: str, params: JsonObject) -> list[str]:
-        """The channels that do not exist any more now: the host says so once, and then is silent on them."""
+        """The channels that an action removes: the host says so once and sends nothing about them afterwards."""
         if method == "action" and params["action"]["type"] == "session/chatRemoved":
             return [params["action"]["chat"]]
         if method == "root/sessionRemoved":
@@ -151,7 +152,7 @@ def now() -> int:
 
 
 def given(**fields: Any) -> JsonObject:
-    """The fields that have a value: what is absent is left out of a message, never null."""
+    """Only the fields that have a value, because absent values are left out of a message."""
     return {key: value for key, value in fields.items() if value is not None}
 
 

@@ -10,8 +10,8 @@ AhpError
     ├── ChannelGone              the channel does not exist (any more): channel
     ├── SessionFailed            a session could not be created: session, error
     ├── TurnError                a turn failed or was cancelled: error_type, message
-    │   ├── TurnWaiting          it waits for a decision that nobody here takes: waiting
-    │   └── TurnTimeout          it took longer than it was given, and was cancelled
+    │   ├── TurnWaiting          it waits for a decision that no callback makes: waiting
+    │   └── TurnTimeout          it took longer than its timeout and was cancelled
     ├── UnknownSetting           a session has no such setting: names, known
     └── ExtensionNotSupported    the host did not announce the extension: method, announced
 """
@@ -91,7 +91,7 @@ class SessionFailed(ClientError):
 
 
 class TurnError(ClientError):
-    """A turn ended without an answer. One that is `resumable` can go on: `chat.resume()`."""
+    """A turn ended without an answer. If it is `resumable`, `chat.resume()` continues it."""
 
     def __init__(self, message: str, *, error_type: str, resumable: bool = False) -> None:
         super().__init__(message)
@@ -101,7 +101,7 @@ class TurnError(ClientError):
 
 
 class TurnWaiting(TurnError):
-    """A turn waits for somebody: a tool call for approval, or a question for an answer. It still does."""
+    """A turn waits for somebody to approve a tool call or answer a question. It goes on waiting."""
 
     def __init__(self, waiting: ConfirmationNeeded | InputNeeded, what: str) -> None:
         asks = isinstance(waiting, InputNeeded)
@@ -114,7 +114,7 @@ class TurnWaiting(TurnError):
 
 
 class TurnTimeout(TurnError, TimeoutError):
-    """A turn took longer than it was given. It was cancelled."""
+    """A turn took longer than its timeout, and was cancelled."""
 
     def __init__(self, seconds: float, waiting: str | None = None) -> None:
         last = f"; it waited for {waiting}" if waiting else ""

@@ -39,7 +39,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The host or the agent tells the user something beside the answer."""
+    """The host or the agent tells the user something besides the answer."""
 
     content: StringOrMarkdown
 
@@ -103,7 +103,7 @@ class ToolCallContent:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCompleted:
-    """The tool is done, well or not: see `success`."""
+    """The tool is done; `success` says whether it worked."""
 
     call: ToolCallState
 
@@ -124,7 +124,7 @@ class InputNeeded:
 
 @dataclass(frozen=True, slots=True)
 class InputResolved:
-    """A question was answered, declined or dropped; by whomever."""
+    """A question was answered, declined or dropped, by any client."""
 
     request_id: str
 
@@ -152,7 +152,7 @@ class TurnCancelled:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn ended with an error. One that is `resumable` can go on: `chat.resume()`."""
+    """The turn ended with an error. If it is `resumable`, `chat.resume()` continues it."""
 
     error: ErrorInfo
     turn: Turn

@@ -1,4 +1,4 @@
-"""The first messages of a connection: initialize, or reconnect and apply what was missed."""
+"""Sends the first messages of a connection: initialize, or reconnect and apply what was missed."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class Handshake:
         self.host: HostInfo | None = None
 
     async def greet(self, rpc: RpcConnection) -> None:
-        """Initialize the first time; afterwards pick up where the last connection ended, if the host can."""
+        """Initialize the first time; afterwards continue where the last connection ended, if the host can."""
         self._channels.begin()
         try:
             if self.host is None or not await self._reconnect(rpc):
                 await self._initialize(rpc)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            self.host = None  # The next connection begins anew, from snapshots.
+            self.host = None  # The next connection starts again from snapshots.
             raise RemoteProtocolError(f"the host's answer to the handshake is not valid: {error!r}") from error
 
     async def _initialize(self, rpc: RpcConnection) -> None:

@@ -1,6 +1,6 @@
 """Passes the host's requests and notifications (not actions) to the part that handles them.
 
-Every request is answered, by somebody or with a refusal.
+Every request is answered, by a handler or with an error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HostRequests:
         raise MethodNotFound(f"this client does not serve {method}")
 
     def hear(self, method: str, params: JsonObject) -> None:
-        """A notification: an extension's goes to its handler, and each to the listeners. The unknown go nowhere."""
+        """Pass a notification to the listeners, and one of an extension to its handler. Unknown ones are ignored."""
         handler = self._handlers.get(method)
         if handler is not None:
             self._tasks.call(handler, params)

@@ -17,7 +17,7 @@ from ahpkit.protocol.common.state import JsonObject
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Token:
-    """A token with the seconds that it lives and the scopes that it grants, where they are known."""
+    """A token with its lifetime in seconds and the scopes that it grants, where they are known."""
 
     token: str
     expires_in: int | None = None
@@ -30,7 +30,7 @@ class Token:
 Given = str | Token | None
 
 OnAuthRequired = Callable[[AuthRequiredParams], Given | Awaitable[Given]]
-"""Asked for a token: what the host says it needs; None: there is none."""
+"""Asked for a token, with what the host needs; returns None when there is none."""
 
 _Listener = Callable[[str, JsonObject], Awaitable[None]]
 
@@ -61,7 +61,7 @@ class Logins:
         return hear
 
     def _is_over(self, resource: str, token: str, reason: object) -> bool:
-        """Whether the host says that the time of this very token is over."""
+        """Whether the host says that exactly this token has expired."""
         return reason == "expired" and self._sent.get(resource) == _fingerprint(token)
 
 

@@ -44,7 +44,7 @@ class McpServer:
 
     @property
     def placed(self) -> Placed:
-        """Its entry and its container; raises `LookupError` when the session has it no more."""
+        """Its entry and its container; raises `LookupError` when the session no longer has it."""
         found = find(self._channel.plain_optimistic(), self.id)
         if found is None:
             raise LookupError(f"the session has no MCP server {self.id!r} any more")
@@ -70,7 +70,7 @@ class McpServer:
         return app.get("capabilities")
 
     async def wait_ready(self) -> None:
-        """Wait while it starts; raises `McpNotReady` when it does something else than becoming ready."""
+        """Wait while it starts; raises `McpNotReady` when it does not become ready."""
 
         def settled(state: JsonObject) -> bool:
             placed = find(state, self.id)
@@ -113,7 +113,7 @@ class McpServer:
     async def call(
         self, tool: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = 600.0
     ) -> JsonObject:
-        """Run a tool, past the agent: a `CallToolResult`."""
+        """Run a tool directly, without the agent: a `CallToolResult`."""
         return await self.request("tools/call", {"name": tool, "arguments": dict(arguments or {})}, timeout=timeout)
 
     async def read(self, uri: str) -> JsonObject:
@@ -162,7 +162,7 @@ class McpServer:
             _meta={KEEP_TOKEN: True} if keep else None,
         )
         await self._core.request("authenticate", params)
-        with suppress(TimeoutError):  # A token that does not do leaves the state as it is.
+        with suppress(TimeoutError):  # A token that the server rejects does not change the state.
             async with asyncio.timeout(_ANSWER):
                 await wait_for(self._channel, lambda _: self.state != state)
 

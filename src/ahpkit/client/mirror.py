@@ -1,6 +1,6 @@
-"""The client's copy of the host's states: confirmed, pending, optimistic. Pure.
+"""Keeps the client's copy of the host's states: confirmed, pending, optimistic. Pure.
 
-All of it is 1.0.0, whatever the host speaks: its words are read by the host's dialect before they get here.
+All of it is 1.0.0, whatever the host speaks: the host's dialect translates before anything gets here.
 
 For every channel that is followed:
 
@@ -10,8 +10,8 @@ For every channel that is followed:
   streamed text costs one reduction however it is read.
 
 An own action is recognised by (clientId, clientSeq), not by its place in the queue, because a rejection can overtake an
-acceptance. What a channel was sent while its snapshot or replay is on the way waits for that, so nothing is applied to
-the wrong state and nothing is lost.
+acceptance. Actions that arrive while a snapshot or replay of their channel is on the way wait for it, so nothing is
+applied to the wrong state and nothing is lost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Change = Applied | Settled
 
 
 class ChannelMirror:
-    """One channel's states. Who follows it may know its `kind`: URIs can have any form."""
+    """One channel's states. `kind` is given where the URI does not say it."""
 
     def __init__(self, uri: str, kind: str | None) -> None:
         self.uri = uri
@@ -148,7 +148,7 @@ class Mirror:
     # What this side does.
 
     def follow(self, uri: str, kind: str | None = None) -> ChannelMirror:
-        """Have a place for the channel; envelopes wait until `snapshot` or `resume`."""
+        """Begin to follow the channel; envelopes wait until `snapshot` or `resume`."""
         if uri not in self._channels:
             self._channels[uri] = ChannelMirror(uri, kind or ("chat" if self._is_chat(uri) else None))
         return self._channels[uri]
@@ -180,7 +180,7 @@ class Mirror:
         return list(self._channels.pop(uri).pending)
 
     def expect(self, uris: Iterable[str]) -> None:
-        """A snapshot or replay of these channels was asked for: what comes in the meantime follows it."""
+        """A snapshot or replay of these channels was requested: actions that arrive meanwhile wait for it."""
         for uri in uris:
             self._channels[uri].waiting = []
 
@@ -189,18 +189,18 @@ class Mirror:
         self._channels[uri].add(PendingAction(client_seq, action))
 
     def written(self, uri: str, action: JsonObject, *, now: int) -> Written:
-        """An own action in the host's words; raises `LocalProtocolError` when it has none for it."""
+        """An own action in the host's version; raises `LocalProtocolError` when that version cannot express it."""
         return self.dialect.write_action(action, self._heard(uri, now))
 
     def refuse(self, uri: str, client_seq: int, reason: str) -> list[Change]:
-        """Take an own action back that the host was never told."""
+        """Take back an own action that was never sent."""
         self._channels[uri].drop(client_seq)
         return [Settled(uri, client_seq, Rejected(reason))]
 
     # What the host says.
 
     def snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """The host's state of a channel takes the place of ours, whatever we had: the host may have lost its log."""
+        """Replace our state of a channel by the host's, whatever we had: the host may have lost its log."""
         channel = self._channels[snapshot["resource"]]
         state = self.dialect.state(channel.kind, snapshot["state"], self._heard(channel.uri, 0))
         channel.reset(state, snapshot["fromSeq"])
@@ -210,14 +210,14 @@ class Mirror:
         self._channels[uri].reset(None, self._channels[uri].seq)
 
     def replay(self, envelopes: Iterable[JsonObject], *, now: int) -> Iterator[Change]:
-        """What was missed, in order, one change at a time; what is known already is dropped."""
+        """Apply what was missed, in order, one change at a time; what is already known is dropped."""
         for envelope in envelopes:
             channel = self._channels.get(envelope["channel"])
             if channel is not None and channel.joined:
                 yield from self._take(channel, envelope, now)
 
     def resume(self, uri: str, *, now: int) -> Iterator[Change]:
-        """The channel is complete up to here: take in what waited, one change at a time."""
+        """The channel is complete up to here: apply what waited, one change at a time."""
         channel = self._channels[uri]
         waiting, channel.waiting = channel.waiting, None
         return self.replay(waiting or (), now=now)

@@ -1,10 +1,9 @@
-"""OAuth 2.1 for a person: the authorization code flow with PKCE, in the browser, with a redirect to this machine.
+"""Logs a person in by OAuth 2.1: authorization code flow with PKCE, in the browser, with a redirect to this machine.
 
     token = await log_in(server.state, open_browser=webbrowser.open)
 
 Needs the authorization server's metadata (RFC 8414 or OpenID Connect) and a client that is known there: the one that
-the challenge names, or one that registers itself (RFC 7591). Asks for the scopes of the challenge and no others. Keeps
-nothing.
+the challenge names, or one that registers itself (RFC 7591). Asks only for the scopes of the challenge. Stores nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ async def log_in(
     `open_browser` gets the page where the person logs in. `client_id` is a client that is registered already; without
     it the one of the challenge is used, else a new one is registered.
     """
-    import httpx2  # Here: only who logs in needs it.
+    import httpx2  # Imported here, because only a login needs it.
 
     async with httpx2.AsyncClient(timeout=_PATIENCE, follow_redirects=False) as http:
         try:
@@ -184,7 +183,7 @@ class _Login:
 
 
 async def _open(open_browser: Callable[[str], Any], page: str) -> None:
-    """Show the page. Some browsers keep whoever opens them until they are closed, so this is done beside the rest."""
+    """Open the page in the background, because some browsers block the caller until they are closed."""
     opened = await asyncio.to_thread(open_browser, page)
     if asyncio.iscoroutine(opened):
         await opened
@@ -249,7 +248,7 @@ _STRANGE = b"This program does not wait for this login. Nothing happened."
 async def _redirect(state: str) -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]]]]:
     """An address on this machine that the browser is sent back to, and what it brings.
 
-    Any page can send a browser here. Only an answer with the state that was sent is one; the others change nothing.
+    Any page can send a browser here. Only an answer with the right `state` is accepted; others are ignored.
     """
     answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 

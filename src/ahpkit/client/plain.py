@@ -1,7 +1,8 @@
 """Converts states to plain, complete JSON values for users of the SDK. Pure.
 
 While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however long
-the text is. A rope is no `str`. So it becomes one here, when somebody looks; whoever only follows events pays nothing.
+the text is. A rope is not a `str`, so it is converted here, when somebody reads the state. Following events costs
+nothing extra.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class MemoryResources:
 
 
 class FolderResources:
-    """A folder on disk. A link that leads out of it, or back to a folder it is in, is not there."""
+    """A folder on disk. Links that lead out of it, or back to a folder that contains them, are left out."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve(strict=True)
@@ -180,7 +180,7 @@ def _resolve(provider: ResourceProvider, path: str, params: JsonObject) -> JsonO
 
 
 def _encoded(content: bytes, wanted: Any) -> JsonObject:
-    """As text where that is possible and not refused, else as base64."""
+    """As text where that is possible and base64 was not asked for, else as base64."""
     if wanted != "base64":
         try:
             return {"data": content.decode(), "encoding": "utf-8"}

@@ -1,7 +1,7 @@
 """Asks the user's callbacks about tool calls and questions of a chat, once each.
 
-It looks at the state, not at actions, so that what was already waiting when the chat was opened, or after a reconnect,
-is asked as well, and nothing twice.
+It looks at the state, not at actions: so it also asks about what was already waiting when the chat was opened or after
+a reconnect, and asks nothing twice.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Responder:
                 self._tasks.spawn(self._if_it_waits(key, ask), name=f"ask about {key[1]}")
 
     async def _if_it_waits(self, key: tuple[str, str], ask: Callable[[], Any]) -> None:
-        """A call that a rule denies is shown as waiting first, and as denied right after it: nobody is asked."""
+        """Ask only if the call still waits a moment later: a call that a rule denies is shown as waiting just before it
+        is denied."""
         if key in self._asked:
             await ask()
 
@@ -137,7 +138,7 @@ class Responder:
 
 
 class Responders:
-    """The client's own callbacks: asked once per chat, however many handles of it are open."""
+    """The client's own callbacks: asked once per chat, also when it has several handles."""
 
     def __init__(
         self, channels: Channels, tasks: Tasks, on_confirmation: OnConfirmation | None, on_input: OnInput | None
@@ -164,7 +165,7 @@ class Responders:
     def attend_turn(
         self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
     ) -> Callable[[], None]:
-        """Let other callbacks take care of one turn, until the result is called. One not given is the client's own."""
+        """Use other callbacks for one turn, until the result is called. Without one, the client's own is used."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
         own = self._respond(chat, on_confirmation or self.on_confirmation, on_input or self.on_input, turn_id)

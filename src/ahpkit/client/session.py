@@ -62,7 +62,7 @@ class Session(Handle[SessionState]):
     async def chat(
         self, uri: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
     ) -> Chat:
-        """Open a chat: the one with that URI, or the one that input to the session goes to.
+        """Open a chat: the one with that URI, or the session's default chat.
 
         `turns`: its newest turns are enough for now; the host may send more. `chat.fetch_turns` gets the older ones.
         `max_latency_ms`: streamed text may come that late, in fewer pieces of the network.
@@ -142,11 +142,11 @@ class Session(Handle[SessionState]):
         return settings_of(cast("JsonObject", self.state))
 
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
-        """Change configuration values; with `replace` those not named go back to nothing.
+        """Change configuration values; with `replace`, values that are not named are removed.
 
         Raises `UnknownSetting` for a name that the session does not have.
         """
-        if "config" in self.state:  # Else the host says that there is nothing to set.
+        if "config" in self.state:  # Without settings the host says that there is nothing to set.
             check_settings(values, self.settings)
         return self._dispatch("configChanged", config=dict(values), **given(replace=replace or None))
 
@@ -155,7 +155,7 @@ class Session(Handle[SessionState]):
         return self._dispatch("workingDirectorySet", directory=uri)
 
     def remove_directory(self, uri: str) -> Dispatch:
-        """Work in a directory no more."""
+        """Stop working in a directory."""
         return self._dispatch("workingDirectoryRemoved", directory=uri)
 
     def replace_directory(self, uri: str, replacement: str) -> Dispatch:
@@ -192,7 +192,8 @@ class Session(Handle[SessionState]):
     def toggle_customization(self, id: str, enabled: bool, *, scope: Scope | None = None) -> Dispatch:
         """Switch a container or a child on or off. What was decided in other scopes stays.
 
-        Without a scope it is a plain switch: it holds for this session, and the next one in the directory begins so.
+        Without a scope it is a plain switch: it holds for this session, and the next session in the directory starts
+        with it.
         """
         kind = scope or "session"
         made: JsonObject = {"kind": kind, "enabled": enabled}

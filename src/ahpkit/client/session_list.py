@@ -12,7 +12,7 @@ from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.wire.errors import TransportClosed
 
 _IDENTITY = frozenset({"resource", "provider", "createdAt"})
-"""What never changes about a session, whatever a host says."""
+"""Fields of a session that never change, whatever a host sends."""
 
 
 class SessionList:

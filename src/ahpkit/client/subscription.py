@@ -98,7 +98,7 @@ class _Waiter:
         try:
             if not self.found.done() and self._condition(state):
                 self.found.set_result(state)
-        except Exception as error:  # The user's condition failed: whoever waits for it gets that.
+        except Exception as error:  # The user's condition failed: the caller of `wait_for` gets the error.
             self.found.set_exception(error)
 
     def on_action(self, envelope: JsonObject) -> None:

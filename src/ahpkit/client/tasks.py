@@ -1,4 +1,4 @@
-"""Tasks with an owner: they end with the `async with`, and their failures are logged."""
+"""Owns background tasks: they end with the `async with`, and their failures are logged."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class ToolRunner:
                 yield call
 
     def _deny(self, turn_id: str, call: JsonObject) -> None:
-        """A tool we do not know: say so instead of staying silent."""
+        """Deny a call of a tool that this client does not have, instead of ignoring it."""
         if call["toolCallId"] not in self._denied:
             self._denied.add(call["toolCallId"])
             self._dispatch(confirmed(turn_id, call["toolCallId"], Deny()))

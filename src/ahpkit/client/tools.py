@@ -1,4 +1,4 @@
-"""Tools that this client offers: typed Python functions, and running them when a call comes.
+"""Turns typed Python functions into tools of this client, and runs them when a call comes.
 
 @client.tool
 async def run_tests(pattern: str, context: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""OpenTelemetry for the client: a span per request and per turn, and the context in `_meta`.
+"""Makes the client's OpenTelemetry spans, one per request and per turn, and puts their context into `_meta`.
 
 Without an SDK installed the API does nothing and nothing is added to what is sent.
 """
@@ -27,7 +27,7 @@ class Tracing:
         return self._tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
 
     def start_turn(self, chat: str) -> Span:
-        """A span for a turn; whoever follows the turn ends it."""
+        """A span for a turn. The caller ends it."""
         return self._tracer.start_span("ahp turn", kind=SpanKind.CLIENT, attributes={"ahp.chat": chat})
 
 

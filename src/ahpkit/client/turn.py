@@ -26,8 +26,8 @@ _ACCEPTED: JsonObject = {"type": "accepted"}
 class TurnStream:
     """`async for event in chat.send("…")`. Ends with the turn; raises `ActionRejected` when the host refused it.
 
-    Breaking out of the loop leaves the turn running. Connections may come and go in between: what was missed is made up
-    for from the state, and no text comes twice.
+    Breaking out of the loop leaves the turn running. The connection may be lost in between: missed text is taken from
+    the state, and none comes twice.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TurnStream:
         self._over: list[Callable[[], None]] = []
         self._channel.listeners.append(self)
         self._resuming = resumed
-        """The turn failed and is being resumed: its old end does not count."""
+        """Whether the turn failed and is being resumed: then its old end is ignored."""
         if resumed:
             self._tracker.skip(self._channel.confirmed or {"turns": []})
         self.on_reset()
@@ -108,7 +108,7 @@ class TurnStream:
             self._end(None)
 
     def _waits(self, state: JsonObject) -> bool:
-        """Whether the turn is still as it was when it was to go on."""
+        """Whether the turn is still as it was before it was resumed."""
         self._resuming = self._resuming and state.get("activeTurn", {}).get("id") != self.turn_id
         return self._resuming
 

@@ -39,7 +39,7 @@ from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
-"""Parts that are streamed, and what their growth is called."""
+"""Parts that are streamed, and the event for their growth."""
 
 _TOLD_OTHERWISE = frozenset({"inputRequest", "error"})
 """Parts that have events of their own: a question while it is open, an error with the end of the turn."""
@@ -70,7 +70,7 @@ class TurnTracker:
         self.turn_id = turn_id
         self.over = False
         self.accepted = False
-        """The turn began: when it is not there any more, it was cut from the history."""
+        """Whether the turn began: if it is missing later, it was cut from the history."""
         self._started = False
         self._texts: dict[str, tuple[str, int]] = {}
         self._calls: dict[str, _Call] = {}
@@ -79,7 +79,7 @@ class TurnTracker:
         self._usage: JsonObject | None = None
 
     def skip(self, state: JsonObject) -> None:
-        """The turn goes on after it ended: what is there of it is known."""
+        """The turn is resumed: treat what it already contains as reported."""
         self.catch_up(state)
         self.over = False
 
@@ -173,7 +173,7 @@ class TurnTracker:
         return [ToolCallInputDelta(action["toolCallId"], action["content"])]
 
     def _of_call(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
-        """The events of an action about one call, without a look at the others: a turn may have thousands."""
+        """The events of an action about one call. Other calls are not looked at, because a turn may have thousands."""
         turn = state.get("activeTurn") if self._started and not self.over else None
         call = None if turn is None or turn["id"] != self.turn_id else find_tool_call(turn, action["toolCallId"])
         return self.catch_up(state) if call is None else self._call(call)

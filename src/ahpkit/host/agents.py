@@ -1,4 +1,4 @@
-"""The agents of a host, by provider, with their logins. The only writer of the agent list in root state."""
+"""Holds the agents of a host by provider, and their logins. Only this module writes the agent list in root state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Agents:
         self._authenticated: set[str] = set()
         """Resources a client has pushed a token for since the start; tokens are never kept here."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
-        """Resource → when its token's time is over."""
+        """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
         """Channel and resource → the tokens that clients were asked for and have not given yet."""
         registered.on_client_back(self._announce_again)
@@ -123,7 +123,7 @@ class Agents:
             raise AuthRequired([dict(one) for one in missing])
 
     def _logged_in(self, agent: Agent, resource: str, expires_in: float | None) -> None:
-        """A token was taken. It answers what was asked for this resource, until its time is over."""
+        """A token was accepted. It settles every request for this resource until it expires."""
         self._authenticated.add(resource)
         self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
         if (timer := self._expiries.pop(resource, None)) is not None:
@@ -151,7 +151,7 @@ class Agents:
         self._clients.to_all("auth/required", params)
 
     def _announce_again(self, client_id: str, resumed: bool) -> None:
-        """Whoever comes back has not heard what was asked for meanwhile: notifications are not replayed."""
+        """A client that reconnects has missed requests for tokens: notifications are not replayed."""
         client = self._clients.get(client_id)
         for params in list(self._needed.values()) if resumed and client is not None else ():
             if client is not None:

@@ -1,8 +1,8 @@
-"""A clock that does not go back, unless it was far ahead by mistake.
+"""Makes a clock that does not go back, unless it was far ahead by mistake.
 
 Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be older
-than its question, and the session changed last must stay the one changed last. But a clock that was set far ahead by
-mistake is followed when it comes back: else everything would be dated in the future for good.
+than its question, and the session changed last must stay the one changed last. But when a clock was set far ahead by
+mistake and is corrected, the correction is followed: otherwise everything would be dated in the future for good.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MISTAKE = 5 * 60 * 1000
 
 
 def steady(now: Callable[[], int]) -> Callable[[], int]:
-    """`now`, standing still while it is a little behind what it said before."""
+    """`now`, except that it stands still while the real clock is a little behind what was returned before."""
     latest = 0
 
     def steady_now() -> int:

@@ -1,7 +1,7 @@
-"""The parts of a host, put together room by room: spine, clients, turns, sessions, front.
+"""Puts the parts of a host together, room by room: spine, clients, turns, sessions, front.
 
-Each class makes the parts of one room from those of the rooms before it. Two parts need one that is made later: a
-channel that rests is woken by the sessions, and a service asks for running turns. Both get a function for it.
+Each class makes the parts of one room from those of the rooms before it. Two parts need something that is made later:
+the sessions, to wake a channel that rests, and the running turns. Both get a function that looks it up.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Basis:
 
 
 class Spine:
-    """Store, dispatcher, log and fan-out: the way every action takes."""
+    """Store, dispatcher, log and fan-out: every action passes through them."""
 
     def __init__(self, basis: Basis, log: LogEngine, *, wake: Callable[[str], None]) -> None:
         self.log = log
@@ -98,7 +98,7 @@ class Spine:
 
 
 class ClientParts:
-    """Who is connected, what the list of sessions says, and the delivery that tells both what was committed."""
+    """The connected clients, the list of sessions, and the delivery, which tells both what was committed."""
 
     def __init__(self, basis: Basis, spine: Spine) -> None:
         config = basis.config
@@ -236,7 +236,7 @@ class SessionParts:
 
 
 class FrontParts:
-    """What a new connection meets: the handshake, the commands, and what all connections share."""
+    """What serves a connection: the handshake, the commands, and what all connections share."""
 
     def __init__(
         self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts

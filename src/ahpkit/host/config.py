@@ -20,7 +20,8 @@ class HostConfig:
     default_provider: str | None = None
     """Agent of sessions that name none; without it, the first one registered."""
     client_grace: float = 30.0
-    """Seconds that a client may be gone and keep its place in sessions. Then its tools go and its calls fail."""
+    """Seconds for which a client that lost its connection keeps its place in sessions. After that its tools are removed
+    and its calls fail."""
     max_message_bytes: int = 16 * 1024 * 1024
     """Largest message a client may send: a pasted file or an image fits."""
     max_client_backlog: int = 3 * 1024 * 1024
@@ -29,16 +30,17 @@ class HostConfig:
     """Messages a second that one connection may send for long; see `ahpkit.host.limits`."""
     message_burst: float = MESSAGE_BURST
     byte_rate: float = BYTES_PER_SECOND
-    """Bytes a second that one connection may send for long; who sends more is read more slowly."""
+    """Bytes a second that one connection may send for long; a connection that sends more is read more slowly."""
     byte_burst: float = BYTE_BURST
     max_replay_bytes: int = 32 * 1024 * 1024
     """Bytes of actions in one replay. Beyond it snapshots are the shorter answer, and not every client takes a message
     that large: it would reconnect for ever."""
     reader_patience: float = 0.005
-    """Seconds in which a reader that is far behind takes something, if it reads. Who produces waits for such readers;
-    one that has stopped gets no more than this."""
+    """Seconds to wait for a reader that is far behind. Producers wait while such a reader still reads; after this time
+    without progress it counts as stopped."""
     extension_patience: float = 60.0
-    """Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
+    """Seconds for a client to answer an agent: enough for a person to react, and short enough that the agent does not
+    hang."""
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
     rest_after: float = 60.0

@@ -1,10 +1,10 @@
 """What a feature registers with the host, and what it may use of the host.
 
 Customizations, canvases, resources and terminals are features. A feature registers what it offers on a `Registration`
-while the host is put together. It acts through `Services`, which is the same door that everyone else uses. The host
-runs without any.
+while the host is put together. It acts through `Services`: its actions take the same way as all others. The host also
+runs without features.
 
-This module is long because it is all that a feature sees of the host: most methods are one line and their meaning.
+This module is long because it is everything that a feature sees of the host. Most methods are one line and a docstring.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Services(States, Protocol):
         ...
 
     def dispatch(self, uri: str, action: StateAction) -> None:
-        """The door: reduce, log and send an action of the host's own. One that is malformed raises."""
+        """Reduce, log and send an action of the host's own. A malformed action raises."""
         ...
 
     def open_channel(
@@ -141,7 +141,8 @@ class Services(States, Protocol):
         ...
 
     async def room(self, uri: str) -> None:
-        """Wait while the disk or the subscribers of a channel are behind: the pace of whoever produces without end."""
+        """Wait while the disk or the subscribers of a channel are behind, so that an endless producer does not outrun
+        them."""
         ...
 
     def measures(self) -> Measures:
@@ -153,7 +154,7 @@ class Services(States, Protocol):
     def subscribers(self, uri: str) -> Sequence[ConnectedClient]: ...
 
     def tools_changed(self, session_uri: str) -> None:
-        """What a source of tools offers for a session (`Registration.offer_tools`) is different now."""
+        """Say that what a source of tools offers for a session (`Registration.offer_tools`) has changed."""
         ...
 
     def tools(self, session_uri: str) -> Sequence[Tool]:
@@ -169,7 +170,7 @@ class Services(States, Protocol):
         ...
 
     def sampling(self, session_uri: str) -> JsonObject | None:
-        """What of MCP sampling the agent of a session answers (`Agent.sampling`); None: nothing."""
+        """Which parts of MCP sampling the agent of a session supports (`Agent.sampling`); None: nothing."""
         ...
 
     async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
@@ -177,12 +178,12 @@ class Services(States, Protocol):
         ...
 
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
-        """Why a client may not call a tool past the agent, or None. Guards and denying rules are asked, and what is
-        decided is recorded."""
+        """Why a client may not call a tool directly, without the agent, or None. Guards and denying rules are asked,
+        and what is decided is recorded."""
         ...
 
     def agents_changed(self) -> None:
-        """What a feature says about agents (`Registration.describe_agents`) is different now."""
+        """Say that what a feature says about agents (`Registration.describe_agents`) has changed."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
@@ -222,7 +223,8 @@ class Command(NamedTuple):
     policy: MethodRule = known_client
     """Who may call it, and when."""
     large: bool = False
-    """Whether its answer may be large: then it is made when the client has read what was sent before, one at a time."""
+    """Whether its answer may be large. Large answers are made one at a time, when the client has read what was sent
+    before."""
 
 
 class ToolSource(Protocol):
@@ -245,7 +247,8 @@ _T = TypeVar("_T")
 
 
 class _ByType(Generic[_T]):
-    """Functions that are about some types of actions. Found types are remembered: actions come by the thousand."""
+    """Functions for some types of actions. The functions of a type are looked up once, because actions come by the
+    thousand."""
 
     def __init__(self) -> None:
         self._all: list[tuple[_T, tuple[str, ...]]] = []
@@ -264,7 +267,8 @@ class _ByType(Generic[_T]):
 
 
 class Registration:
-    """What features offer. Filled while the host is put together, in the order of the features, and only read then."""
+    """What features offer. It is filled while the host is put together, in the order of the features, and only read
+    after that."""
 
     def __init__(self) -> None:
         # What clients can ask for, and see.
@@ -328,7 +332,7 @@ class Registration:
         self.stateless_channels.append(serves)
 
     def advertise_telemetry(self, channels: TelemetryCapabilities) -> None:
-        """`InitializeResult.telemetry`: channels, or templates of channels, by signal. One feature can."""
+        """`InitializeResult.telemetry`: channels, or templates of channels, by signal. Only one feature may do this."""
         self.telemetry = channels
 
     def open_channels(self, opens: Callable[[str], Awaitable[bool]]) -> None:
@@ -370,7 +374,8 @@ class Registration:
         return self._listeners.of(action_type)
 
     def on_not_stored(self, heard: Callable[[str], None]) -> None:
-        """`heard(channel)`: an action of this channel could not be stored. Its state is as if it had never come."""
+        """`heard(channel)`: an action of this channel could not be stored. The channel's state is again as before the
+        action."""
         self.not_stored.append(heard)
 
     def refuse(self, rule: Refusal, *beginnings: str) -> None:
@@ -397,7 +402,8 @@ class Registration:
         self.client_gone.append(heard)
 
     def on_client_repeated(self, heard: Callable[[str, str], None]) -> None:
-        """`heard(client_id, session_uri)`: an active client said again what it offers. That is no action for others."""
+        """`heard(client_id, session_uri)`: an active client said again what it offers. Other clients get no action for
+        that."""
         self.client_repeated.append(heard)
 
     def on_client_unsubscribed(self, heard: Callable[[str, str], None]) -> None:
@@ -444,11 +450,11 @@ class Registration:
         self.session_settings.append(settings)
 
     def choose_directory(self, choose: Callable[[str, Path, Mapping[str, Any]], Awaitable[Path]]) -> None:
-        """`choose(session_uri, directory, settings)`: where a new session works. It need not be there yet."""
+        """`choose(session_uri, directory, settings)`: where a new session works. The directory need not exist yet."""
         self.directory_choosers.append(choose)
 
     def make_directory(self, make: Callable[[str], Awaitable[None]]) -> None:
-        """`make(session_uri)`: make the directory that was chosen, before anything else looks at it."""
+        """`make(session_uri)`: create the directory that was chosen, before anything else uses it."""
         self.directory_makers.append(make)
 
     def prepare_session(self, prepare: Callable[[str], Awaitable[None]]) -> None:
@@ -468,13 +474,14 @@ class Registration:
         self.agent_details.append(describe)
 
     def store_content(self, store: Callable[[str, bytes, str], str]) -> None:
-        """`store(session_uri, data, content_type)`: keep what an agent produced; returns its URI. One feature can."""
+        """`store(session_uri, data, content_type)`: keep what an agent produced; returns its URI. Only one feature may
+        do this."""
         if self.content is not None:
             raise LocalProtocolError("another part of the host stores content already")
         self.content = store
 
     def offer_canvases(self, runtime_of: Callable[[Chat], CanvasRuntime]) -> None:
-        """Canvases for the agent of a chat. One feature can."""
+        """Canvases for the agent of a chat. Only one feature may do this."""
         if self.canvases is not None:
             raise LocalProtocolError("another part of the host offers canvases already")
         self.canvases = runtime_of
@@ -484,14 +491,15 @@ class Registration:
         self.tool_sources.append(source)
 
     def serve_agents(self, servers: Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]) -> None:
-        """`servers(chat)`: MCP servers for an agent that takes its tools that way; the same all the chat's life."""
+        """`servers(chat)`: MCP servers for an agent that gets its tools that way; they stay the same as long as the
+        chat lives."""
         self.agent_servers.append(servers)
 
     # After a restart.
 
     def recover(self, recover: Callable[[], None]) -> None:
-        """Put right what an earlier run left: only by actions, and without waiting. The states are loaded, no client
-        is connected, no turn runs, and the features registered before have recovered."""
+        """Repair what an earlier run left unfinished: only by actions, and without waiting. The states are loaded, no
+        client is connected, no turn runs, and the features that registered earlier have recovered."""
         self.recoveries.append(recover)
 
 
@@ -517,7 +525,7 @@ class Feature(abc.ABC):
         """Everything is recovered, and no client is connected yet. A start that fails stops the host."""
 
     def stopping(self) -> None:
-        """The host stops, and clients still listen: tell them what will not be answered any more."""
+        """The host stops, and clients are still connected: tell them what will no longer be answered."""
 
     async def aclose(self) -> None:
         """The host stops, or a start failed: end whatever `start` began."""

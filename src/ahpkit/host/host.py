@@ -3,15 +3,15 @@
     async with Host(storage, agents=[...]) as host:
         await host.serve(transport)          # once per client
 
-The way of an action: connection → dialect → policy → store (reduce) → log (commit) → delivery → fan-out → outlet.
+An action passes: connection → dialect → policy → store (reduce) → log (commit) → delivery → fan-out → outlet.
 
-`ahpkit.host.composition` makes the parts; nothing below this module knows a `Host`. Life has two phases. `recover` puts
-right what an earlier run left, by actions only and without waiting:
+`ahpkit.host.composition` makes the parts; nothing below this module refers to `Host`. Starting has two phases.
+`recover` repairs what an earlier run left unfinished, by actions only and without waiting:
 
 1. the sessions of the earlier run are known, and the root channel is there again;
 2. turns that were interrupted end with an error;
-3. each feature recovers what is its own, in the order of the features;
-4. the list of agents is brought in step.
+3. each feature recovers its own things, in the order of the features;
+4. the list of agents in root state is updated.
 
 Then everything is started. A start that fails ends everything that was started before it.
 """
@@ -154,7 +154,7 @@ class Host:
         self._catalogue.restore(self.spine.index.sessions())
 
     def _open_root(self) -> None:
-        """The root channel tells the truth about this run: its extensions, and how many sessions there are."""
+        """Set the root channel to the facts of this run: its extensions, and the number of sessions."""
         meta = {HOST_META: {"version": __version__}, **self._extensions.advertised()}
         state = self.spine.store.state(ROOT_URI)
         if state is None:
@@ -164,7 +164,7 @@ class Host:
             self.spine.store.open(ROOT_URI, {**state, "agents": self._agents.listed(), "_meta": meta})
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """Each part that is started is ended with the host, the last one first; sessions and clients before all."""
+        """Start the parts. With the host they end in reverse order, after sessions and clients."""
         for part in (*self._features, *self._agents):
             stack.push_async_callback(_close, part)
             await part.start()
@@ -173,13 +173,13 @@ class Host:
         self.sessions.live.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
         self._tasks.spawn(self.sessions.live.rest_when_unused(), name="let sessions rest")
-        with suppress(InternalError):  # The log has reported it. What is there can be read all the same.
+        with suppress(InternalError):  # The log has reported it. What is stored can still be read.
             await self._delivery.durable()
 
     async def say_goodbye(self) -> None:
         """End what runs, let the clients hear how it ended, and close their connections.
 
-        A host that ends does this by itself. Call it before when something else, such as a server, would close the
+        A host that ends does this by itself. Call it earlier when something else, such as a server, would close the
         connections first.
         """
         reason = "the host is shutting down"
@@ -199,15 +199,15 @@ class Host:
 def _tell_stopping(feature: Feature) -> None:
     try:
         feature.stopping()
-    except Exception:  # The other features stop all the same.
+    except Exception:  # The other features still have to stop.
         _log.exception("%s failed when the host stopped", type(feature).__name__)
 
 
 async def _close(part: Feature | Agent) -> None:
-    """End one part; when that fails, the others are ended all the same."""
+    """End one part. A failure is logged, so that the other parts are ended too."""
     try:
         await part.aclose()
-    except Exception:  # The other parts are closed all the same.
+    except Exception:  # The other parts still have to be closed.
         _log.exception("%s did not close cleanly", type(part).__name__)
 
 

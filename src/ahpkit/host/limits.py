@@ -1,19 +1,19 @@
 """Limits of what one connection may ask of the host, with the reason for each number. Pure: time is passed in.
 
-Nothing here protects against slow readers (that is the fan-out's byte budget) or big messages (the transport's).
+Slow readers are limited by the byte budget of the fan-out, big messages by the transport.
 """
 
 from __future__ import annotations
 
 MESSAGES_PER_SECOND = 20_000
-"""Sustained rate of one connection. People cause tens of messages a second, a busy tool hundreds; what is faster than
-the whole host is expected to be is a loop that went wrong, or an attack."""
+"""Sustained rate of one connection. People cause tens of messages a second, a busy tool hundreds; more than the whole
+host is expected to handle is a runaway loop or an attack."""
 
 MESSAGE_BURST = 40_000
 """Messages that may come at once: a client that was offline sends what it kept."""
 
 BYTES_PER_SECOND = 16 * 1024 * 1024
-"""Sustained rate of one connection, beside that of messages: as much as one of the largest messages every second."""
+"""Sustained rate of one connection: one of the largest messages every second."""
 
 BYTE_BURST = 64 * 1024 * 1024
 """Bytes that may come at once: a few large files."""
@@ -41,13 +41,13 @@ MAX_PENDING_REQUESTS = 256
 slowly: nothing is refused, and it cannot fill our memory with half-done work."""
 
 MAX_QUEUED_MESSAGES = 100
-"""Messages waiting in one chat. Each becomes a turn that costs money; a longer queue is not what somebody wants."""
+"""Messages waiting in one chat. Each becomes a turn that costs money; nobody wants a longer queue."""
 
 MAX_REASON = 2_000
 """Characters of the reason for a refusal. Many reasons quote what was sent, however long."""
 
 MAX_COMPLETIONS = 1_000
-"""Items in one answer to `completions`. The best come first; how many more there are is said."""
+"""Items in one answer to `completions`. The best come first, and the answer says how many more there are."""
 
 MAX_TYPED = 1_000_000
 """Characters of a message that is being typed, for which completions are asked with every key."""
@@ -59,7 +59,8 @@ MAX_WATCHES_OF_ALL = 1_000
 """Watches of files of all clients together."""
 
 MAX_WATCHED_FOLDERS = 10_000
-"""Folders below a place that is watched with all below it. A system has some ten thousand for all programs of a user.
+"""Folders below a place that is watched recursively. A system allows tens of thousands for all programs of a user
+together.
 """
 
 MAX_SESSIONS = 50_000
@@ -72,7 +73,7 @@ MAX_ID = 1_000
 """Characters of an id that a client chooses: of a turn, a queued message, an annotation. Many actions repeat it."""
 
 MAX_ATTACHMENTS = 1_000
-"""Attachments of one message: more than a person puts together, and each is looked at in every step of a turn."""
+"""Attachments of one message: more than a person adds by hand. Each is looked at in every step of a turn."""
 
 MAX_ATTACHED_CHATS = 20
 """Chats attached to one message. Each is written out for the agent."""
@@ -87,7 +88,7 @@ MAX_RULES_OF_A_TOOL = 100
 """Approval rules about one tool, or about a server as a whole. Each call is compared with all of them."""
 
 MAX_IMPORTED_TURNS = 20_000
-"""Turns of one imported chat: years of talking."""
+"""Turns of one imported chat: years of conversation."""
 
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
@@ -108,7 +109,7 @@ MAX_OFFERED_BYTES = 1024 * 1024
 class FloodLimit:
     """A token bucket: each message takes one, `rate` come back every second, up to `burst`. Bytes are counted alike."""
 
-    __slots__ = ("_at", "_tokens", "burst", "rate")  # Every connection has two.
+    __slots__ = ("_at", "_tokens", "burst", "rate")  # Slots: every connection has two of these.
 
     def __init__(self, *, now: float, rate: float = MESSAGES_PER_SECOND, burst: float = MESSAGE_BURST) -> None:
         self.rate = rate
@@ -125,7 +126,7 @@ class FloodLimit:
         return True
 
     def wait(self, amount: float, *, now: float) -> float:
-        """Count so many at `now`; the seconds to wait before more are taken."""
+        """Count `amount` at `now`; returns the seconds to wait before more are taken."""
         self._refill(now)
         self._tokens -= amount
         return 0.0 if self._tokens >= 0 else -self._tokens / self.rate

@@ -1,4 +1,5 @@
-"""A small JSON file of the host's owner in the data directory: private, written whole, read again when it changed.
+"""Reads and writes a small JSON file of the host's owner in the data directory: private, replaced as a whole, read
+again when it changed.
 
 The command line and the running host share such files: whoever may write the data directory is the owner. Clients
 never reach it, because the data directory is cut out of every root.

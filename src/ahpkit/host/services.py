@@ -1,4 +1,4 @@
-"""What features may use of the host, in one small object."""
+"""Gives features what they may use of the host, as one small object."""
 
 from __future__ import annotations
 

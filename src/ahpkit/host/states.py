@@ -1,4 +1,5 @@
-"""Reads the states of channels with their types. Whoever knows the state of any channel offers these readers too."""
+"""Typed readers for the states of channels. Every class that can look up the state of any channel derives from
+`States`."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ NO_SESSION: Final[SessionState] = {
     "activeClients": [],
     "chats": [],
 }
-"""Stands for a session that is gone: nobody and nothing is in it."""
+"""Stands for a session that is gone: a valid but empty state."""
 
 NO_CHAT: Final[ChatState] = {"resource": "", "title": "", "status": 0, "modifiedAt": "", "turns": []}
-"""Stands for a chat that is gone: nothing was said in it."""
+"""Stands for a chat that is gone: a valid but empty state."""
 
 
 class States(Protocol):

@@ -1,4 +1,4 @@
-"""Owns background tasks: each one is ended with its owner, and a failure is logged, never lost."""
+"""Owns background tasks: they end with their owner, and every failure is logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of the host: one per request, turn and tool call, never per delta.
+"""Makes the host's OpenTelemetry spans: one per request, turn and tool call, never per delta.
 
 A span joins the trace that `traceparent`, `tracestate` and `baggage` in `_meta` name, and the same keys carry it on.
 Without an SDK installed the API does nothing.
@@ -38,9 +38,9 @@ class Tracing:
             yield get_current()
 
     def tool_call(self, name: str, turn: Context | None) -> Span:
-        """One tool call, as a child of the turn that makes it; whoever started it ends it.
+        """One tool call, as a child of the turn that makes it. The caller ends the span.
 
-        An agent's news arrive in a task that was there before the turn, so the turn's context has to be given.
+        An agent's messages arrive in a task that is older than the turn, so the turn's context has to be passed in.
         """
         return self._tracer.start_span("ahp tool call", context=turn, attributes={"ahp.tool": name})
 

@@ -1,6 +1,6 @@
-"""What the host's owner trusted to run on this machine, by its content.
+"""Records what the host's owner trusted to run on this machine, by its content.
 
-Two questions are answered here, for whoever is about to start a hook, an MCP server or an extension:
+It answers two questions before a hook, an MCP server or an extension is started:
 
     trust = Trust(data_dir / "trust.json")
     server = Runnable("server", "db", source="/home/me/app/.mcp.json", declaration={"command": "./db"},
@@ -9,8 +9,8 @@ Two questions are answered here, for whoever is about to start a hook, an MCP se
     trust.consented(server)     # for what a client brought: did the owner agree to exactly this?
 
 Trust is bound to the content: the declaration and the files that it names. When one of them changes, the answer is
-"changed", and it does not run until the owner trusts it again (`ahpkit trust add`). The owner's word is kept in one
-private file of the data directory. Everything here reads files: call it in a worker, right before the start.
+"changed", and it does not run until the owner trusts it again (`ahpkit trust add`). The owner's decisions are kept in
+one private file of the data directory. Everything here reads files: call it in a worker, right before the start.
 
 Where `${NAME}` of the environment may be filled in: declarations of the user's own configuration (the home folders, the
 plugins that were named at the start) and those whose standing is "trusted". Consent to what a client brought lets it
@@ -37,16 +37,17 @@ Standing = Literal["trusted", "changed", "unknown"]
 """`changed`: something of that file was trusted, but not this content. `unknown`: nothing of it ever was."""
 
 TRUST_FILE = "trust/trust.json"
-"""The file in the host's data directory. In a folder of its own: that is watched, and the log is written beside it."""
+"""The file in the host's data directory. It has a folder of its own, because the folder is watched and the log is
+written often."""
 
 CLIENT = "client:"
-"""Before the URI of a client's plugin, as the source of what it brought."""
+"""Prefix of `source` for what a client brought: the URI of its plugin follows."""
 
 _ASKED = 200
 """Contents of clients that wait for consent; the oldest are forgotten."""
 
 _MISSING = "missing"
-"""In place of a fingerprint: the file is not there, or is no regular file."""
+"""Stands for a fingerprint when the file does not exist or is not a regular file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Runnable:
     declaration: Mapping[str, Any]
     """Exactly what was declared, nothing filled in."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Files that it names, absolute, and their fingerprints: a script is part of the content."""
+    """The files that it names, as absolute paths, with their fingerprints: a script is part of the content."""
 
     @property
     def digest(self) -> str:
@@ -74,7 +75,7 @@ class Runnable:
 
 
 class _Entry(TypedDict):
-    """A `Trusted` as the file has it. Files of older versions may lack what is not required."""
+    """A `Trusted` as it is stored. Files of older versions may lack the optional keys."""
 
     kind: Kind
     name: str
@@ -115,7 +116,7 @@ class Trusted:
 
 
 class Trust:
-    """The owner's word, in a file. Without a path nothing is kept, and nothing is trusted to begin with."""
+    """The owner's decisions, in a file. Without a path nothing is kept, and nothing is trusted at the start."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else OwnerFile(path)
@@ -137,7 +138,7 @@ class Trust:
         return any(entry.digest == runnable.digest for entry in self.entries() if entry.runnable.of_client)
 
     def may_run(self, runnable: Runnable) -> bool:
-        """The one answer for whoever starts something: trusted at its place, or consented to if a client brought it."""
+        """Whether it may be started: it is trusted at its place, or the owner consented if a client brought it."""
         return self.consented(runnable) if runnable.of_client else self.standing(runnable) == "trusted"
 
     def entries(self) -> list[Trusted]:
@@ -156,15 +157,15 @@ class Trust:
 
     @property
     def path(self) -> Path | None:
-        """Where the word is kept, to notice when it changes."""
+        """The file with the decisions, so that changes can be noticed."""
         return None if self._file is None else self._file.path
 
     @property
     def stamp(self) -> object:
-        """Changes whenever an answer may have changed because the owner said something."""
+        """A value that changes whenever the owner may have changed a decision."""
         return self._changes if self._file is None else self._file.stamp
 
-    # -- what waits for the owner's word ---------------------------------------------------------------------------
+    # -- what waits for a decision ---------------------------------------------------------------------------------
 
     def ask(self, runnables: Iterable[Runnable], *, now: int) -> None:
         """Store what clients published and the owner did not trust yet, so that it can be shown."""
@@ -185,12 +186,12 @@ class Trust:
         waiting = [_trusted(entry) for entry in self._content().get("asked", ())]
         return [entry for entry in waiting if entry.digest not in agreed]
 
-    # -- the owner's word ------------------------------------------------------------------------------------------
+    # -- decisions -------------------------------------------------------------------------------------------------
 
     def add(self, runnables: Iterable[Runnable], *, now: int, directory: Path | None = None) -> list[Runnable]:
         """Trust this content from now on. Of one declaration only the newest content stays trusted.
 
-        With a directory everything else that was trusted below it is forgotten: the directory is trusted as it is.
+        With `directory`, everything else that was trusted below it is forgotten: the directory is trusted as it is now.
         """
         fresh = [Trusted(one, one.digest, now) for one in runnables]
         replaced = {_place(entry.runnable) for entry in fresh}
@@ -266,7 +267,7 @@ def _files(runnables: Iterable[Runnable]) -> Iterator[str]:
 
 
 def _place(runnable: Runnable) -> tuple[str, str, str]:
-    """What a new content replaces. Of clients nothing: several may bring a server of one name."""
+    """What a new content replaces. For clients nothing: several may bring a server of the same name."""
     unique = runnable.digest if runnable.of_client else runnable.name
     return runnable.kind, runnable.source, unique
 

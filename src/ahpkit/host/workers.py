@@ -49,7 +49,7 @@ class _Job:
         try:
             if not self.given_up:
                 result = self.work()
-        except BaseException as error:  # Handed to whoever waits for the work.
+        except BaseException as error:  # The caller of `run` gets it.
             failure = error
         _running.job = None
         if not self.given_up and not self.loop.is_closed():
@@ -65,7 +65,8 @@ class _Job:
 
 
 def progress() -> None:
-    """Called by long work between two steps: it is not stuck. Raises `Stopped` when nobody waits for it any more."""
+    """Called by long work between two steps, to show that it is not stuck. Raises `Stopped` when nobody waits for
+    it."""
     job: _Job | None = getattr(_running, "job", None)
     if job is not None:
         job.began = time.monotonic()
@@ -101,7 +102,7 @@ class Workers:
         finally:
             job.given_up = True
             if job.done.done() and not job.done.cancelled():
-                job.done.exception()  # Whoever waited for it may have gone: then nobody else looks at it.
+                job.done.exception()  # The caller may be gone: then nobody else retrieves the exception.
             self._open.discard(job)
 
     async def _finished(self, job: _Job) -> Any:
@@ -130,7 +131,7 @@ class Workers:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             job.run()
-            if job.done.cancelled():  # It was left behind, and somebody else has its place.
+            if job.done.cancelled():  # It was left behind, and another thread has replaced it.
                 self._stuck -= 1
                 return
 

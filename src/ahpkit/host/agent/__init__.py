@@ -1,4 +1,4 @@
-"""The agent interface: what an agent implements, and what the host gives it. No wire actions and no connections here.
+"""The agent interface: what an agent implements, and what the host gives it. Wire actions and connections are hidden.
 
 Two sides meet here:
 
@@ -9,7 +9,7 @@ Two sides meet here:
 Every method that says something to the clients is synchronous and ordered: what is said first is sequenced first.
 Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) is awaited.
 
-This module is long because it is the whole interface in one place, and most of it says what each method means.
+This module is long because it is the whole interface in one place; most of it is docstrings.
 """
 
 from __future__ import annotations
@@ -86,15 +86,16 @@ class ToolCall(Protocol):
     async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
         """Ask whether the tool may run: guards, then rules, then `setting` if it is given, then a person.
 
-        Also while it is running: the call goes back to pending. Denied: the call is over. `options` are the agent's
-        own; the answer names one only if that was picked. All options: `ConfirmOptions`.
+        Works also while it is running: the call goes back to pending. After a denial the call is over. `options` are
+        the agent's own; the answer names one only if that was picked. All options: `ConfirmOptions`.
         """
         ...
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
-        """Say how safe the call is, from 0 to 1, and why; without `safety` somebody is still thinking about it.
+        """Say how safe the call is, from 0 to 1, and why. Without `safety` the assessment is shown as still in
+        progress.
 
-        It is shown to whoever is asked, also while they are asked. It decides nothing.
+        It is shown to the person who is asked, also while they decide. It does not decide anything.
         """
         ...
 
@@ -103,7 +104,7 @@ class ToolCall(Protocol):
     ) -> ToolOutcome:
         """Ask whether the tool may run, run it with the input it may run with, and complete the call.
 
-        `asks`: where no rule decides, a person does. Cancelling it withdraws the call: nobody is asked any more. All
+        With `asks`, a person decides where no rule does. Cancelling this withdraws the call and its question. All
         options: `PerformOptions`.
         """
         ...
@@ -117,7 +118,7 @@ class ToolCall(Protocol):
         ...
 
     def withdraw(self, reason: str) -> None:
-        """Nobody waits for this call any more: it is shown as not finished."""
+        """Give the call up, because nobody waits for it: it is shown as not finished."""
         ...
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
@@ -152,7 +153,7 @@ class Turn(Protocol):
     ended: asyncio.Event
     """Set when the turn is over, whoever ended it."""
     resumed: bool
-    """The turn failed before and goes on now: `parts` are there already, and are not said again."""
+    """Whether the turn failed before and is continued now. Its `parts` are there already and must not be said again."""
 
     @property
     def parts(self) -> Sequence[ResponsePart]:
@@ -176,7 +177,7 @@ class Turn(Protocol):
         ...
 
     def new_part(self) -> None:
-        """The next text or reasoning starts a part of its own (the model began another message)."""
+        """Start a new part with the next text or reasoning (the model began another message)."""
         ...
 
     def notice(self, text: StringOrMarkdown, *, meta: JsonObject | None = None) -> None:
@@ -192,21 +193,22 @@ class Turn(Protocol):
         ...
 
     def tool_call(self, name: str, **given: Unpack[ToolCallOptions]) -> ToolCall:
-        """Begin a tool call. The name of a tool that somebody else has becomes a call of that tool by itself.
+        """Begin a tool call. If the name is a tool of a client, MCP server or canvas, it becomes a call of that tool.
 
         Options: `ToolCallOptions`.
         """
         ...
 
     async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
-        """Call a tool of `context.tools`: a client's, an MCP server's, a canvas's. Asks first where that is due.
+        """Call a tool of `context.tools`: of a client, an MCP server or a canvas. Asks for approval first where it is
+        needed.
 
-        A call that was announced with the same name and input is that call. Cancelling gives it up.
+        If a call with the same name and input was announced, this continues that call. Cancelling gives the call up.
         """
         ...
 
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> ToolCall | None:
-        """The agent tells of a call that it makes through the host, in a way of its own: the card for both.
+        """Show a call that the agent will make through the host by its own means; both become one tool call.
 
         None if there is no such tool. The host drives the call; the agent may ask about it with `confirm`.
         """
@@ -227,7 +229,7 @@ class Turn(Protocol):
         ...
 
     def steering(self) -> Message | None:
-        """Take the steering message a user sent while this turn runs, if there is one."""
+        """Take the steering message that a user sent while this turn runs, if there is one."""
         ...
 
     async def wait_steering(self) -> Message:
@@ -236,7 +238,7 @@ class Turn(Protocol):
 
 
 class SubChat(Protocol):
-    """A chat spawned by a turn. Leaving the `async with` ends its turn, as an error when leaving with one."""
+    """A chat spawned by a turn. Leaving the `async with` completes its turn; leaving with an exception fails it."""
 
     uri: str
     turn: Turn
@@ -247,10 +249,10 @@ class SubChat(Protocol):
 
 
 class History(Protocol):
-    """Takes a conversation that was held elsewhere, turn by turn, as the agent tells it."""
+    """Receives a conversation that was held elsewhere, turn by turn, as the agent repeats it."""
 
     def turn(self, text: str) -> Turn:
-        """What the user said next. The turn before it is over then; the last one when the telling ends."""
+        """Add what the user said next. This ends the turn before it; the last turn ends with the history."""
         ...
 
 
@@ -283,7 +285,7 @@ class Chat(Protocol):
 
     @property
     def session_meta(self) -> JsonObject:
-        """The session's `_meta`, as whoever created it gave it; without keys of ours."""
+        """The session's `_meta` as its creator gave it, without keys of the host."""
         ...
 
     @property
@@ -293,7 +295,7 @@ class Chat(Protocol):
 
     @property
     def background(self) -> Sequence[TurnRecord]:
-        """For a side chat: what was said in the chat beside, up to the turn that this one is about."""
+        """For a side chat: what was said in the other chat, up to the turn that this one is about."""
         ...
 
     @property
@@ -305,13 +307,14 @@ class Chat(Protocol):
 
     @property
     def forked_memory(self) -> JsonObject:
-        """What this agent stored about the chat this one was forked from, unless that has gone on since."""
+        """What this agent stored about the chat from which this one was forked, unless that chat has new turns
+        since."""
         ...
 
     def title(self, title: str) -> None: ...
 
     def activity(self, text: str | None) -> None:
-        """What the agent is doing outside a turn, such as a start that takes long. None: nothing any more."""
+        """Say what the agent is doing outside a turn, such as a long start; None clears it."""
         ...
 
     def commands(self, commands: Sequence[Command]) -> None:
@@ -323,12 +326,11 @@ class Chat(Protocol):
         ...
 
     def meta(self, key: str, value: Any | None) -> None:
-        """Say something about this chat under a namespaced key of the session's `_meta`: `_meta[key][chat URI]`. None
-        takes it back."""
+        """Set `_meta[key][chat URI]` of the session, where `key` has a namespace. None removes it."""
         ...
 
     async def mcp_servers(self) -> Sequence[McpServerOffer]:
-        """MCP servers for an agent that takes its tools that way; the same all the chat's life."""
+        """MCP servers for an agent that gets its tools that way; they stay the same as long as the chat lives."""
         ...
 
     @property
@@ -337,7 +339,7 @@ class Chat(Protocol):
         ...
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:
-        """Ask whoever offers the extension, the host or a client; raises their `RpcError`, or `MethodNotFound`."""
+        """Ask the host or a client, whichever offers the extension; raises its `RpcError`, or `MethodNotFound`."""
         ...
 
     def extension_notification(self, method: str, params: JsonObject) -> None:
@@ -368,8 +370,8 @@ class AgentChat(abc.ABC):
         """The selection changed between two turns; `config` holds all values."""
 
     async def work_in(self, directories: Sequence[Path]) -> None:
-        """These are the directories of the chat from now on. Raise `AgentError` when that is not possible: then
-        nothing changes. Only called for an agent that has `Agent.directories`."""
+        """Work in these directories from now on. Raise `AgentError` when that is not possible; then nothing changes.
+        Only called for an agent that has `Agent.directories`."""
 
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
         """History was cut; `turns` is what is left."""
@@ -381,14 +383,14 @@ class AgentChat(abc.ABC):
         return False
 
     async def forget(self) -> None:
-        """The chat was disposed of for good: what the agent keeps of it may go too. `aclose` follows."""
+        """The chat was disposed of for good: the agent may delete what it keeps of it. `aclose` follows."""
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:
         """A client calls an extension of this agent (`_…`); raise `MethodNotFound` for what it did not announce."""
         raise MethodNotFound(f"{method}: the agent of this session does not offer it")
 
     async def extension_notification(self, method: str, params: JsonObject) -> None:
-        """A client tells something by an extension; what the agent did not announce is dropped."""
+        """A client sends a notification of an extension; it is dropped if the agent did not announce the extension."""
 
     async def aclose(self) -> None:
         """The chat is gone or the host stops."""
@@ -405,21 +407,21 @@ class Agent(abc.ABC):
     description: str = ""
     models: Sequence[SessionModelInfo] = ()
     models_later: bool = False
-    """It has not told its models yet: they are known once a session is open."""
+    """Whether its models are not known yet: it reports them once a session is open."""
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     tools: Sequence[ToolDefinition] = ()
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
     resumes: bool = False
-    """Whether a turn can go on that was interrupted because the host stopped."""
+    """Whether a turn that was interrupted by a stop of the host can be continued."""
     further_chats: MultipleChatsCapability | None = _CHATS
-    """Whether sessions of this agent can have further chats, forks and side chats: all agents can that take
-    `Chat.history` into account. None: they have one chat."""
+    """Whether sessions of this agent can have further chats, forks and side chats. Every agent that uses `Chat.history`
+    can. None: they have one chat."""
     directories: MultipleWorkingDirectoriesCapability | None = None
     """How sessions of this agent can have several working directories; None: they have one."""
     permissions: Literal["ask", "allow", "deny"] = "ask"
-    """Who answers where a person would be asked about a tool: the person, or the configuration."""
+    """Who decides about a tool call where no rule does: a person, or the configuration."""
     sampling: JsonObject | None = None
-    """What of MCP sampling `sample` answers: `{}`, or `{"tools": {}}` when it takes tools; None: nothing."""
+    """Which MCP sampling `sample` supports: `{}`, or `{"tools": {}}` when it accepts tools; None: no sampling."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
@@ -442,14 +444,14 @@ class Agent(abc.ABC):
         """The host stops: end everything that was started."""
 
     async def sessions(self, directory: Path, *, start: bool) -> Sequence[AgentSession] | None:
-        """The conversations that the agent keeps; None when it would have to be started for it and `start` is not set.
+        """The conversations that the agent keeps; None when it does not run and `start` is not set.
 
         `directory` is where to start it.
         """
         return ()
 
     async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
-        """Tell the history of a kept conversation to a chat that is about to go on with it."""
+        """Repeat the history of a kept conversation, for a chat that will continue it."""
 
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]
@@ -475,7 +477,7 @@ class Agent(abc.ABC):
         """A client pushed a token for one of `protected_resources`."""
 
     async def revoke(self, resource: str) -> None:
-        """The time of a token that a client pushed is over: it is not to be used any more."""
+        """A token that a client pushed has expired: stop using it."""
 
 
 class CanvasRuntime(Protocol):

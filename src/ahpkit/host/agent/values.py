@@ -30,11 +30,12 @@ and stays."""
 class AgentError(Exception):
     """The agent failed in a way the user should read. `error_type` is a short machine-readable word.
 
-    Raise it from `AgentChat.run` to end the turn with `chat/error`; any other exception becomes one without details.
+    Raise it from `AgentChat.run` to end the turn with `chat/error`; any other exception ends it with an error without
+    details.
     """
 
     resumable = False
-    """Whether a client may have the turn go on (`chat/turnResume`): then `AgentChat.run` gets it again."""
+    """Whether a client may continue the turn (`chat/turnResume`): then `AgentChat.run` is called with it again."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class AgentError(Exception):
 
 
 class LoginNeeded(AgentError):
-    """Somebody has to log in first, to one of the agent's `protected_resources`. Clients are told which there are.
+    """Somebody has to log in to one of the agent's `protected_resources` first. Clients are told which ones there are.
 
     After the login the turn can go on.
     """
@@ -86,7 +87,7 @@ class McpServerOffer:
     name: str
     config: Mapping[str, Any]
     origin: str = ""
-    """Which server this is, in a form that lasts and that no other server has."""
+    """A stable and unique name of the server."""
     shared: bool = False
     """One process serves all sessions."""
     direct: bool = False
@@ -102,7 +103,7 @@ class TurnContext:
     rules: list[str] = field(default_factory=list[str])
     """Bodies of the rules that apply to this turn."""
     other_rules: list[str] = field(default_factory=list[str])
-    """Bodies of rules that are in force and wait for other files than this message names."""
+    """Bodies of rules that are in force, but are for other files than those in this message."""
     skills: list[SkillOffer] = field(default_factory=list[SkillOffer])
     """What the model may invoke by itself."""
     agents: list[SkillOffer] = field(default_factory=list[SkillOffer])
@@ -111,12 +112,13 @@ class TurnContext:
     tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
     """Tools of clients, MCP servers, canvases and the host, under the names the model uses: `Turn.call_tool`.
 
-    Follows what there is while the turn runs.
+    It is updated while the turn runs.
     """
     listed: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
-    """What a model is told of `tools`. When there are very many: some of them, and two to find and call the others."""
+    """The tools to give to a model. When there are very many: some of them, and two tools to find and call the
+    others."""
     gone: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
-    """Tools that were there before: an agent that does not read its list again may still call them."""
+    """Tools that were removed: an agent that does not read its list again may still call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ class AgentSession:
     """A conversation that an agent keeps by itself: begun in its own interface, or by a host that is gone."""
 
     memory: JsonObject
-    """What `Chat.memory` has to be for a chat that goes on with it. No two have the same."""
+    """The value of `Chat.memory` for a chat that continues it; unique among the conversations of the agent."""
     working_directory: Path
     title: str | None = None
     modified_at: int | None = None
@@ -180,7 +182,7 @@ class Command:
     """Whether the agent says that a person may invoke it; None: it says nothing."""
 
 
-# The options of `Turn` and `ToolCall`: keyword arguments, written down once for the host and for every stand-in.
+# The keyword options of `Turn` and `ToolCall`, defined once for the host and for every test double.
 
 
 class RunningOptions(TypedDict, total=False):
@@ -202,7 +204,7 @@ class PerformOptions(TypedDict, total=False):
     editable: bool
     """Whether the person who is asked may change the input."""
     asks: bool
-    """Whether a person decides where no rule does. True if it is not given."""
+    """Whether a person decides where no rule does. The default is True."""
 
 
 class ConfirmOptions(TypedDict, total=False):
@@ -223,7 +225,7 @@ class CompleteOptions(TypedDict, total=False):
     """Of `ToolCall.complete`."""
 
     success: bool
-    """True if it is not given."""
+    """The default is True."""
     message: StringOrMarkdown | None
     content: Sequence[ToolResultContent]
     error: str | None
@@ -237,7 +239,7 @@ class ToolCallOptions(TypedDict, total=False):
     id: str | None
     message: StringOrMarkdown | None
     intention: str | None
-    """In words, what the model wants with the call."""
+    """What the model wants to achieve with the call, in words."""
     contributor: ToolCallContributor | None
     meta: JsonObject | None
 

@@ -1,1 +1,1 @@
-"""Clients: their connections, what they may ask for, and the one way out to each."""
+"""Clients: their connections, the commands they may send, and the outlet through which each is sent everything."""

@@ -1,11 +1,11 @@
 """Follows the active clients of each session, and settles their tool calls when they leave.
 
 A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
-its tools and plugins; its canvases are declared again when it is back. 0.4 knows one active client and frees the role
-at once; there the entry is kept aside and put back when the client reconnects in time. A client that unsubscribes from
-a session leaves it at once. A restart of the host is a lost connection, too.
+its tools and plugins; its canvases are declared again when it is back. 0.4 has one active client and frees the role at
+once; there the host keeps the entry and puts it back when the client reconnects in time. A client that unsubscribes
+from a session leaves it at once. A restart of the host counts as a lost connection.
 
-Who may claim a place is policy; what it brings (plugins, canvases) belongs to features.
+Policy decides who may become active; features handle what clients bring (plugins, canvases).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ActiveClients(Feature):
             self._leave(client_id, [uri], _LEFT)
 
     def _heard(self, applied: Applied) -> None:
-        """A client that repeats what it offers is back, whether it follows the session or not."""
+        """A client that repeats what it offers is back, even if it does not follow the session."""
         if self._away and applied.action["type"] == "session/activeClientSet":
             self._is_back(applied.client_id or "", applied.channel)
 
@@ -111,7 +111,7 @@ class ActiveClients(Feature):
         return self._away[client_id]
 
     def _give_back(self, client_id: str, uri: str, entry: SessionActiveClient) -> None:
-        """Put an entry back, where the client still follows the session and nobody took the one role of 0.4."""
+        """Put an entry back if the client still follows the session and nobody took the single role of 0.4."""
         taken = any(map(primary_mark, (self._services.session(uri) or NO_SESSION).get("activeClients", ())))
         if self._follows(client_id, uri) and not taken:
             self._services.dispatch(uri, session_active_client_set(active_client=entry))

@@ -1,7 +1,7 @@
 """Passes extension messages between an agent and the host, or a client that announced the extension.
 
-Clients announce their extensions in `capabilities._meta`. A client that did not announce one is never called. The other
-way, from a client to an agent, is in `extensions`.
+Clients announce their extensions in `capabilities._meta`. A client is never called for an extension that it did not
+announce. The other direction, from a client to an agent, is in `extensions`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ AGENT_CHANNEL = "ahpkit/agent-channel"
 """Key in `_meta` of an agent's message to a client: the agent's own `channel`, which ours replaces."""
 
 PATIENCE = 60.0
-"""Seconds for a client to answer an agent: enough for a person to look, and the agent does not hang for ever."""
+"""Seconds for a client to answer an agent: enough for a person to react, and short enough that the agent does not
+hang."""
 
 MAX_ANNOUNCEMENT = 8 * 1024
 """Bytes of what one client announces under one name. Agents read lines of limited size."""
@@ -41,7 +42,7 @@ class AgentExtensions:
     def offered(self, chat: Chat) -> JsonObject:
         """What the agent of a chat can call now: what the host offers to agents, and what clients announced.
 
-        Where several clients announce the same name, the client that is asked first counts.
+        When several clients announce the same name, the announcement of the client that is asked first is used.
         """
         offers: JsonObject = {}
         for client in reversed(self._by_closeness(chat)):
@@ -88,7 +89,7 @@ class AgentExtensions:
 
 
 def _addressed(params: Params, channel: str) -> Params:
-    """An agent's params for a client: `channel` says which chat it is about. What stood there is kept in `_meta`."""
+    """An agent's params for a client: `channel` is the chat. A `channel` of the agent's own is kept in `_meta`."""
     meta: object = params.get("_meta")
     kept = cast("JsonObject", meta) if isinstance(meta, dict) else {}
     if "channel" in params:

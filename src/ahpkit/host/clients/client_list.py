@@ -1,8 +1,8 @@
 """Lists the connected clients: the extension `ahpkit/clients`, because the protocol has no command for it.
 
 `x-ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
-(`clientInfo`), where it comes from and how many channels it follows. While nothing can be stored it also says why: who
-waits for an answer wants to know. It is for people; nothing depends on it.
+(`clientInfo`), where it comes from and how many channels it follows. While nothing can be stored it also says why. It
+is for people; nothing depends on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The connected clients: their ids and owners, their subscriptions, and notifying them.
+"""Keeps the connected clients: their ids and owners, their subscriptions, and notifications to them.
 
 A client id belongs to the credential that first used it. Another connection with the same credential takes it over, and
 the old one is closed: that is a client coming back faster than its old connection could end.
@@ -48,7 +48,7 @@ _FAR_BEHIND = 1024 * 1024
 """Bytes unread, a quarter of what costs a connection."""
 
 _MOMENTS = 50
-"""How often a reader that takes something each time is waited for, one after the other."""
+"""How many times in a row a reader that still reads is waited for."""
 
 _CLOSE_PATIENCE = 5.0
 """Seconds that all connections together get to say goodbye when the host stops."""
@@ -57,8 +57,8 @@ _CLOSE_PATIENCE = 5.0
 class Clients:
     """All connections of a host.
 
-    A reader that is far behind slows down who produces for it, as long as it takes something every `reader_patience`
-    seconds. `max_away` clients are remembered while they are away.
+    A reader that is far behind slows producers down, as long as it reads something every `reader_patience` seconds.
+    `max_away` clients are remembered while they are away.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Clients:
         self._reader_patience = reader_patience
         self._max_away = max_away
         self._connections: dict[Receiver, Connection] = {}
-        """By the end that actions are written to."""
+        """Connections by their outlet."""
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
         self._away: OrderedDict[str, None] = OrderedDict()
-        """Ids that have an owner and no connection; who left first comes first."""
+        """Ids that have an owner but no connection; the client that left first comes first."""
         self._capabilities: dict[str, ClientCapabilities] = {}
         self._infos: dict[str, Implementation] = {}
         self._empty = asyncio.Event()
@@ -101,7 +101,7 @@ class Clients:
     ) -> None:
         """Give a connection its client id, or refuse.
 
-        A client says what it can do in `initialize` only. Without that, as in `reconnect`, what it said last holds.
+        A client sends its capabilities only in `initialize`. Without them, as in `reconnect`, the last ones are used.
         """
         self._take_over(connection, client_id)
         self._take_capabilities(connection, capabilities)
@@ -135,7 +135,7 @@ class Clients:
             self._infos.pop(forgotten, None)
 
     def _take_info(self, connection: Connection, info: Implementation | None) -> None:
-        """A client names itself in `initialize` only, as it does with what it can do."""
+        """Like its capabilities, a client sends its `clientInfo` only in `initialize`."""
         if info is not None and len(encode(info)) <= _MAX_INFO:
             self._infos[connection.client_id] = info
         connection.info = self._infos.get(connection.client_id)
@@ -174,7 +174,7 @@ class Clients:
     # -- subscriptions ---------------------------------------------------------------------------------------------
 
     def set_latency(self, uri: str, connection: Connection, milliseconds: float) -> None:
-        """Actions of a channel may be held back for a client so long, to be written together."""
+        """Actions of a channel may be held back this long for a client, to be written together."""
         if not milliseconds >= 0:
             raise InvalidParams("delivery.maxLatencyMs: must not be negative")
         connection.outlet.latencies.pop(uri, None)
@@ -182,7 +182,7 @@ class Clients:
             connection.outlet.latencies[uri] = seconds
 
     def follow(self, uri: str, connection: Connection) -> None:
-        """From here on a connection gets what happens in a channel."""
+        """Subscribe a connection to a channel."""
         self._fanout.subscribe(uri, connection.outlet)
         tell(self._registered.subscribed, uri)
 
@@ -192,7 +192,7 @@ class Clients:
             tell(self._registered.unsubscribed, uri)
 
     def unfollow(self, uri: str, connection: Connection) -> None:
-        """A client does not want a channel any more."""
+        """Unsubscribe a client from a channel."""
         followed = connection.follows(uri)
         self.unsubscribe(uri, connection)
         if followed:
@@ -232,12 +232,12 @@ class Clients:
         return active[0]["clientId"] if active else None
 
     def reject(self, uri: str, sent: SentAction, origin: Origin, reason: str) -> None:
-        """Send an action back to whoever dispatched it, as it was sent."""
+        """Send an action back to its dispatcher, in the form in which it was sent."""
         if (client := self._by_id.get(origin.client_id)) is not None:
             client.outlet.answer_action(uri, sent, self._store.committed_head, origin, reason)
 
     def not_stored(self, entry: Entry) -> None:
-        """An action could not be stored, so it was not done: tell the client that sent it, and whoever built on it."""
+        """An action could not be stored, so it was undone: tell the client that sent it, and the features."""
         if entry.client_id is not None and entry.client_seq is not None:
             origin = Origin(entry.client_id, entry.client_seq)
             self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
@@ -247,7 +247,7 @@ class Clients:
         _notify(self.clients(), method, params)
 
     def to_root(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell those who follow the root channel."""
+        """Notify all subscribers of the root channel."""
         _notify(self.subscribers(ROOT_URI), method, params)
 
 

@@ -2,7 +2,7 @@
 
 Messages are taken in the order they arrive. Each is read through the connection's dialect, then checked by policy.
 Commands that the table calls ordered (subscribe, create …) are finished before the next message is looked at, so a
-client may send them back to back; everything else runs beside.
+client may send them back to back; everything else runs concurrently.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ _MAX_SETTINGS = 256 * 1024
 """Bytes of the settings that a client may have for itself. VS Code sends a few thousand."""
 
 _AT_REST = frozenset({"subscribe", "unsubscribe", "fetchTurns", "disposeSession", "initialize", "reconnect", "ping"})
-"""Methods that need nothing of a session but its state."""
+"""Methods that need only the state of a session, so that it can go on resting."""
 
 _SHARE = 256 * 1024
 """Bytes that are taken from one client before others are served: some milliseconds of work."""
 
 _MESSAGE = 4 * 1024
-"""Bytes that a message counts for, however short it is."""
+"""Bytes that a message counts as at least."""
 
 _ANYONE = Identity("")
 """How a client is spoken to before it has said which version it speaks."""
 
 
 class LiveSessions(Protocol):
-    """Which sessions are live. One that rests is woken by whoever needs more of it than its state."""
+    """Which sessions are live. A session that rests is woken when more than its state is needed."""
 
     def rests(self, channel: str) -> bool: ...
 
@@ -122,7 +122,7 @@ class _TooMuch(InvalidRequest):
 
 
 class _Asked(msgspec.Struct):
-    """What has to be known of a request to refuse it."""
+    """What is needed of a request to refuse it."""
 
     id: int | str
     method: str
@@ -157,7 +157,7 @@ class Connection(RpcLoop):
         self._flood = FloodLimit(now=shared.monotonic(), rate=config.message_rate, burst=config.message_burst)
         self._bytes = FloodLimit(now=shared.monotonic(), rate=config.byte_rate, burst=config.byte_burst)
         self._unshared = _SHARE
-        """Bytes that it may still send before others are served."""
+        """Bytes that this client may still send before others are served."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
@@ -176,7 +176,7 @@ class Connection(RpcLoop):
         self.info: Implementation | None = None
         """How it describes itself (`clientInfo`). This is only shown and logged."""
         self.settings: JsonObject = {}
-        """What the client set for itself on the root channel: it holds for this connection only."""
+        """What the client set on the root channel for this connection only."""
 
     @property
     def credential(self) -> str | None:
@@ -234,7 +234,7 @@ class Connection(RpcLoop):
             await self._shared.delivery.wait_room()
         if self._unshared <= 0:
             self._unshared = _SHARE
-            await asyncio.sleep(0)  # Messages may be there already, so nothing else would wait: others are served now.
+            await asyncio.sleep(0)  # The next message may be here already: let other clients be served first.
         data = await self.transport.receive()
         self._unshared -= len(data) + _MESSAGE
         now = self._shared.monotonic()
@@ -281,7 +281,7 @@ class Connection(RpcLoop):
 
     def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         try:
-            if method != "dispatchAction":  # Its action is read where it can be refused: nothing else answers it.
+            if method != "dispatchAction":  # Its action is read later, where it can be refused with an envelope.
                 method, params = self._translate(method, params)
             row = self._shared.commands.find_notification(Call(method, self.client_id, params))
         except RpcError as error:

@@ -20,8 +20,8 @@ from ahpkit.protocol.session.state import SessionSummary
 _CANVASES: Final = "canvases"
 _APPS: Final = "apps"
 _MODELS: Final = "models"
-"""After the version: a client that takes our canvas state and actions, one that renders MCP Apps, and one that can use
-agents with models only."""
+"""Suffixes of the stored version: the client gets our canvas state and actions; it renders MCP Apps; it can only use
+agents that have models."""
 
 _SHOWN: Final = 100
 """Characters of a client's id that an error repeats."""
@@ -38,7 +38,8 @@ def renders_apps(capabilities: ClientCapabilities) -> bool:
 
 
 def needs_models(info: Implementation | None) -> bool:
-    """Whether a client's people can choose agents with models only, by what it says about itself: VS Code."""
+    """Whether a client lets people choose only agents that have models: VS Code does, recognised by its
+    `clientInfo`."""
     return info is not None and info["name"].startswith("vscode-")
 
 
@@ -75,7 +76,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class DialectChoice:
-    """Chooses by the rule of 1.0 among the generations that are spoken."""
+    """Chooses among the supported generations by the rule of 1.0."""
 
     surroundings: DialectSurroundings
     notes: ClientNotes
@@ -116,8 +117,9 @@ class DialectChoice:
     ) -> Dialect:
         """The dialect of a client that comes back: `reconnect` offers no version, so the last one is used.
 
-        For a client that nobody remembers it is the one that the client names (ours do), or 0.4 when it may be one of
-        those. Raises `NotFound` otherwise, and when that version is not spoken any more: VS Code then initializes.
+        For a client that the host has forgotten, it is the version that the client names (our client does), or 0.4 when
+        the client may speak 0.4. Otherwise, and when that version is no longer supported, it raises `NotFound`; VS Code
+        then initializes.
         """
         note = self.notes.get(client_id)
         if note is None and named is not None:

@@ -1,6 +1,8 @@
-"""Protocol extensions: methods that begin with `_`, of the host for clients and agents, and of agents for clients.
+"""Serves protocol extensions, methods that begin with `_`: those of the host for clients and agents, and those of
+agents for clients.
 
-The host's are registered with `Host.extension` before it starts. What clients offer to agents is in `agent_extensions`.
+The host's extensions are registered with `Host.extension` before it starts. What clients offer to agents is in
+`agent_extensions`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ HOST_META = "ahpkit/host"
 """The key under which the host describes itself: no extension can have this name."""
 
 _MAX_NAME = 200
-"""Characters of a method that are repeated to whoever called it."""
+"""Characters of a method's name that an error repeats."""
 
 C = TypeVar("C", bound=type[Any])
 
@@ -46,7 +48,7 @@ class Extension:
         check_name(name)
         self.name = name
         self.capability: JsonObject = ({"version": version} if version else {}) | capability
-        encode(self.capability)  # What cannot be encoded raises here, and not in every handshake.
+        encode(self.capability)  # An announcement that is not JSON raises here instead of in every handshake.
         self.commands: dict[str, Command] = {}
         self.notifications: dict[str, Handler] = {}
         self.agent_requests: dict[str, AgentHandler] = {}
@@ -81,7 +83,7 @@ class Extension:
         return self._register(self.agent_requests, method)
 
     def agent_notification(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
-        """Hear `_<name>/<method>` from agents, besides the clients that do."""
+        """Hear `_<name>/<method>` from agents. Clients that announced the extension get it too."""
         return self._register(self.agent_notifications, method)
 
     @property
@@ -153,7 +155,7 @@ class Extensions:
             self._hear(method, extension.agent_notifications.get(method), chat, params)
 
     def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: Params) -> None:
-        """Call a handler of notifications now, so that they stay in order; what it awaits runs beside."""
+        """Call a handler of notifications now, so that they stay in order; if it is async, it goes on in a task."""
         if handler is None:
             return
         try:
@@ -166,7 +168,7 @@ class Extensions:
 
 
 class ExtensionsOfAgents:
-    """What clients call of the agents of their sessions."""
+    """Passes extension messages of clients to the agents of their sessions."""
 
     def __init__(self, open_chat: Callable[[str], Awaitable[AgentChat | None]]) -> None:
         """`open_chat(channel)`: the agent's side of a chat, or of a session's default chat."""

@@ -1,4 +1,4 @@
-"""The commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch.
+"""Serves the commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch.
 
 What they show is committed, so nothing shown can be lost.
 """
@@ -67,7 +67,7 @@ from ahpkit.wire.rpc import Params
 _log = logging.getLogger(__name__)
 
 _BRIDGE = ("vscode.clientConnectionKind", "remote_extension_host")
-"""What VS Code says in `_meta`: how a window reaches this host, here through VS Code's server."""
+"""In `_meta` from VS Code: how a window reaches this host, here through VS Code's server."""
 
 
 SlowAction = Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]
@@ -182,7 +182,7 @@ class Handshake:
             params["clientId"],
             named=named if isinstance(named, str) else None,
             capabilities=capabilities,
-            may_be_oldest="channel" in params,  # Before 0.9 everybody names it.
+            may_be_oldest="channel" in params,  # Clients before 0.9 always send it.
         )
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
         for uri in wanted:
@@ -196,7 +196,7 @@ class Handshake:
             self._clients.follow(uri, client)
         states = {uri: self._store.committed(uri) or {} for uri in present}
         until = self._store.committed_head
-        client.outlet.hold()  # Whatever happens from here on comes after the answer.
+        client.outlet.hold()  # Actions from here on are sent after the answer.
         self._clients.back(client, resumed=True)
 
         def snapshots() -> list[Snapshot]:
@@ -256,14 +256,14 @@ class Handshake:
         return True
 
     async def _wake(self, uris: Iterable[str]) -> None:
-        """Have the sessions of channels read before somebody looks at them: that may take a while."""
+        """Read the sessions of channels before they are shown, because that may take a while."""
         for uri in uris:
             await self._sessions.wake_gently(uri)
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> Snapshot:
-        """The committed state, and from here on every later action: both in one step, so nothing falls in between.
+        """The committed state, and a subscription to every later action: both in one step, so that none is missed.
 
-        A session that rests is prepared meanwhile.
+        A session that rests is woken meanwhile.
         """
         self._sessions.wake(uri)
         state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
@@ -307,13 +307,14 @@ class Handshake:
         return self._dispatch(client, uri, action, origin)
 
     async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """Something happens in a session that rests: its features have to hear of it."""
+        """Dispatch in a session that rests: it is woken first, because features have to hear of the action."""
         await self._sessions.awake(uri)
         if (slow := self._dispatch(client, uri, sent, origin)) is not None:
             await slow
 
     def _refuse_malformed(self, client: Connection, params: Params, reason: str) -> None:
-        """Say why under the number that the client gave, where there is one: a notification has no other answer."""
+        """Send the reason in an envelope with the client's own number, if there is one: a notification has no other
+        answer."""
         uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
         if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
             origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
@@ -343,13 +344,13 @@ class Handshake:
     def _dispatch(
         self, client: Connection, uri: str, sent: SentAction, origin: Origin
     ) -> Coroutine[Any, Any, None] | None:
-        """Apply an action or refuse it; something to wait for when that takes a while."""
+        """Apply an action or refuse it. Returns something to await when that takes a while."""
         try:
             read = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
         except RpcError as error:
             reason: str | None = error.message
         else:
-            kept = self._tolerated(client, uri, cast("StateAction", read))  # Dialects check what they read.
+            kept = self._tolerated(client, uri, cast("StateAction", read))  # The dialect has checked its shape.
             if kept is None or self._says_nothing_new(client, uri, kept):
                 if kept is not None:
                     tell(self._registered.client_repeated, client.client_id, uri)
@@ -369,7 +370,8 @@ class Handshake:
             self._clients.reject(uri, sent, origin, reason)
 
     def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:
-        """An action without settings that the schema lacks, and with its decisions in order; None: nothing is left."""
+        """An action without settings that are not in the schema, and with sorted decisions; None when nothing is left
+        of it."""
         if action["type"] == "session/customizationToggled":
             return {**action, "enablement": sorted_decisions(action["enablement"])}
         if action["type"] == "root/configChanged" or action["type"] == "session/configChanged":
@@ -379,7 +381,7 @@ class Handshake:
     def _without_unknown_settings(
         self, client: Connection, uri: str, action: RootConfigChangedAction | SessionConfigChangedAction
     ) -> RootConfigChangedAction | SessionConfigChangedAction | None:
-        """VS Code tells every host its own settings. They hold for its connection and change nothing here."""
+        """VS Code sends its own settings to every host. They are kept for its connection and change nothing else."""
         if not client.outlet.dialect.tolerates_settings:
             return action
         known = settings_of(self._store.state(uri) or {})
@@ -394,7 +396,8 @@ class Handshake:
         return kept if kept["config"] else None
 
     def _says_nothing_new(self, client: Connection, uri: str, action: StateAction) -> bool:
-        """Whether an active client repeats its entry. If all heard it, clients that answer every change would loop."""
+        """Whether an active client repeats its entry. It is not sent to others, because clients that react to every
+        change would loop."""
         if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
             return False
         return action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
@@ -422,13 +425,14 @@ def _no_channel(uri: str) -> NotFound | SessionNotFound:
 
 
 def _is_vscode(params: ReconnectParams) -> bool:
-    """VS Code shows turns that begin while it looks. Those that a snapshot brings are not shown in an open chat."""
+    """Whether the client is VS Code. It shows turns that come as actions, but not turns that a snapshot adds to an open
+    chat."""
     return _BRIDGE[0] in params.get("_meta", {})
 
 
 def _is_bridged(params: InitializeParams) -> bool:
-    """Whether a VS Code window is at the other end of a bridge. It compares the default directory with its own folders
-    before it translates them (1.139), finds that none fits, and would make sessions without a directory.
+    """Whether a VS Code window connects through its server's bridge. Such a window (1.139) compares the default
+    directory with its folders before it translates them, finds no match, and would create sessions without a directory.
     """
     key, value = _BRIDGE
     return params.get("_meta", {}).get(key) == value

@@ -1,7 +1,8 @@
 """Answers `reconnect` with what the client missed: actions or states, whichever is less to read.
 
 The actions are read from the log before anything is sent, to learn how many bytes they are and whether the client's
-version can be told all of them. Very many are not kept meanwhile: they are read once more as fast as the client reads.
+version can be told all of them. When there are very many, they are not kept in memory: they are read again as fast as
+the client reads.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _PIECE = 256 * 1024
 """Bytes that are sent at a time. A page is longer only when its last action is."""
 
 _KEPT = 2 * 1024 * 1024
-"""Bytes of actions that are kept from the first look: less than what a client may leave unread anyway."""
+"""Bytes of actions that are kept after the first reading: less than what a client may leave unread anyway."""
 
 _FEW = 4 * 1024
-"""Bytes of actions that are sent as they are, without a look at how large the states would be."""
+"""Below this many bytes the actions are sent without computing how large the states would be."""
 
 
 class Missed:
@@ -55,7 +56,7 @@ class Missed:
         self._can_replay = can_replay
 
     async def actions(self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object) -> Any:
-        """The actions as an answer holds them; None when the snapshots are the better answer, or the only one.
+        """The actions for the answer; None when snapshots are the better answer, or the only one.
 
         `prefer` is what the client wants: "actions" wherever they can be had, or "states".
         """
@@ -63,7 +64,7 @@ class Missed:
             return await self._smaller(snapshots, at_most, prefer)
         except Resync:
             return None
-        except LogError as error:  # Trimmed at this very moment, or the disk cannot be read.
+        except LogError as error:  # The log was trimmed just now, or the disk cannot be read.
             _log.warning("a client gets snapshots instead of a replay: %s", error)
             return None
 
@@ -111,8 +112,8 @@ class Missed:
         return bodies, page[-1].seq if _is_cut_off(page, max_bytes) and page[-1].seq < self._until else None
 
     async def _written(self) -> AsyncIterator[bytes]:
-        """The actions as a list. Nothing but one piece is kept while the client takes its time: the rest of a large
-        page is read again afterwards.
+        """The actions as a list. While the client reads, only one piece is kept in memory; the rest of a large page is
+        read again.
         """
         yield b"["
         before, after, start = b"", self._after, 0

@@ -1,8 +1,9 @@
-"""The one way out to a client: actions, echoes, rejections, snapshots, replays, notifications, requests and answers.
+"""Sends everything to one client: actions, echoes, rejections, snapshots, replays, notifications, requests and answers.
 
-Everything passes the connection's dialect here, so nothing behind it needs to know which protocol version a client
-speaks. Ordered, never waiting, bounded in bytes: a reader that stops loses its connection, never our memory. A large
-answer is made piece by piece, as fast as the client reads it; what comes meanwhile waits behind it.
+Everything passes the connection's dialect here, so the rest of the host need not know which protocol version a client
+speaks. Writes are ordered, never wait, and are bounded in bytes: a client that stops reading is disconnected instead of
+filling memory. A large answer is made piece by piece, as fast as the client reads it; what comes meanwhile waits behind
+it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _TURNS = 50
 """Turns of a chat that are projected in one step."""
 
 _KIND = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
-"""How most envelopes begin."""
+"""The beginning of most envelopes."""
 
 
 class Outlet:
     """The way out to one client. Implements `ahpkit.host.spine.fanout.Receiver`.
 
-    A client may leave `budget` bytes unread, and the largest thing that is on its way to it: a snapshot can be larger
-    than the budget, and must arrive however long it takes.
+    A client may leave `budget` bytes unread, plus the largest message that is on its way: a snapshot can be larger than
+    the budget, and must arrive however long it takes.
     """
 
     __slots__ = (
@@ -112,7 +113,7 @@ class Outlet:
         return self._dialect
 
     def speak(self, dialect: Dialect) -> None:
-        """The handshake chose how this client is spoken to."""
+        """Use the dialect that the handshake chose."""
         self._dialect = dialect
         self.sameness = Sameness(self._transport.framing, dialect.stream)
 
@@ -129,7 +130,7 @@ class Outlet:
             return dialect.action(kind, payload, entry.forms)
         except Resync:
             raise
-        except Exception as error:  # Whoever speaks another version still has to hear of it.
+        except Exception as error:  # Clients of other versions still have to get it.
             _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, dialect.version)
             raise Resync(f"{kind} cannot be told") from error
 
@@ -139,21 +140,21 @@ class Outlet:
             self.send(action_message(body))
 
     def answer_action(self, uri: str, sent: SentAction, seq: int, origin: Origin, reason: str | None = None) -> None:
-        """Send a client its own action back, as it sent it; with a reason it was refused."""
+        """Send a client its own action back, in its own form; with a reason if it was refused."""
         told = {**envelope(uri, sent, origin), "serverSeq": seq}
         if reason is not None:
             told["rejectionReason"] = reason[:MAX_REASON]
         self.send(self._peer.notify("action", self._dialect.rejection(told)))
 
     def resync(self) -> None:
-        """End the connection before anything newer reaches the client: it would seem to have what it missed."""
+        """End the connection before anything newer is sent, so that the client does not seem to have what it missed."""
         self._on_resync()
         self.close()
 
     # -- everything else -------------------------------------------------------------------------------------------
 
     def snapshot(self, uri: str, state: JsonObject, seq: int) -> Snapshot:
-        """A channel's state as an answer shows it. The turns of a long chat are projected while they are written."""
+        """A channel's state for an answer. The turns of a long chat are translated while they are written."""
         turns: Sequence[Turn] = state.get("turns") or ()
         if len(turns) <= _TURNS:
             return {"resource": uri, "state": self._dialect.state(uri, state), "fromSeq": seq}
@@ -170,7 +171,8 @@ class Outlet:
             self.write(frame)
 
     def notification(self, method: str, params: Mapping[str, Any]) -> bytes:
-        """The frame of a notification, the same for everyone with this `sameness`; empty when they do not know it."""
+        """The frame of a notification, the same for all receivers with this `sameness`; empty when their version does
+        not have it."""
         told = self._dialect.notification(method, cast("JsonObject", params))
         return b"" if told is None else self.frame(self._peer.notify(*told))
 
@@ -220,7 +222,7 @@ class Outlet:
         self.write(self.frame(message))
 
     def hold_back(self, frames: bytes) -> None:
-        """Keep actions until the next write, or until their time is over; not more than a piece of them."""
+        """Keep actions until the next write, or until their time is over; at most `PIECE` bytes."""
         self._late.append(frames)
         self._waiting += len(frames)
         if sum(map(len, self._late)) > PIECE:
@@ -266,7 +268,7 @@ class Outlet:
                     self._transport.write(first)
                 else:
                     await self._write_pieces(first)
-        except Exception as error:  # A message cannot be taken back: the client has to begin anew.
+        except Exception as error:  # A message that was begun cannot be taken back: the client has to reconnect.
             _log.warning("an answer could not be finished: %s", error)
             self._on_resync()
             self.close()
@@ -298,13 +300,13 @@ class Outlet:
         return self._transport.buffered + self._waiting
 
     def has_read(self) -> bool:
-        """Whether the client has taken something since this was asked the last time."""
+        """Whether the client has read something since the last call."""
         before, self._seen = self._seen, self._written - self.unread
         return self._seen > before
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing reaches the client any more."""
+        """Whether the connection is closed or failing, so that nothing reaches the client any more."""
         return self.lagging or self._transport.is_over
 
     async def drain(self) -> None:

@@ -1,10 +1,10 @@
-"""Tracks which older turns of a long chat each client lacks, and loads them for that client alone.
+"""Tracks which older turns of a long chat each client lacks, and loads them for that client only.
 
 A client that subscribes with `view.turns` gets the newest turns and a cursor. `fetchTurns` loads the page at the cursor
-as `chat/turnsLoaded`. Only the client that asked is told, in its place in the sequence and with a number of its own
-(`Delivery.tell_one`); it is never logged and never replayed.
+as `chat/turnsLoaded`. Only the client that asked gets it, with the next number of the sequence (`Delivery.tell_one`);
+it is neither logged nor replayed.
 
-An action that names a turn outside a window would mean nothing there: the turns are loaded into that window first.
+Before an action that names a turn outside a client's window, the missing turns are loaded into that window.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAGE = 50
 """Turns that are loaded at a time: a few screenfuls, and a frame of moderate size."""
 
 _MAX_CLIENTS = 10_000
-"""Clients whose windows are remembered. The one that was not seen for longest is forgotten first."""
+"""Clients whose windows are remembered. The least recently seen is forgotten first."""
 
 _NAMING = ("chat/truncated", "chat/turnResume")
 """Actions that name a turn of their chat."""
@@ -52,7 +52,7 @@ class TurnWindows:
         self._clients = clients
         self._lacking: dict[str, dict[str, str]] = {}
         """Client → chat → the newest of the turns that it lacks. A client that is not here comes from an earlier run of
-        the host: what it has is not known, so it is shown everything."""
+        the host: what it has is not known, so it is sent everything."""
 
     def register(self, host: Registration) -> None:
         for action_type in _NAMING:
@@ -61,7 +61,7 @@ class TurnWindows:
     # -- what a client has -----------------------------------------------------------------------------------------
 
     def begin(self, client_id: str) -> None:
-        """A client starts anew, with everything that it will be shown."""
+        """A client initialized: forget its windows."""
         self._lacking.pop(client_id, None)
         self._lacking[client_id] = {}
         if len(self._lacking) > _MAX_CLIENTS:
@@ -81,7 +81,7 @@ class TurnWindows:
         return {**state, "turns": state["turns"][start:], "turnsNextCursor": _cursor(uri, windows[uri])}
 
     def can_replay(self, client_id: str, missed: Sequence[Entry]) -> bool:
-        """Whether a client that comes back can be told these actions: not if one names a turn that it may lack."""
+        """Whether these actions can be replayed to a client: not if one names a turn that the client may lack."""
         windows = self._lacking.get(client_id)
         concerned = (entry for entry in missed if windows is None or entry.channel in windows)
         return not any(_names_turn(entry) for entry in concerned)
@@ -131,7 +131,7 @@ class TurnWindows:
 
 
 def _index(turns: Sequence[Turn], turn_id: str | None) -> int:
-    """Where a turn is, or -1. Newest first: that is where most are looked for."""
+    """The index of a turn, or -1. Searches from the newest, where most are found."""
     return next((at for at in range(len(turns) - 1, -1, -1) if turns[at]["id"] == turn_id), -1)
 
 
@@ -143,7 +143,7 @@ def _turn_of(uri: str, cursor: str) -> str:
     """The newest turn of the page that a cursor names; raises `InvalidParams` for one that is not of this chat."""
     try:
         chat, turn_id = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
-    except Exception:  # A client made it up: it may be wrong in any way.
+    except Exception:  # A client may send anything as a cursor.
         chat, turn_id = None, None
     if chat != uri or not isinstance(turn_id, str):
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out for {uri}")

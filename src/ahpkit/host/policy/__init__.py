@@ -30,7 +30,7 @@ RULES: Mapping[str, Rule] = {
     **CHAT_RULES,
     **TERMINAL_RULES,
     **ANNOTATIONS_RULES,
-    "changeset/filesReviewChanged": allow,  # Which changesets offer review, the feature knows.
+    "changeset/filesReviewChanged": allow,  # The changes feature refuses reviews where a changeset does not offer them.
 }
 """The rule of each action type that clients may dispatch. A type without a rule is refused."""
 

@@ -35,7 +35,8 @@ def check_draft(question: ChatInputQuestion, answer: ChatInputAnswer | None) -> 
 
 
 def check_accepted(questions: Sequence[ChatInputQuestion], answers: Mapping[str, ChatInputAnswer]) -> str | None:
-    """All answers of a request that is being accepted. What is required has to be submitted: a draft is no answer."""
+    """Check all answers of a request that is being accepted. Required questions need a submitted answer; a draft is not
+    enough."""
     for question in questions:
         answer = answers.get(question["id"], _SKIPPED)
         if reason := _check_answer(question, answer, complete=True):
@@ -62,7 +63,7 @@ def _check_kind(question: ChatInputQuestion, value: ChatInputAnswerValue) -> str
 
 
 def _is_blank(answer: ChatInputAnswer) -> bool:
-    """Nothing was entered or picked: no answer to a question that needs one."""
+    """Whether nothing was entered or picked: then it does not answer a required question."""
     value = answer.get("value")
     return value is None or (value.get("value", "") in ("", []) and not value.get("freeformValues"))
 

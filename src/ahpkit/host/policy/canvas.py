@@ -22,7 +22,7 @@ from ahpkit.protocol.session.state import SessionState
 
 
 def check_providers(declarations: list[ClientCanvasDeclaration]) -> str | None:
-    """A canvas is known by its id, an action of it by its name: neither twice."""
+    """Ids of canvases, and names of a canvas's actions, must be unique."""
     reasons = [check_names("canvas id", (canvas["canvasId"] for canvas in declarations))]
     for canvas in declarations:
         names = (action["name"] for action in canvas.get("actions", ()))
@@ -62,7 +62,7 @@ def _check_kind(request: SessionCanvasRequest, result: CanvasResult | None) -> s
 def _instance_close_requested(
     proposed: ProposedAction[SessionCanvasInstanceCloseRequestedAction, SessionState],
 ) -> str | None:
-    # An instance that is not open is no reason to refuse: the wish is already true.
+    # Closing an instance that is not open is accepted: it is closed already.
     instance = find(proposed.state.get("openCanvases"), "instanceId", proposed.action["instanceId"])
     renderer = instance.get("renderer") if instance else None
     if instance is None or renderer is None or renderer["clientId"] == proposed.client_id:
@@ -71,7 +71,7 @@ def _instance_close_requested(
 
 
 def _instance_updated(proposed: ProposedAction[SessionCanvasInstanceUpdatedAction, SessionState]) -> str | None:
-    """What a client provides it may describe anew: title, status and URL. Whether it is there, the host knows."""
+    """A client may change title, status and URL of what it provides. The host decides whether it is available."""
     id = proposed.action["instanceId"]
     instance = find(proposed.state.get("openCanvases"), "instanceId", id)
     if instance is None:

@@ -41,7 +41,7 @@ _LONGEST = 100 * 365 * 24 * 3600 * 1000
 
 
 def _check_message(proposed: ProposedAction[_MessageAction, ChatState]) -> str | None:
-    """A message may be sent to this chat, now or later."""
+    """Why a message may not be sent to this chat, now or later."""
     # A session that is still being created takes messages: they run once it is ready.
     if proposed.session is not None and proposed.session["lifecycle"] == "failed":
         return "the session could not be created"
@@ -50,7 +50,7 @@ def _check_message(proposed: ProposedAction[_MessageAction, ChatState]) -> str |
 
 
 def _check_choices(proposed: ProposedAction[_MessageAction, ChatState], message: Message) -> str | None:
-    """The model and the custom agent that a message names are there."""
+    """Why a message cannot use the model or the custom agent that it names."""
     session = proposed.session
     if session is None:
         return None
@@ -58,7 +58,7 @@ def _check_choices(proposed: ProposedAction[_MessageAction, ChatState], message:
     if model is not None and (reason := check_model(proposed.root, session["provider"], model["id"])):
         return reason
     if agent is None or session["lifecycle"] != "ready":
-        return None  # Its customizations are read first.
+        return None  # Its customizations have to be read before its agents are known.
     return check_agent(session, agent["uri"])
 
 
@@ -198,7 +198,7 @@ def _tool_call_confirmed(proposed: ProposedAction[ChatToolCallConfirmedAction, C
         and not proposed.action["approved"]
         and _check_owner(call, proposed.client_id) is None
     ):
-        return None  # A client that does not know its own tool any more must say so, at any time.
+        return None  # A client that no longer has its tool must be able to deny the call at any time.
     return _check_status(call, "pending-confirmation") or _check_decision(call, proposed.action)
 
 
@@ -224,7 +224,8 @@ def _tool_call_result_confirmed(proposed: ProposedAction[ToolCallActionBase, Cha
 
 
 def _executing_tool_call(proposed: ProposedAction[ToolCallActionBase, ChatState]) -> str | None:
-    """Progress and result come from the client that runs the tool, once it runs: never around an approval."""
+    """Only the client that runs the tool reports progress and result, and only while the call runs, so that no approval
+    is bypassed."""
     call = _tool_call(proposed)
     if isinstance(call, str):
         return call
@@ -232,7 +233,7 @@ def _executing_tool_call(proposed: ProposedAction[ToolCallActionBase, ChatState]
 
 
 def _tool_call_complete(proposed: ProposedAction[ChatToolCallCompleteAction, ChatState]) -> str | None:
-    """Whoever does not want to sign in may end a call that waits for it, as a failure."""
+    """A call that waits for a sign-in may also be ended as a failure, by someone who does not want to sign in."""
     call = _tool_call(proposed)
     if isinstance(call, str) or call["status"] != "auth-required":
         return _executing_tool_call(proposed)

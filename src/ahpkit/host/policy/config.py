@@ -20,7 +20,7 @@ Mutable = Callable[[Any], bool]
 def check_change(
     config: SessionConfigState | RootConfigState | None, changes: _Values, *, replace: bool, mutable: Mutable
 ) -> str | None:
-    """Why `changes` may not be merged into `config.values`, or take their place."""
+    """Why `changes` may not be merged into `config.values`, or replace them."""
     if config is None:
         return "there is no configuration to change"
     schema, values = config["schema"], config["values"]
@@ -31,7 +31,7 @@ def check_change(
 
 
 def check_value(name: str, schema: ConfigPropertySchema, value: object) -> str | None:
-    """Why `value` is not one of property `name`, as a sentence that names the place."""
+    """Why `value` does not fit property `name`, as a sentence that names the place."""
     problem = find_problem(_validated_part(schema), value)
     return f"{name}{problem}" if problem else None
 

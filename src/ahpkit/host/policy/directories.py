@@ -1,4 +1,4 @@
-"""Working directories of sessions: who may add, exchange and remove them. Pure rules."""
+"""What clients may do to the working directories of a session: add, replace and remove them. Pure rules."""
 
 from __future__ import annotations
 

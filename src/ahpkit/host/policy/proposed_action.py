@@ -84,7 +84,7 @@ def find(entries: Iterable[_Entry] | None, key: str, value: object) -> _Entry | 
 
 
 def check_ids(action: Mapping[str, object]) -> str | None:
-    """Why an action cannot name things as it does: an id comes back in many actions, so it is not long."""
+    """Why the ids in an action cannot be used: many actions repeat an id, so its length is limited."""
     for key, value in action.items():
         if isinstance(value, str) and len(value) > MAX_ID and (key == "id" or key.endswith("Id")):
             return f"{key}: an id has at most {MAX_ID} characters, this one has {len(value)}"
@@ -102,7 +102,7 @@ def repeated(values: Iterable[str]) -> str | None:
 
 
 def check_names(what: str, names: Iterable[str], *, where: str = "") -> str | None:
-    """Names that identify something are not empty and not given twice."""
+    """Why these names cannot identify things: a name is empty, too long or given twice."""
     names = list(names)
     if not all(names):
         return f"the {what} must not be empty{where}"

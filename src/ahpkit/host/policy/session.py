@@ -55,7 +55,7 @@ def check_model(root: RootState | None, provider: str, model_id: str) -> str | N
     """Why a session of `provider` cannot use this model."""
     agent = find(root["agents"] if root else (), "provider", provider)
     if agent is not None and MODELS_LATER in (agent.get("_meta") or {}):
-        return None  # Looked at once it has told.
+        return None  # The model is checked once the agent has reported its models.
     if agent is not None and not agent["models"]:
         return f"{provider} has no models to choose from"
     model = find(agent["models"], "id", model_id) if agent else None
@@ -100,13 +100,13 @@ def _title_changed(proposed: ProposedAction[SessionTitleChangedAction, SessionSt
 
 
 def _other_primary(session: SessionState | None, client_id: str) -> SessionActiveClient | None:
-    """The client that has the one role that 0.4 knows, if it is another one."""
+    """The client that has the single active role of 0.4, if it is another client."""
     clients = session["activeClients"] if session else []
     return next((client for client in clients if primary_mark(client) and client["clientId"] != client_id), None)
 
 
 def _selection_changed(proposed: ProposedAction[SessionMetaChangedAction, SessionState]) -> str | None:
-    """A 0.4 client chose a model or a custom agent for the session. Nothing else in `_meta` is for clients to say."""
+    """A 0.4 client chose a model or a custom agent for the session. Clients may not change anything else in `_meta`."""
     chosen = selection_of(proposed.action)
     match chosen.get(CHANGED):
         case "model" if (model := chosen.get("model")) is not None:
@@ -195,7 +195,7 @@ def _mcp_server_requested(proposed: ProposedAction[_McpServerAction, SessionStat
 
 
 def _customization_toggled(proposed: ProposedAction[SessionCustomizationToggledAction, SessionState]) -> str | None:
-    """An unknown id changes nothing: the customization may just have gone."""
+    """An unknown id is accepted and changes nothing: the customization may just have been removed."""
     kinds = [decision["kind"] for decision in proposed.action["enablement"]]
     if (unknown := next((kind for kind in kinds if kind not in SCOPES), None)) is not None:
         return f"enablement: a decision is for one of {', '.join(SCOPES)}, not for {str(unknown)[:100]!r}"

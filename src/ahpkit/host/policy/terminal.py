@@ -1,4 +1,4 @@
-"""What clients may do to a terminal: who holds it types, resizes, clears and hands it on. Pure rules."""
+"""What clients may do to a terminal: the holder types, resizes, clears and hands it on. Pure rules."""
 
 from __future__ import annotations
 

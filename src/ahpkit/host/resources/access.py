@@ -21,11 +21,12 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 Opening = Literal["work", "saved", "shown"]
-"""Why a directory is open: a working directory; a customization directory that clients save into; one they only see."""
+"""Why clients may use a directory: it is a working directory, a customization directory that they may write, or one
+that they may only read."""
 
 
 MAX_PATH = 4096
-"""Bytes of a path: what systems take."""
+"""Bytes of a path: what operating systems accept."""
 
 MAX_PATH_DEPTH = 100
 """Folders in a path: as deep as `files` copies and deletes."""
@@ -50,7 +51,7 @@ class Opened:
         self._counts: dict[Opening, Counter[str]] = {"work": Counter(), "saved": Counter(), "shown": Counter()}
 
     def set(self, session_uri: str, opened: Iterable[tuple[Opening, Path]]) -> None:
-        """What a session opens now; nothing when it is gone. Resolves paths, so it blocks."""
+        """Set what a session opens; nothing when it is gone. Blocks, because it resolves paths."""
         real: tuple[tuple[Opening, str], ...] = tuple((kind, str(real_path(path))) for kind, path in opened)
         with self._lock:
             for kind, path in self._of.pop(session_uri, ()):
@@ -67,7 +68,7 @@ class Opened:
         return any(str(place) in counts for place in (real, *real.parents))
 
     def only_shows(self, real: Path) -> bool:
-        """Whether the nearest directory that is open is one that clients only see."""
+        """Whether the nearest open directory is one that clients may only read."""
         for place in map(str, (real, *real.parents)):
             if place in self._counts["work"] or place in self._counts["saved"]:
                 return False
@@ -90,7 +91,7 @@ class Access:
     ) -> None:
         """`sealed` names further files and directories that nobody writes, beside those of `sealed.py`.
 
-        `refresh` brings `opened` up to date, for whoever asks here directly.
+        `refresh` brings `opened` up to date before a direct question.
         """
         self.fence = fence or Fence(Cuts(Path.home()))
         self._opened = opened
@@ -100,7 +101,8 @@ class Access:
         self._granted: dict[str, tuple[set[Path], set[Path]]] = {}
 
     def reading(self, client_id: str, uri: str) -> Path:
-        """The real path to read, for whoever does not open it here; or `PermissionDenied`. Blocks for a moment."""
+        """The real path, if it may be read, for code that opens it itself; else raises `PermissionDenied`. Blocks for a
+        moment."""
         self.refresh()
         path = real_path(file_path(uri))
         self.to_read(client_id, uri).check(path)
@@ -145,7 +147,8 @@ class Access:
         return None
 
     def may_grow(self, path: Path) -> bool:
-        """Whether missing parents of a file are to be made: it is written into a directory that may not exist yet."""
+        """Whether missing parents of a file are created: when it is written into a directory that clients may write
+        before it exists."""
         return self._opened.opens("saved", path)
 
     def _check_open(self, path: Path, granted: Iterable[Path], denial: PermissionDenied, by: Sequence[Opening]) -> None:
@@ -170,7 +173,7 @@ class Access:
             may_write.add(path)
 
     def forget(self, client_id: str) -> None:
-        """A client is gone, and what it was granted with it."""
+        """A client is gone: forget what it was granted."""
         self._granted.pop(client_id, None)
 
 

@@ -1,7 +1,7 @@
 """Reads and writes text files for the agent of one chat, by the rules of `resource*`; unsaved text comes first.
 
-What clients may not reach in the session's directories, its agent may not either. What
-can cause execution is written only when a person approved it (`needs_approval` says what it is).
+An agent reaches the same files in the session's directories as clients do. Files that can cause execution are written
+only when a person approved it (`needs_approval` says what kind of file it is).
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 _AGENT = ""
-"""Who asks, for `Access`: no client's id, so nothing was ever granted to it."""
+"""The id that stands for agents in `Access`. No client has it, so nothing is ever granted to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's yes to write one file that can cause execution: which one it really is, and what."""
+    """A person's approval to write one file that can cause execution: its real path, and what kind of file it is."""
 
     path: Path
     what: str
 
 
 class AgentFiles:
-    """Every refusal is an error of the protocol that names the path. `unsaved` may have newer text than the disk."""
+    """Files for one agent. Every refusal is an error of the protocol that names the path. `unsaved` may have newer text
+    than the disk."""
 
     def __init__(
         self,
@@ -56,7 +57,8 @@ class AgentFiles:
         return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
 
     async def needs_approval(self, path: Path) -> Approval | None:
-        """What kind of file needs a person's approval to be written; None if none is needed, or none would help."""
+        """What kind of file this is, if a person's approval is needed to write it; None if no approval is needed, or
+        none would help."""
 
         def look() -> Approval | None:
             real = real_path(path)
@@ -64,7 +66,7 @@ class AgentFiles:
             return None if what is None else Approval(real, what)
 
         found: Approval | None = await self._run(look) if path.is_absolute() else None
-        if found is not None:  # What no approval could allow is refused before anybody is asked.
+        if found is not None:  # If no approval could allow it, it is refused without asking anybody.
             allowed = found.path
             await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         return found
@@ -80,7 +82,8 @@ class AgentFiles:
             await self._run(lambda: self._write(path, passage, data))
 
     async def _passage(self, path: Path, make: Callable[[], Passage]) -> Passage:
-        """What the agent may do, after a first look whether it may do it here: better now than after a question."""
+        """The passage for a path. It is checked once now, so that nobody is asked about something that cannot be
+        allowed."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {path} is not absolute")
         passage = self._in_words(make(), path)
@@ -97,7 +100,7 @@ class AgentFiles:
             try:
                 passage.check(path)
             except PermissionDenied as denied:
-                if denied.request is None:  # Inside, and yet not to be written.
+                if denied.request is None:  # Inside the directory, but not writable.
                     raise
                 raise PermissionDenied(f"{named} is outside the working directory {self._directory}") from None
 

@@ -24,17 +24,17 @@ Check = Callable[[Path], None]
 """Raises when a real path must not be used."""
 
 Identity = tuple[int, int]
-"""Device and number of a directory: the same one, whatever it is called and wherever it is mounted."""
+"""Device and inode of a directory: they identify it under any name and mount point."""
 
 _ATTEMPTS = 16
-"""Times a path is looked at that changes under our hands."""
+"""How often a path is tried again when it changes meanwhile."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASSED = (os.O_PATH if hasattr(os, "O_PATH") else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""A directory on the way: need not be readable."""
+"""Flags for a directory on the way: it need not be readable."""
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""A file to read: no link, and a pipe in its place does not block."""
+"""Flags for a file to read: links are not followed, and a pipe in its place does not block."""
 
 _NOT_REAL = frozenset(
     {
@@ -43,26 +43,26 @@ _NOT_REAL = frozenset(
         *("selinuxfs", "devfs"),
     }
 )
-"""File systems whose files are not files: reading one may wait for ever, or tell what no file would."""
+"""File systems without real files: reading from them may block for ever, or reveal secrets of the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in an open directory. `path` is for words only: everything is done by `folder` and `name`."""
+    """A name in an open directory. `path` is only for messages: all work is done with `folder` and `name`."""
 
     folder: int
     name: str
     path: Path
 
     def stat(self) -> os.stat_result:
-        """Of the entry itself, link or not."""
+        """The status of the entry itself, without following a link."""
         return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
 
     def is_link(self) -> bool:
         return stat.S_ISLNK(self.stat().st_mode)
 
     def find(self) -> os.stat_result | None:
-        """The same, or None when there is nothing. A link that came into being since is no answer."""
+        """The same, or None when there is nothing. Raises when a link has appeared there meanwhile."""
         try:
             found = self.stat()
         except FileNotFoundError:
@@ -100,7 +100,7 @@ class Moved(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What may be reached: real paths that pass the check, and never a way through one of the barred directories."""
+    """Reaches real paths that pass the check, and never through one of the barred directories."""
 
     check: Check
     barred: frozenset[Identity] = frozenset()
@@ -194,7 +194,7 @@ def _not_real_devices() -> frozenset[int]:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             lines = mounts.readlines()
     except OSError:
-        return frozenset()  # Not Linux: there the cuts of the fence are enough.
+        return frozenset()  # Not Linux: the cuts of the fence are enough there.
     return frozenset(device for line in lines for device in _device(line))
 
 

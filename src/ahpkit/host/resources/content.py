@@ -31,7 +31,7 @@ class ContentStore:
         return uri.startswith(_SCHEME)
 
     def put(self, data: bytes, content_type: str) -> str:
-        """Store, once however often it is stored; returns its URI."""
+        """Store data and return its URI. The same data is stored only once."""
         name = hashlib.sha256(content_type.encode() + b"\0" + data).hexdigest()
         if self._directory is None:
             self._memory[name] = (data, content_type)
@@ -53,7 +53,8 @@ class ContentStore:
             os.close(folder)
 
     def open(self, uri: str) -> tuple[bytes | OpenFile, str]:
-        """The bytes, or the file that they are in, and their type. What follows the hash is a name for people."""
+        """The bytes, or the file that holds them, and their type. In the URI, what follows the hash is a name for
+        people."""
         name = uri.removeprefix(_SCHEME).partition("/")[0]
         missing = ContentNotFound(f"there is no content {uri}")
         if not _NAME.fullmatch(name):

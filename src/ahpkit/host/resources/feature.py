@@ -64,9 +64,9 @@ class Resources(Feature):
         fence: Fence | None = None,
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """Without a `fence` sessions may live everywhere but in what is cut out of every root.
+        """Without a `fence`, sessions may live everywhere except in what is cut out of every root.
 
-        `sealed` names files and directories that are written by nobody without an approval, as real paths.
+        `sealed` names files and directories, as real paths, that nobody writes without an approval.
         """
         self._content = ContentStore(content_directory)
         self._opened = Opened()
@@ -143,7 +143,7 @@ class Resources(Feature):
         await self._workers.run(lambda: self._access.fence.check(real_path(path)))
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """A session that lies outside since the roots changed can be read, and no more."""
+        """A session outside the present roots can still be read, but runs no turns."""
         fence = self._access.fence
         for directory in chat.working_directories or [chat.working_directory]:
             refusal = await self._workers.run(lambda directory=directory: fence.refusal(real_path(directory)))
@@ -341,18 +341,18 @@ class Resources(Feature):
         return {"channel": await self._watches.create(client.client_id, path, params)}
 
     async def _check_observer(self, client_id: str, uri: str) -> None:
-        """Who sees what changes in a directory may read it, whoever began to watch it."""
+        """A client may follow a watch only if it may read the directory, whoever created the watch."""
         root = self._watches.root(uri)
         if root is not None:
             await self._workers.run(lambda: self._access.reading(client_id, root))
 
     async def _change(self, work: Callable[[], None]) -> None:
-        """One at a time: a check and the change it belongs to are not interrupted by another change."""
+        """Run one change at a time, so that no other change comes between its check and its effect."""
         async with self._changing:
             await self._learnt(work)
 
     async def _learnt(self, work: Callable[[], T]) -> T:
-        """Work that asks what sessions open; again when they open more than was known."""
+        """Run work that depends on what sessions open; run it again when it was refused and sessions now open more."""
         await self._learn()
         try:
             return await self._workers.run(work)
@@ -380,7 +380,7 @@ def _reach_both(
 
 
 def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
-    """Everything below an entry must pass too, as if it lay at `place`; no link may stand where sealed files belong."""
+    """Check everything below an entry as if it were at `place`; no link may be where sealed files belong."""
     passage.check(place)
     try:
         for inner, is_link in files.walk(entry):
@@ -406,7 +406,7 @@ def opened_by(session: SessionState) -> list[tuple[Opening, Path]]:
 
 
 def _places(container: DirectoryCustomization, workings: Sequence[Path]) -> Iterator[Path]:
-    """The directory of a container. One that holds a working directory opens its own files and nothing around it."""
+    """The directory of a container. One that contains a working directory opens only its own files."""
     path = _local(container["uri"])
     if path is None:
         return

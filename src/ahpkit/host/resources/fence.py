@@ -1,7 +1,8 @@
 """The fence: the directories below which sessions live, and what is excluded from all of them.
 
-Roots are named at the start, or by default are the directory the host was started in and the user's home. The owner
-changes them while the host runs (`ahpkit roots`): his word is kept in a private file and read again when it changed.
+Roots are named at the start, or by default are the directory the host was started in and the user's home. The owner can
+change them while the host runs (`ahpkit roots`): the change is kept in a private file, which is read again when it
+changed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NOT_SYSTEM = (
     "/private/tmp",
     "/private/var/folders",
 )
-"""Directories below these where people do keep projects."""
+"""Exceptions: directories below these where people do keep projects."""
 
 _HOMES = ("/home", "/Users", "/var/home", "/export/home")
 """Directories that hold one home directory for each user."""
@@ -51,7 +52,7 @@ class Cuts:
     """Folders below hidden entries of a home that clients may use: customizations that we list as writable."""
 
     def reason(self, path: PurePath) -> str | None:
-        """Why nothing reaches this path, whatever the roots are."""
+        """Why this path cannot be reached, whatever the roots are."""
         if any(_inside(path, private) for private in self.private):
             return "it belongs to the host itself"
         home = self._home_of(path)
@@ -144,7 +145,7 @@ def default_roots(started_in: Path, home: Path, cuts: Cuts) -> list[Path]:
 
 
 def check_root(root: Path, cuts: Cuts) -> Path:
-    """A directory that somebody names as a root, as it really is; raises `InvalidParams` when it can be none."""
+    """The real path of a directory that somebody names as a root; raises `InvalidParams` when it cannot be a root."""
     real = Path(os.path.realpath(root))
     if not real.is_dir():
         raise InvalidParams(f"{root} is not a directory, so it cannot be a root")

@@ -82,7 +82,7 @@ def _create(entry: Entry, data: bytes) -> None:
 
 
 def _put(entry: Entry, found: os.stat_result | None, parts: Parts) -> None:
-    """Write beside the file, then take its place."""
+    """Write a new file beside the old one, then replace the old one."""
     with _draft(entry, None if found is None else stat.S_IMODE(found.st_mode)) as (descriptor, draft):
         if found is not None and (parts.head or parts.keep_tail):
             old, _ = open_regular(entry)
@@ -100,7 +100,8 @@ def _put(entry: Entry, found: os.stat_result | None, parts: Parts) -> None:
 
 @contextmanager
 def _draft(entry: Entry, mode: int | None) -> Generator[tuple[int, str]]:
-    """A new file beside the entry, gone unless it takes its place. Its mode is the old one's, else umask decides."""
+    """A new file beside the entry, which is removed unless it replaces the entry. It gets the old file's mode, else
+    that of the umask."""
     draft = f".{entry.name[:40]}.{secrets.token_hex(8)}.tmp"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(draft, flags, 0o666, dir_fd=entry.folder)
@@ -119,7 +120,7 @@ def _append(entry: Entry, data: bytes) -> None:
     try:
         found = os.fstat(descriptor)
         check_regular(found, entry.path)
-        if found.st_nlink != 1:  # Another name of the file may lie anywhere.
+        if found.st_nlink != 1:  # A hard link: another name of the file may be anywhere.
             raise Moved
         try:
             _write_all(descriptor, data)
@@ -138,7 +139,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _copy_bytes(source: int, destination: int, count: int | None) -> None:
-    """So many bytes, or all that are left."""
+    """Copy this many bytes, or all that are left."""
     while (count is None or count > 0) and (part := os.read(source, _CHUNK if count is None else min(count, _CHUNK))):
         _write_all(destination, part)
         count = None if count is None else count - len(part)
@@ -274,7 +275,7 @@ def _check_destination(source: Entry, destination: Entry, fail_if_exists: bool) 
 
 
 def delete(entry: Entry, *, recursive: bool) -> None:
-    """Remove an entry; of a link the link itself."""
+    """Remove an entry; a link itself is removed, not what it leads to."""
     with errors(entry.path):
         if not stat.S_ISDIR(entry.stat().st_mode):
             os.unlink(entry.name, dir_fd=entry.folder)
@@ -297,7 +298,7 @@ def _delete_tree(entry: Entry) -> None:
 
 
 def mkdir(entry: Entry) -> None:
-    """A directory, unless it is there."""
+    """Create a directory, unless it exists."""
     with errors(entry.path):
         try:
             os.mkdir(entry.name, dir_fd=entry.folder)
@@ -312,7 +313,7 @@ def _iso(seconds: float) -> str:
 
 @contextmanager
 def errors(path: Path) -> Generator[None]:
-    """Errors of the system in the words of the protocol."""
+    """Turn errors of the system into errors of the protocol."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
 """Completes `#` and `@` in a message with the files below the session's working directories.
 
-Every list is bounded: so many files, found level by level, without hidden ones and without folders that tools fill. A
-list is kept for a few seconds, because a person types on.
+Every list is bounded. Files are found level by level, without hidden ones and without folders that tools fill. A list
+is reused for a few seconds while a person types.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
         with os.scandir(directory) as entries:
             some = itertools.islice(entries, _MAX_ENTRIES)
             shown = [entry for entry in some if not entry.name.startswith(".") or entry.name == ".github"]
-    except OSError:  # It is gone, or not for us.
+    except OSError:  # The folder is gone, or cannot be read.
         return []
     named = (entry for entry in shown if entry.name not in _FILLED_BY_TOOLS and _is_a_word(entry.name))
     return sorted(named, key=lambda entry: entry.name)

@@ -11,7 +11,7 @@ from watchfiles._rust_notify import RustNotify  # watchfiles documents it as its
 _log = logging.getLogger(__name__)
 
 _POLL_MS = 1_000
-"""How often folders are looked at when the system does not tell."""
+"""How often folders are checked when the system cannot notify us."""
 
 
 def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:

@@ -1,6 +1,7 @@
 """Reads a file for the result of `resourceRead`: at once, or piece by piece as the client reads.
 
-A large file stays on the disk until somebody reads it. What changes in it meanwhile may be seen in part.
+A large file is read from the disk while the answer is sent. If it changes meanwhile, the answer may mix old and new
+content.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _opened(entry: Entry) -> OpenFile:
 
 
 class OpenFile:
-    """An open file, closed when nobody needs it any more."""
+    """An open file that closes when nobody needs it any more."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -92,7 +93,7 @@ class OpenFile:
             self._descriptor = -1
 
     def read(self, start: int, count: int) -> bytes:
-        """So many bytes from there, fewer at the end, however the file grows meanwhile."""
+        """This many bytes from there, fewer at the end; growth of the file meanwhile is ignored."""
         parts: list[bytes] = []
         while count > 0 and (part := os.pread(self._descriptor, min(count, _CHUNK), start)):
             parts.append(part)
@@ -100,7 +101,7 @@ class OpenFile:
         return b"".join(parts)
 
     def content(self, encoding: str | None, run: Run) -> ResourceContent:
-        """What a result says of it. Blocks: a large file is looked through for what is no text."""
+        """The content for a result. Blocks: a large file is searched for bytes that are not text."""
         first = self.read(0, _SMALL + 1)
         if len(first) <= _SMALL:
             return encode_content(first, encoding)

@@ -1,10 +1,10 @@
 """Recognises files that can cause execution: hook files, MCP declarations, plugin manifests, and the like. Pure.
 
 Such files are sealed: neither clients nor agents write them through the host without an approval that says what they
-are. Names count at any depth, in any spelling that some file system takes for the same name.
+are. Names are recognised at any depth, and in any spelling that some file system treats as the same name.
 
-Not sealed is the project's own code (sources, `Makefile`, scripts of `package.json`): it runs when somebody runs it.
-docs/security.md has the same table in words.
+The project's own code (sources, `Makefile`, scripts of `package.json`) is not sealed: it runs only when somebody runs
+it. docs/security.md has the same table in words.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".zed", _EDITOR),
     ("library/launchagents", _LOGIN),
 )
-"""Patterns of names that follow one another in a path, lower case; a folder seals everything in it."""
+"""Patterns for consecutive names of a path, in lower case. A folder seals everything in it."""
 
 _PATTERNS = tuple((tuple(pattern.split("/")), what) for pattern, what in SEALED)
 
 _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
-"""Names of folders in which something sealed may lie although they are not sealed themselves."""
+"""Names of folders that are not sealed themselves, but may contain something sealed."""
 
 
 def why_sealed(path: PurePath) -> str | None:
-    """What a file is, when writing it could cause execution."""
+    """What kind of file it is, if writing it could cause execution; else None."""
     names = [plain(name) for name in path.parts]
     for pattern, what in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
@@ -86,7 +86,7 @@ def why_sealed(path: PurePath) -> str | None:
 
 
 def leads_to_sealed(path: PurePath) -> bool:
-    """Whether something sealed may lie in a folder of this name, so that no link may take its place."""
+    """Whether a folder of this name may contain something sealed, so that no link may replace it."""
     return plain(path.name) in _FIRST
 
 

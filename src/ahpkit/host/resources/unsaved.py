@@ -1,4 +1,4 @@
-"""Keeps the unsaved text of open editors, which is newer than the file on disk.
+"""Asks open editors for unsaved text, which is newer than the file on disk.
 
 A client offers it by advertising `ahpkit/unsaved-text`. It is asked with the protocol's own `resourceRead` for a
 `file:` URI, and answers `NotFound` for every file that it has no unsaved text of.
@@ -16,7 +16,7 @@ from ahpkit.protocol.errors import AhpError, NotFound, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 
 _PATIENCE = 1.0
-"""Seconds for an editor's answer: it only has to look into its memory, and an agent waits."""
+"""Seconds for an editor's answer: it only has to look into its memory, and the agent is waiting."""
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Resource watches: each is a channel that lives as long as somebody is subscribed.
 
-However many there are, the system is asked to watch at most twice: once for folders by themselves, once for whole
-trees. A new watch replaces what was asked before, and the new one is on before the old one goes.
+All watches together use two watchers of the system: one for single folders, one for whole trees. When the set of paths
+changes, a new watcher is started before the old one is stopped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNCLAIMED = 30.0
 """Seconds after which a watch that nobody subscribed to is given up."""
 
 _STEP_MS = 50
-"""Changes this close together are told together."""
+"""Changes this close together are reported together."""
 
 _DEBOUNCE_MS = 1_600
 _TIMEOUT_MS = 3_600_000
@@ -66,7 +66,7 @@ class _Watch:
     params: CreateResourceWatchParams
 
     def items(self, changes: Sequence[tuple[int, str]]) -> list[ResourceChange]:
-        """What of these changes this watch is about."""
+        """The changes that concern this watch."""
         return [
             {"uri": Path(changed).as_uri(), "type": _CHANGES[Change(change)]}
             for change, changed in changes
@@ -89,7 +89,7 @@ class Watches:
         self._ears = [_Ears(recursive=recursive, told=self._told, tell=self._tell) for recursive in (False, True)]
 
     def recover(self) -> None:
-        """Nothing of an earlier run is watched any more."""
+        """Close the channels of an earlier run: nothing watches them any more."""
         for uri in self._services.channels("resourceWatch"):
             self._services.close_channel(uri)
 
@@ -147,7 +147,7 @@ class Watches:
             self.release(uri)
 
     def _told(self, changes: _Changes, recursive: bool) -> Iterator[tuple[str, list[ResourceChange]]]:
-        """What each watch is to be told, in parts. Many changes and many patterns take a while: runs in a thread."""
+        """What to report to each watch, in parts. Runs in a thread, because many changes and patterns take a while."""
         ordered = sorted(changes)
         for uri, watch in list(self._watches.items()):
             items = watch.items(ordered) if watch.recursive == recursive else []
@@ -160,10 +160,10 @@ class Watches:
 
 
 class _Ears:
-    """Hears of changes below a set of paths that may change."""
+    """Gets the changes below a set of paths; the set can be replaced."""
 
     def __init__(self, *, recursive: bool, told: _Told, tell: _Tell) -> None:
-        """`told` finds out in a thread what is to be told; `tell` tells it in the event loop."""
+        """`told` computes in a thread what to report; `tell` reports it in the event loop."""
         self._recursive = recursive
         self._told = told
         self._tell = tell
@@ -172,7 +172,7 @@ class _Ears:
         self._armed: tuple[frozenset[str], _Arm | None] = (frozenset(), None)
 
     async def listen(self, paths: frozenset[str]) -> None:
-        """Hear of these and no others; of many who ask at once, the last one counts."""
+        """Watch exactly these paths. When several calls come at once, the last one counts."""
         self._wanted = paths
         async with self._arming:
             wanted, (known, old) = self._wanted, self._armed
@@ -192,7 +192,7 @@ class _Ears:
 
 
 _Heard = Callable[[_Changes], Iterator[None]]
-"""Told of changes; works in steps, so that a stop does not wait for all of them."""
+"""Called with changes; works in steps, so that a stop does not wait for all of them."""
 
 
 class _Arm:
@@ -209,7 +209,7 @@ class _Arm:
         while True:
             try:
                 changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
-            except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
+            except RuntimeError as error:  # A name that is not UTF-8: the backend cannot continue after that.
                 _log.warning("a change was not understood; later ones go unnoticed until a watch is made: %s", error)
                 return
             if changes in ("stop", "signal"):
@@ -225,7 +225,7 @@ class _Arm:
 
 
 def _open_arm(paths: Iterable[str], recursive: bool, heard: _Heard) -> _Arm | None:
-    """Watch what is there; again when something goes in between."""
+    """Watch the paths that exist; try again when one disappears meanwhile."""
     while there := [path for path in sorted(paths) if os.path.exists(path)]:
         try:
             return _Arm(there, recursive, heard)

@@ -1,1 +1,1 @@
-"""Sessions: created, listed, forked, restored, disposed of."""
+"""Creates, lists, forks, restores and disposes of sessions."""

@@ -1,7 +1,7 @@
-"""The list of sessions: keeps their summaries, and tells clients which sessions there are.
+"""Keeps the list of sessions with their summaries, and tells clients when it changes.
 
-What changed of a session is told with `root/sessionSummaryChanged`. That cannot say that a field is gone. So when a
-session loses one (its activity, its custom agent), the whole entry is told again with `root/sessionAdded`.
+Changed fields of a session are sent with `root/sessionSummaryChanged`. That cannot say that a field is gone. So when a
+session loses one (its activity, its custom agent), the whole entry is sent again with `root/sessionAdded`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEBOUNCE = 0.05
 
 
 class SessionCatalogue:
-    """The summaries of all sessions as clients were last told, kept in step with the committed states."""
+    """The summaries of all sessions as clients last got them, updated from the committed states."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class SessionCatalogue:
         self._unread = list(reversed(self._told))
 
     async def read(self) -> None:
-        """Read the summaries that are not known yet, a few at a time. Several may do it together."""
+        """Read the summaries that are not known yet, a few at a time. Several tasks may call this at the same time."""
         while self._unread:
             for uri in [self._unread.pop() for _ in range(min(_READ_AT_ONCE, len(self._unread)))]:
                 self._known(uri)
             await asyncio.sleep(0)
 
     def _known(self, uri: str) -> SessionSummary | None:
-        """The summary that clients were told last; for a session they were not told of, the present one."""
+        """The summary that clients got last; for a session that they have not heard of, the present one."""
         if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
         return self._told.get(uri)
@@ -134,8 +134,8 @@ class SessionCatalogue:
     def title(self, session: str, chat: str) -> str | None:
         """The title that a chat has in its session, where the chat's own state does not say it; else None.
 
-        A session's first chat is called like its session while it is the only one, and keeps that name later. Other
-        chats say their title themselves, so that this costs the same however many there are.
+        A session's first chat has the session's title while it is the only one, and keeps that title later. Other chats
+        have their own title, so the cost does not grow with their number.
         """
         state, own = self._state_of(session), self._state_of(chat)
         if state is None or own is None:

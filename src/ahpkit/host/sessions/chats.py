@@ -1,7 +1,7 @@
 """Rules for new and moved chats: what a fork or side chat begins with, and where a chat may move. Pure.
 
-A fork shows a copy of the turns it goes on from. A side chat shows nothing of them: only its agent knows what was said
-up to the turn that it is about, as far as that turn was at that moment.
+A fork shows a copy of the turns that it continues. A side chat shows none of them; only its agent gets what was said,
+up to and including the turn that the side chat is about, as it was at that moment.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def is_movable(chat: ChatState, session: SessionState) -> bool:
 
 
 def with_workers(chat: str, session: SessionState) -> list[str]:
-    """A chat and those that its turns opened for sub-agents, and these for theirs."""
+    """A chat, the chats that its turns opened for sub-agents, and theirs in turn."""
     found = [chat]
     for uri in found:
         workers = [entry["resource"] for entry in session["chats"] if _is_worker_of(entry.get("origin"), uri)]

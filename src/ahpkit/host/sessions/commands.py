@@ -1,4 +1,4 @@
-"""The commands about sessions, chats and agents.
+"""Serves the commands about sessions, chats and agents.
 
 Reads answer from committed states, so nothing shown can be lost. The row of a command says whether it changes
 something.
@@ -109,7 +109,7 @@ class SessionCommands:
         await self.sessions.create(params, self._report(client, params.get("progressToken")))
 
     def _report(self, client: ConnectedClient, token: str | None) -> Report | None:
-        """Tells only the connection that gave a token."""
+        """Reports progress to the connection that gave a progress token, and to no other."""
         if token is None:
             return None
 
@@ -200,7 +200,8 @@ class SessionCommands:
 
 
 async def _patiently(source: Callable[[str, str, int], Awaitable[Any]], chat: str, text: str, offset: int) -> Any:
-    """Asked when this runs and not before: a client that leaves leaves no question behind that nobody asks."""
+    """Ask a source, but not for long. The question is asked only when this runs, so none is left over when the client
+    disconnects before."""
     return await asyncio.wait_for(source(chat, text, offset), _COMPLETIONS_PATIENCE)
 
 
@@ -235,7 +236,7 @@ def _read_cursor(cursor: str) -> tuple[str, str]:
     try:
         time, uri = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
         return str(time), str(uri)
-    except Exception:  # A client made it up: it may be wrong in any way.
+    except Exception:  # A client may send anything as a cursor.
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None
 
 

@@ -50,7 +50,7 @@ _DirectoryAction = (
 _log = logging.getLogger(__name__)
 
 _PATIENCE = 10.0
-"""Seconds for an agent to take other directories: the client that asked waits for it."""
+"""Seconds for an agent to accept other directories: the client that asked waits for it."""
 
 OF_SESSION = ("session/workingDirectorySet", "session/workingDirectoryRemoved", "session/workingDirectoryReplaced")
 OF_CHAT = ("chat/workingDirectorySet", "chat/workingDirectoryRemoved")
@@ -91,7 +91,7 @@ class Directories:
         self._tell(uri, action, origin, sent)
         return None
 
-    # -- may it be -------------------------------------------------------------------------------------------------
+    # -- checks ----------------------------------------------------------------------------------------------------
 
     async def _check_new(self, action: _DirectoryAction) -> str | None:
         """Check a new directory as at the creation of a session."""
@@ -159,10 +159,10 @@ class Directories:
             async with asyncio.timeout(_PATIENCE):
                 await runner.work_in([path for uri in directories if (path := local_path(uri)) is not None])
 
-    # -- telling it ------------------------------------------------------------------------------------------------
+    # -- dispatching -----------------------------------------------------------------------------------------------
 
     def _tell(self, uri: str, action: _DirectoryAction, origin: Origin, sent: SentAction) -> None:
-        """A directory that a session loses is taken from its chats first."""
+        """Dispatch the change. A directory that a session loses is first removed from its chats."""
         holding = self._holding(uri, action) if action["type"] in OF_SESSION[1:] else []
         for chat in holding:
             self.dispatcher.apply(chat, chat_working_directory_removed(directory=action["directory"]))

@@ -1,7 +1,7 @@
 """Lists conversations that agents store themselves, and makes sessions of them on demand.
 
-One is only listed until a client subscribes to it. Then it becomes a session of the host, with its history. One that
-was disposed of is not listed again, also when its agent still has it.
+A conversation is only listed until a client subscribes to it. Then it becomes a session of the host, with its history.
+A conversation that was disposed of is not listed again, even if its agent still has it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ahpkit.protocol.session.summary import session_summary
 from ahpkit.wire.codec import encode
 
 _PATIENCE = 1.0
-"""Seconds for an agent that runs: whoever asked for the list waits."""
+"""Seconds for a running agent to answer: the client that asked for the list is waiting."""
 _START_PATIENCE = 60.0
-"""Seconds for an agent that has to be started first, which somebody asked for."""
+"""Seconds for an agent that has to be started first; only when a client asked for that."""
 _FRESH = 5.0
-"""Seconds in which the same agent is not asked again."""
+"""Seconds before the same agent is asked again."""
 _MAX_HIDDEN = 1000
 """Disposed conversations remembered per agent."""
 _HIDDEN = "agent-sessions-hidden/"
@@ -149,7 +149,7 @@ def _key(memory: JsonObject) -> bytes:
 
 
 def _uri(provider: str, kept: AgentSession) -> str:
-    """The same for the same conversation, also after a restart."""
+    """The URI of a conversation: the same in every list and after a restart."""
     name = f"ahpkit/{provider}/" + _key(kept.memory).decode()
     return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
 

@@ -1,7 +1,8 @@
-"""The sessions that are live, and those that rest.
+"""Keeps sessions live while they are used, and lets the others rest.
 
-A session that nobody uses rests: nothing but its text and its entry in the index is there. `wake` makes it live when
-somebody looks at it or something happens in it. After a restart all rest but those in which something was under way.
+Of a session that rests, only its text and its entry in the index are in memory. `wake` makes it live when somebody
+looks at it or something happens in it. After a restart all sessions rest, except those in which something was under
+way.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LOOK_AT = 20
 """Sessions that are looked at in one go."""
 
 _WAKE_PATIENCE = 10.0
-"""Seconds that a request waits for a session that rested; then it is served with what there is."""
+"""Seconds that a request waits for a session to wake; then it is served with what is there."""
 
 
 @dataclass(slots=True)
@@ -173,7 +174,7 @@ class LiveSessions:
             await asyncio.wait([session.ready], timeout=_WAKE_PATIENCE)
 
     def make_live(self, uri: str) -> bool:
-        """Make a session live; whether it was not before."""
+        """Make a session live. Returns whether it rested before."""
         if uri in self._live or uri not in self._index:
             return False
         self._store.wake(uri)
@@ -188,7 +189,7 @@ class LiveSessions:
         return True
 
     def _resume(self, uri: str) -> None:
-        """A half-created session is created again, others are prepared anew."""
+        """Create a half-created session again; have others prepared again."""
         session = self._live[uri]
         state = self._store.session(uri) or NO_SESSION
         if state["lifecycle"] == "creating":
@@ -219,8 +220,8 @@ class LiveSessions:
             self.rest_unused()
 
     def rest_unused(self) -> None:
-        """Let sessions rest that nobody has used for long, or for the longest time when there are many. A few at once:
-        the cost of a look is the same with any number of sessions."""
+        """Let sessions rest that were unused for long; when there are too many, those that were unused longest. Looks
+        at a few at a time, so the cost does not grow with the number of sessions."""
         now = self._monotonic()
         for uri, session in list(itertools.islice(self._live.items(), _LOOK_AT)):
             if len(self._live) <= self._max_idle and now - session.used < self._rest_after:
@@ -251,7 +252,7 @@ class LiveSessions:
         self._tasks.spawn(self._rest_channels(uri), name=f"rest {uri}")
 
     async def _rest_channels(self, uri: str) -> None:
-        """One after the other: each may be large."""
+        """Let channels rest one after the other, because each may be large."""
         for channel in self._channels_of(uri):
             await self._store.rest(channel, still=lambda: uri not in self._live)
             await asyncio.sleep(0)

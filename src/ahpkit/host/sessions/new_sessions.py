@@ -1,4 +1,5 @@
-"""What a new session begins with: its directories, what a fork takes over, and how far its creation is. Pure."""
+"""Computes what a new session begins with: its directories, what a fork takes over, and the progress of its creation.
+Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Progress:
         self._done = 0
 
     def step(self, message: str) -> None:
-        """Another step begins."""
+        """Report that another step begins."""
         self._tell(self._done, message)
         self._done = min(self._done + 1, self._total - 1)
 
@@ -73,7 +74,7 @@ def fork_source(fork: Fork, states: States) -> Source:
 
 
 def directories_of_new(params: CreateSessionParams, agent: Agent) -> list[str]:
-    """The directories of a new session: the first of those that were given, where its agent can work in one only."""
+    """The directories of a new session; only the first of those given, if its agent can work in only one."""
     given = list(dict.fromkeys(params.get("workingDirectories") or ()))
     if len(given) > MAX_DIRECTORIES:
         raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
@@ -89,7 +90,7 @@ def fork_of(params: CreateSessionParams) -> Fork | None:
 def taken_over(params: CreateSessionParams, source: SessionState, provider: str) -> CreateSessionParams:
     """What a fork is created with: the source's directories, and, with the same agent, its choices and settings.
 
-    What the client says itself comes first.
+    What the client says explicitly has priority.
     """
     given = params.copy()
     if directories := params.get("workingDirectories") or source.get("workingDirectories"):

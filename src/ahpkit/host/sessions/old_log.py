@@ -1,8 +1,8 @@
 """Converts a log that was written in the form of 0.4.0 to 1.0.0. Pure: bytes in, bytes out.
 
-Each channel gets the state it has after all its actions, reduced by the reducers of 0.4.0 and then converted. Replay
-begins anew: whoever comes back with an older number gets snapshots. The highest number of each client is kept, so that
-an action it sends again is still known.
+Each channel gets the state it has after all its actions, reduced by the reducers of 0.4.0 and then converted. Nothing
+before the conversion can be replayed: a client that comes back with an older number gets snapshots. The highest number
+of each client is kept, so that an action it sends again is still known.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ANNOTATIONS: Final = "/annotations"
 
 
 Report = Callable[[int, int], None]
-"""Told how many actions are applied again, and of how many."""
+"""Called with the number of actions that are converted so far, and the number of all."""
 
 _STREAMED: Final = frozenset({"chat/delta", "chat/reasoning"})
 """Actions that append text: a run of them to one part is one longer piece."""
 
 
 def convert_0_4(old: Recovery, report: Report | None = None) -> Recovery | None:
-    """What an older host left, as this one keeps it; None when it is 1.0.0 already."""
+    """What an older host stored, converted to 1.0.0; None when it is 1.0.0 already."""
     states: dict[str, JsonObject] = {uri: decode_own(one.state) for uri, one in old.snapshots.items()}
     sessions = [state for uri, state in states.items() if _kind(uri) == "session"]
     if sessions and not any("summary" in state for state in sessions):
@@ -52,7 +52,7 @@ def convert_0_4(old: Recovery, report: Report | None = None) -> Recovery | None:
 
 
 def _by_channel(tail: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
-    """Channels know nothing of each other, so each can be brought up to date alone."""
+    """The entries of each channel: channels do not depend on each other, so each can be reduced separately."""
     found: dict[str, list[Entry]] = {}
     for entry in tail:
         found.setdefault(entry.channel, []).append(entry)
@@ -60,7 +60,8 @@ def _by_channel(tail: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
 
 
 def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
-    """The actions of a channel, each with the last entry it is from. Text that was streamed piece by piece is one."""
+    """The actions of a channel, each with the last entry it comes from. Text that was streamed in pieces is joined to
+    one action."""
     run: list[str] = []
     last: tuple[Entry, JsonObject] | None = None
     for entry in entries:

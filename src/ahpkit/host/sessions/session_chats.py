@@ -1,4 +1,4 @@
-"""The chats of sessions: opens, moves and disposes of them. The rules for it, without any I/O, are in `chats`."""
+"""Opens, moves and disposes of the chats of sessions. The pure rules for this are in `chats`."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class SessionChats:
     # -- moving ----------------------------------------------------------------------------------------------------
 
     def reorder(self, session_uri: str, chat: str, after: str | None) -> None:
-        """Put a chat behind another one of its session; behind none: first."""
+        """Put a chat after another one of its session; without another one, first."""
         session = self._states.session(session_uri) or NO_SESSION
         check_anchor(after, chat, session)
         self._put_after(session_uri, [chat], after)
@@ -184,7 +184,7 @@ class SessionChats:
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
     async def settle(self, runners: Sequence[ChatRunner], target: str) -> None:
-        """Tell the agents of chats that were taken along in which session they are now."""
+        """Tell the agents of moved chats in which session they are now."""
         session = self._live[target]
         for runner in runners:
             await runner.move(target, lambda: asyncio.shield(session.ready))
@@ -222,7 +222,7 @@ class SessionChats:
             await runner.dispose()
 
     def close(self, uri: str, runner: ChatRunner | None) -> None:
-        """A chat is gone, and with it what is known of it."""
+        """A chat is gone: drop everything that is held for it."""
         self._turns.remove_chat(uri)
         if runner is not None:
             if runner.turn is not None:

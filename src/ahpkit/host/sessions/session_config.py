@@ -22,7 +22,7 @@ _CONFIG_PATIENCE = 2.0
 
 
 Settings = Sequence[Callable[[Path], Awaitable[Mapping[str, Any]]]]
-"""Where settings come from that are not the agent's: `Registration.offer_settings`."""
+"""Settings that do not come from the agent: `Registration.offer_settings`."""
 
 
 async def resolve_config(

@@ -1,8 +1,8 @@
 """Imports sessions: the extension `ahpkit/sessions`, because the protocol has no command for it.
 
 `x-ahpkit/sessions/import` takes what `ahpkit sessions export` wrote and makes a new session of it: same title, same
-chats, same finished turns, new URIs. A session larger than a message is sent ahead in pieces with
-`x-ahpkit/sessions/stage`; pieces belong to the connection they came over and are gone with it.
+chats, same finished turns, new URIs. The turns of a session that is larger than one message are sent before it, in
+pieces, with `x-ahpkit/sessions/stage`; pieces are kept per connection and dropped with it.
 """
 
 from __future__ import annotations

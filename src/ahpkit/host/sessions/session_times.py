@@ -1,4 +1,4 @@
-"""Stores when sessions were created and last changed, also over restarts. Lists show it; no state contains it."""
+"""Stores durably when sessions were created and last changed. Lists show these times; no state contains them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
 
 STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
-"""What a person changes in a session itself. What the host does (a title from the first message) does not count."""
+"""Actions by which a person changes a session. The same actions of the host (a title from the first message) do not
+count."""
 
 
 class Times(NamedTuple):

@@ -1,10 +1,10 @@
-"""Sessions: creates, forks, restores and disposes of them.
+"""Creates, forks, restores and disposes of sessions.
 
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 
-Which sessions are live is in `live_sessions`, their chats are in `session_chats`. The rules that need neither stand
-beside them (`new_sessions`, `chats`, `session_config`).
+Which sessions are live is in `live_sessions`, their chats are in `session_chats`. Pure rules are in `new_sessions`,
+`chats` and `session_config`.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Sessions:
     async def create(self, params: CreateSessionParams, report: Report | None = None) -> None:
         """`createSession`: the channel exists when this returns; the rest happens in the background.
 
-        `report` is told how far that is.
+        `report` gets its progress.
         """
         uri = params["channel"]
         self._check_new(uri)
@@ -184,7 +184,7 @@ class Sessions:
         self._ports.tasks.spawn(creating, name=f"create {uri}")
 
     async def _chosen(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
-        """The directories of a new session, the first perhaps another one than was asked for."""
+        """The directories of a new session. The first may differ from the one that was asked for."""
         chosen = path
         for choose in self._ports.registered.directory_choosers:
             chosen = await choose(uri, chosen, settings)
@@ -199,8 +199,8 @@ class Sessions:
         return path_of(here, self._ports.default_directory)
 
     async def _here(self, directories: Sequence[str]) -> list[str]:
-        """Directories as they are called on this machine. A folder of VS Code's server that is not here, because that
-        server runs on another machine, gives way to the default directory.
+        """Directories as paths of this machine. A folder of VS Code's server that does not exist here, because that
+        server runs on another machine, is replaced by the default directory.
         """
         found: list[str] = []
         for uri in directories:
@@ -290,12 +290,12 @@ class Sessions:
             self._check_told_model(session.agent, runner.chat.model)
 
     def _check_told_model(self, agent: Agent, model: ModelSelection | None) -> None:
-        """The model chosen at creation: an agent may have told only now which it has."""
+        """Check the model chosen at creation: some agents report their models only when they are opened."""
         if model is not None and (reason := check_model(self._states.root(), agent.provider, model["id"])):
             raise AgentError(reason, error_type="host/model")
 
     def _check_agent(self, uri: str) -> None:
-        """The custom agent chosen at creation: known only now that the customizations are."""
+        """Check the custom agent chosen at creation: agents are known only once the customizations are read."""
         state = self._states.session(uri)
         chosen = selection_of(state).get("agent")
         if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
@@ -328,9 +328,10 @@ class Sessions:
         return uri, agent.provider
 
     async def adopt(self, uri: str) -> bool:
-        """Make a conversation that an agent keeps a session, and wait until that is stored; False when there is none.
+        """Make a session of a conversation that an agent keeps, and wait until it is stored; False when there is no
+        such conversation.
 
-        Its chat comes when the agent has told the history.
+        Its chat is added when the agent has sent the history.
         """
         if not self._ports.kept.to_recall(uri):
             listed = self._ports.kept.find(uri)

@@ -1,7 +1,4 @@
-"""Builds finished turns from a conversation that was held elsewhere, with the same actions and reducer.
-
-What comes out are finished turns, as if they had been held here.
-"""
+"""Builds finished turns from a conversation that an agent repeats, with the same actions and reducer as live turns."""
 
 from __future__ import annotations
 

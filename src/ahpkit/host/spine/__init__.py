@@ -1,1 +1,1 @@
-"""The spine: store, dispatcher, log and fan-out. Every action takes this way."""
+"""The spine: store, dispatcher, log and fan-out. Every action passes through it."""

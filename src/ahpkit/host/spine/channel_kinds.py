@@ -1,4 +1,4 @@
-"""Remembers the kind of each channel by its URI, also over restarts. It is set when the channel is made.
+"""Remembers the kind of each channel by its URI, also after restarts. The kind is set when the channel is made.
 
 Our own URIs say their kind (`ahp-session:/…`, `ahp-chat:/…`). Clients may choose others: VS Code's sessions are
 `<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.

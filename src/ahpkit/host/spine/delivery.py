@@ -1,4 +1,4 @@
-"""Follows the log: shows what was committed, sends it to subscribers, and wakes whoever waited for it.
+"""Follows the log: shows what was committed, sends it to subscribers, and wakes tasks that waited for it.
 
 Nothing is shown before it is durable.
 """
@@ -23,7 +23,7 @@ from ahpkit.protocol.errors import InternalError
 _log = logging.getLogger(__name__)
 
 CommitListener = Callable[[ChannelChanges, set[str]], None]
-"""Hears of each commit: channels that came and went, and the channels that have new actions."""
+"""Called for each commit, with the channels that were opened and closed, and those that have new actions."""
 
 
 class Delivery:
@@ -42,7 +42,7 @@ class Delivery:
         self._log = log
         self._store = store
         self._fanout = fanout
-        """`on_refused` hears of each action that could not be stored, when its channel's state is without it again."""
+        """`on_refused` is called for each action that could not be stored, after its channel's state was reset."""
         self._listener = listener
         self._on_refused = on_refused
         self._max_backlog = max_backlog
@@ -65,7 +65,7 @@ class Delivery:
             asyncio.create_task(self._log.follow(self._store.committed_head, self._take), name="follow the log"),
             asyncio.create_task(self._store_states(), name="store states"),
         ]
-        await asyncio.sleep(0)  # They follow from here on.
+        await asyncio.sleep(0)  # Let both tasks begin.
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -112,9 +112,10 @@ class Delivery:
                 await asyncio.sleep(0)
 
     def tell_one(self, uri: str, tell: Callable[[int], None]) -> None:
-        """Have something told to one subscriber of a channel alone, in its place in the sequence: `tell(serverSeq)`.
+        """Call `tell(serverSeq)` when it is this message's turn in the sequence, to send something to one subscriber
+        only.
 
-        It uses a number of its own. The log keeps the number and nothing else, so it is never replayed.
+        The message gets a number of its own. The log stores only the number, so the message is never replayed.
         """
         self._store.skip(uri)
         self._private.append(tell)
@@ -148,7 +149,7 @@ class Delivery:
     # -- waiting for the disk --------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait until everything so far is durable and delivered; as long as the disk fails, this waits."""
+        """Wait until everything so far is durable and delivered. While the disk fails, this keeps waiting."""
         await self._delivered_up_to(self._log.steps)
 
     async def _delivered_up_to(self, step: int) -> None:
@@ -158,7 +159,7 @@ class Delivery:
             await done
 
     async def durable(self) -> None:
-        """Like `flush`, but raises when the disk does not take it."""
+        """Like `flush`, but raises when the disk cannot be written."""
         if not await self._unless_failing(self._log.steps):
             raise InternalError(f"this is not stored yet and may be lost: {self._log.failing}")
 

@@ -1,11 +1,11 @@
-"""Takes every action, from clients and from the host itself: checks it, applies it, tells the listeners.
+"""Takes every action of clients and of the host itself: checks it, applies it, and calls the listeners.
 
 A client's action is checked: its shape, the channel, the policy, the features, in that order. Then it is applied, or
-refused with a reason. What was applied is told to listeners in order, one action at a time: an action that a listener
-dispatches is applied at once and told about after the one that caused it.
+refused with a reason. Listeners are called in order, for one action at a time: an action that a listener dispatches is
+applied at once, but listeners get it after the action that caused it.
 
-All that is applied in one step of the event loop is stored together. What follows from several actions of a step is
-done once, at its end (`before_storing`).
+All actions applied in one step of the event loop are stored together. Work that follows from several of them is done
+once, at the end of the step (`before_storing`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ahpkit.protocol.validation import check_action
 _log = logging.getLogger(__name__)
 
 _STREAMED = STREAMED_TEXT | {"terminal/data"}
-"""The most frequent actions. Their constructors can make nothing that is malformed, so they are not checked again."""
+"""The most frequent actions. Their constructors cannot make a malformed one, so they are not checked again."""
 
 
 class Dispatcher:
@@ -50,7 +50,7 @@ class Dispatcher:
         registered: Registration,
         wake: Callable[[str], None],
     ) -> None:
-        """`wake(channel)`: called before something happens in a channel, whose session may rest."""
+        """`wake(channel)` is called before something happens in a channel, because its session may rest."""
         self._wake = wake
         self._store = store
         self._log = log
@@ -67,7 +67,7 @@ class Dispatcher:
         """Why actions of clients are refused at present; None if they are not."""
 
     def apply(self, uri: str, action: StateAction) -> None:
-        """Apply an action of the host's own. One that is malformed raises here, where it was made."""
+        """Apply an action of the host's own. A malformed action raises here, where it was made."""
         if action["type"] not in _STREAMED:
             check_action(action)
         self.apply_checked(uri, action)
@@ -92,7 +92,7 @@ class Dispatcher:
             self._begin_step()
 
     def _begin_step(self) -> None:
-        """The end of the step is asked for before the log hears of its first action. So it comes before storing."""
+        """Schedule the end of the step before the log gets its first action, so that it runs before the log stores."""
         self._in_step = True
         asyncio.get_running_loop().call_soon(self._end_step)
 
@@ -104,7 +104,8 @@ class Dispatcher:
             self._in_step = False
 
     def dispatch(self, uri: str, action: StateAction, origin: Origin, *, sent: SentAction) -> str | None:
-        """Take a client's action, which it `sent` perhaps in another form; returns the reason when it is refused."""
+        """Apply a client's action, or return the reason why it is refused. `sent` is the action in the client's own
+        form."""
         try:
             reason = self.check(uri, action, origin.client_id)
             if reason is None and not self._waiting.keep(uri, action, origin, sent):

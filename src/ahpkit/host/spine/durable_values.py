@@ -1,4 +1,4 @@
-"""Small durable JSON values of features and agents, stored beside the log. They are not sent to clients."""
+"""Stores small durable JSON values of features and agents beside the log. They are not sent to clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "value/"
 class DurableValues:
     """Values by key. A value that is set is stored with the next commit.
 
-    Keys look like `group/rest`. Each group is kept by itself, so that a look at one costs nothing for the others.
+    Keys look like `group/rest`. Each group is kept separately, so that listing one does not touch the others.
     """
 
     def __init__(self, store: Callable[[str, bytes | None], object]) -> None:

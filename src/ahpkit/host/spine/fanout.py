@@ -1,4 +1,4 @@
-"""Knows who receives which channel, and writes each committed batch to all of them.
+"""Keeps the subscribers of each channel, and writes each committed batch to them.
 
 Connections that get the same bytes share them: a batch is projected once per stream and framed once per kind of
 framing, then joined into one buffer per subscriber. So the cost of a delivery is one write.
@@ -30,7 +30,7 @@ class Receiver(Protocol):
 
     sameness: Sameness
     channels: set[str]
-    """What it is subscribed to; kept by the fan-out."""
+    """What it is subscribed to; maintained by the fan-out."""
     parts: list[bytes]
     """Frames of the batch that is being delivered."""
 
@@ -43,7 +43,7 @@ class Receiver(Protocol):
     def write(self, frames: bytes) -> None: ...
 
     def resync(self) -> None:
-        """End the connection: an action cannot be expressed in what it speaks."""
+        """End the connection: an action cannot be expressed in its protocol version."""
         ...
 
     latencies: dict[str, float]
@@ -67,7 +67,7 @@ class Fanout:
         self.deliveries = 0
         """Batches that were written to connections."""
         self._subscribers: dict[str, dict[Receiver, None]] = {}
-        """Channel → who follows it, in the order in which they came."""
+        """Channel → its subscribers, in the order in which they subscribed."""
         self._late: dict[float, set[Receiver]] = {}
         """Class → receivers for which something is held back."""
 
@@ -114,7 +114,8 @@ class Fanout:
                     receiver.write(frames)
 
     def _write_late(self, receiver: Receiver, frames: bytes) -> None:
-        """Write to a receiver that may wait, now or when the time of its class is over."""
+        """Write to a receiver that may wait: at once if the batch is urgent, else when the time of its class is
+        over."""
         due, receiver.due = receiver.due, LATENCIES[-1]
         if due <= 0:
             receiver.write(frames)
@@ -160,15 +161,16 @@ def _add_run(uri: str, entries: list[Entry], subscribers: Iterable[Receiver]) ->
 class _Run:
     """Actions of one channel that follow each other in a batch.
 
-    Generations mostly get the very same bytes. Whoever is told the same bodies shares the buffer that is made of them,
-    so that a run is written in as many forms as there are, and not once for each version.
+    Most actions are the same bytes for all generations. Receivers that get the same bodies share one buffer, so a run
+    is encoded once for each distinct form, not once for each version.
     """
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
         self._known: dict[Sameness, bytes | None] = {}
         self._made: dict[tuple[str, int | tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
-        """Frames by framing and ids of the bodies. The bodies are kept here, so that no new one gets the same id."""
+        """Frames by framing and ids of the bodies. The bodies are kept alive here, so that their ids are not used
+        again."""
 
     @property
     def is_urgent(self) -> bool:
@@ -198,7 +200,7 @@ class _Run:
 
 
 def action_message(envelope: bytes) -> bytes:
-    """The notification that tells of an action."""
+    """The notification that carries an action."""
     return b"".join((_PREFIX, envelope, _SUFFIX))
 
 

@@ -1,4 +1,4 @@
-"""Recognises an action that a client sends again, so that it is applied once."""
+"""Recognises an action that a client sends again, so that it is applied only once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_CLIENTS = 10_000
 class RepeatedActions:
     """Compares the numbers that clients give their actions with what the log has.
 
-    A client that initializes starts counting anew, so numbers it used before then mean nothing.
+    A client that initializes starts counting again, so earlier numbers are ignored.
     """
 
     def __init__(self, log: LogEngine) -> None:

@@ -1,5 +1,5 @@
-"""Which sessions there are, which chat belongs to which session, where something is under way, and selections that
-wait for a turn. Kept over restarts, so that a start need not read the states of all sessions. No I/O."""
+"""Indexes sessions and their chats, channels in which something is under way, and selections that wait for a turn. The
+index is durable, so that a start need not read the states of all sessions. No I/O."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ _UNDER_WAY: Final = frozenset(
 """Members of a session or chat that are there while something is under way in it."""
 
 _NEVER: Final = STREAMED_TEXT | {"terminal/data", "session/titleChanged", "chat/draftChanged"}
-"""The most frequent actions that begin and end nothing."""
+"""The most frequent of the actions that neither begin nor end anything."""
 
 
 class Unsettled:
-    """The sessions and chats in which something is under way: those that a restart has to look at, and no others."""
+    """The sessions and chats in which something is under way. After a restart only these have to be read."""
 
     def __init__(self, values: Values, index: SessionIndex) -> None:
         self._values = values

@@ -1,11 +1,11 @@
-"""The states of all channels: reduces actions, hands them to the log, and keeps the durable states apart.
+"""Holds the states of all channels: reduces actions, passes them to the log, and keeps the durable states separately.
 
-Two views of each channel are kept. `state()` is the newest: what the next action is reduced on. `committed()` is what
-is durable: the only thing a reader ever sees, so that nothing shown can be lost. States are immutable, so keeping both
-costs a reference.
+Two views of each channel are kept. `state()` is the newest: the next action is applied to it. `committed()` is the
+durable one, and the only one that readers see, so that nothing shown can be lost. States are immutable, so keeping both
+costs only a reference.
 
-A channel that rests is kept as its JSON text: after a restart all are, until the first action. Its text is read for
-whoever asks.
+A channel that rests is kept as its JSON text, like all channels after a restart until their first action. The text is
+parsed when somebody asks for the state.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class _Channel:
     opened_at: int
     """The number after which the state can be rebuilt from actions alone."""
     is_retold: bool = False
-    """Its first action replaces the whole state, so whoever saw an earlier life of it needs actions only."""
+    """Its first action replaces the whole state, so a client that saw an earlier life of the channel needs only
+    actions."""
     committed: JsonObject | None = None
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
@@ -78,7 +79,7 @@ class _Channel:
     stored_at: int = 0
     """Everything up to this number is in the state that the log has of it."""
     told_at: int = 0
-    """The number of the last action that was sent with more than what is stored: a replay would lack that."""
+    """The number of the last action that was sent with more than what is stored. A replay would lack the difference."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +114,7 @@ class Store(States):
         self._channels: dict[str, _Channel] = {}
         self._uncommitted: deque[_Change] = deque()
         self._closing: dict[str, _Channel] = {}
-        """Closed, but not durably: readers see them until then."""
+        """Channels that are closed, but not durably yet: readers see them until then."""
         self.committed_head = 0
         """serverSeq up to which everything is durable and was delivered."""
 
@@ -144,14 +145,14 @@ class Store(States):
             return state
 
     async def read(self, uri: str) -> None:
-        """Read a channel that rests, a piece at a time, for whoever wakes it or asks for its state next."""
+        """Read a channel that rests, piece by piece, so that it can be woken or shown next."""
         channel = self._visible(uri)
         text = None if channel is None else channel.text
         if text is not None:
             text.read = await self._read_gently(uri, text)
 
     async def _read_gently(self, uri: str, text: _Text) -> JsonObject:
-        """Like `_read`. Others are served between two pieces of it."""
+        """Like `_read`, but others are served between two pieces."""
         if text.read is not None:
             return text.read
         state = await read_pieces(text.snapshot)
@@ -168,7 +169,7 @@ class Store(States):
             channel.text.read = None
 
     def wake(self, uri: str) -> None:
-        """Keep the state of a channel at hand."""
+        """Load the state of a channel that rests."""
         channel = self._channels.get(uri)
         if channel is not None and channel.text is not None:
             channel.state = channel.committed = self._read(uri, channel.text)
@@ -180,7 +181,8 @@ class Store(States):
         return channel is not None and channel.state is channel.committed
 
     async def rest(self, uri: str, *, still: Callable[[], bool] = lambda: True) -> None:
-        """Keep a channel as its text, when all of it is durable and it can `still` rest when that is written."""
+        """Keep only the text of a channel, once all of it is durable. `still` is asked again after the text was
+        written."""
         channel = self._channels.get(uri)
         if channel is None or channel.text is not None or not self.durable(uri):
             return
@@ -210,7 +212,7 @@ class Store(States):
         return channel is not None and (channel.text is not None or channel.committed is not None)
 
     def can_replay(self, after: int, channels: Iterable[str]) -> bool:
-        """Whether actions alone bring somebody up to date who has seen everything up to a number."""
+        """Whether actions alone are enough for a client that has seen everything up to a number."""
         if not self._log.oldest_seq - 1 <= after <= self.committed_head:
             return False
         visible = (self._visible(uri) for uri in channels)
@@ -220,7 +222,7 @@ class Store(States):
         return list(self._channels)
 
     def taken(self, uri: str) -> bool:
-        """Whether there is such a channel, durable or not, closed or not."""
+        """Whether the URI is in use: by a channel that is durable or not, or that is being closed."""
         return self._visible(uri) is not None
 
     def _visible(self, uri: str) -> _Channel | None:
@@ -241,7 +243,7 @@ class Store(States):
         self._uncommitted.append(_Change(step, channel, first))
 
     def close(self, uri: str) -> None:
-        """Remove a channel: it takes no more actions, and is not visible any more once that is durable."""
+        """Remove a channel. It takes no more actions, and disappears for readers once that is durable."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
             self._closing[uri] = channel
@@ -265,7 +267,7 @@ class Store(States):
         return before, after
 
     def skip(self, uri: str) -> None:
-        """Use a number in the sequence for what one subscriber of a channel is told alone. No state changes."""
+        """Use a number of the sequence for a message to one subscriber of a channel. No state changes."""
         self.wake(uri)
         channel = self._channels[uri]
         step = self._log.skip(self._now())
@@ -274,7 +276,8 @@ class Store(States):
     async def checkpoint(self, uri: str) -> None:
         """Store the durable state of a channel, so that a restart need not replay what led to it.
 
-        A large one is stored part by part. What happens meanwhile comes after it, and waits for one part at most.
+        A large state is stored part by part. Actions that come meanwhile are stored between the parts, so they wait for
+        one part at most.
         """
         channel, at = self._channels.get(uri), self.committed_head
         if channel is None or not channel.begun or at <= channel.stored_at:
@@ -294,10 +297,10 @@ class Store(States):
             else:
                 ahead.append(await self._log.write_ahead(uri, data, at=at, number=len(ahead)))
         if resting is not None and resting.tail and channel.text is resting:
-            channel.text = _Text(b"".join(text))  # It need not be led there again by its actions.
+            channel.text = _Text(b"".join(text))  # Its actions need not be applied again after a restart.
 
     def commit(self, commit: Commit) -> ChannelChanges:
-        """Show what is durable now. Entries get what subscribers are told, where that is more than what is stored."""
+        """Show what is durable now. Entries get the envelope for subscribers, where it has more than what is stored."""
         if commit.refused:
             self._undo({refused.step for refused in commit.refused})
         changes = ChannelChanges([], [])
@@ -338,7 +341,7 @@ class Store(States):
         channel.committed = change.state
 
     def _undo(self, refused: set[int]) -> None:
-        """The log could not take the actions of these steps: their channels go on as if they had never come."""
+        """The log could not store the actions of these steps: reset their channels to the state without them."""
         undone = [change for change in self._uncommitted if change.step in refused]
         self._uncommitted = deque(change for change in self._uncommitted if change.step not in refused)
         for channel in {id(change.channel): change.channel for change in undone}.values():
@@ -360,7 +363,7 @@ class Store(States):
 
 
 async def _written(state: JsonObject) -> bytes:
-    """A large state as JSON. Others are served between two pieces of it."""
+    """A large state as JSON; others are served between two pieces."""
     return b"".join([part async for part in _parts(state)])
 
 

@@ -1,7 +1,7 @@
-"""Keeps the secret addresses of canvases out of the log and its states; only clients are told them. Pure.
+"""Removes the secret addresses of canvases from what is stored; only clients get them. Pure.
 
-They hold a secret and are good for one run of the host. So the log, and the states it keeps, have the same actions and
-states without them.
+An address contains a secret and is valid for one run of the host. The log stores the same actions and states without
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A terminal as the agent that runs it uses it: output, exit, kill and release."""
+"""The terminal of an agent's command, as the agent uses it: output, exit, kill and release."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AgentTerminal:
         await self._terminal.end()
 
     async def release(self) -> None:
-        """The agent needs it no more: end the command if it runs. May be called again."""
+        """The agent no longer needs the terminal: end the command if it runs. May be called again."""
         await self._terminal.end()
         self._tail.clear()
         self._on_released()

@@ -1,7 +1,7 @@
-"""The terminals of chats: how their commands ended, which are background work, and which stay readable for how long.
+"""Records the terminals of chats: how their commands ended, which are background work, and how long they stay readable.
 
 A terminal that a tool call shows stays readable after its end, also after a restart, until its chat is gone. One that
-still runs when the turn of its agent ends is background work of the chat. What a restart has to know of that is kept as
+still runs when the turn of its agent ends is background work of the chat. What is needed after a restart is kept as
 durable values, so that no chat has to be read for it.
 """
 
@@ -22,10 +22,10 @@ MAX_PREVIEW = 4_000
 """Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""
 
 _TURN_ENDS: Final = frozenset({"chat/turnComplete", "chat/error"})
-"""A cancelled turn is not here: its agent ends the commands that it began."""
+"""Actions that end a turn. A cancelled turn is not among them: its agent ends the commands that it began."""
 
 _KEY: Final = "chat-terminal/"
-"""Before a terminal's URI: the durable value with its chat and what is true of it."""
+"""Prefix of the durable value with a terminal's chat, and whether it is shown or background work."""
 
 
 class TerminalRecords:
@@ -64,7 +64,7 @@ class TerminalRecords:
         self._note(uri, chat=chat_uri, background=True, runs=True)
 
     def note_ended(self, uri: str) -> None:
-        """Its process is gone: only what a tool call shows has to be known any longer."""
+        """Its process is gone: keep the record only if a tool call shows the terminal."""
         if self.is_shown(uri):
             self._note(uri, runs=False, background=False)
         else:
@@ -88,7 +88,7 @@ class TerminalRecords:
 
 
 class ChatTerminals:
-    """Keeps chats and terminals in step. `running` gives the terminals whose process the host has."""
+    """Updates chats when their terminals change. `running` gives the terminals whose process runs."""
 
     def __init__(self, services: Services, records: TerminalRecords, running: Callable[[], Iterable[Terminal]]) -> None:
         self._services = services
@@ -104,7 +104,7 @@ class ChatTerminals:
         host.on_chat_disposed(self._disposed)
 
     def recover(self) -> None:
-        """No process of an earlier run is there any more, and nobody knows how it ended."""
+        """The processes of an earlier run are gone, and it is not known how they ended."""
         for uri in self._records.uris():
             chat = self._records.chat(uri) or ""
             if self._services.session_of(chat) is None:
@@ -115,7 +115,8 @@ class ChatTerminals:
                     self._services.dispatch(uri, terminal_exited())
 
     def _with_results(self, chat_uri: str, action: Any) -> Any:
-        """Content with terminals: those whose command has ended say how. From here on they are kept."""
+        """Content with terminals, with the results of commands that have ended. From here on these terminals are
+        kept."""
         at = action.get("result", action)
         content: Sequence[ToolResultContent] = at.get("content") or ()
         if not any(item["type"] == "terminal" for item in content):
@@ -155,7 +156,7 @@ class ChatTerminals:
             self._services.dispatch(chat, chat_background_work_removed(id=uri))
 
     def _is_needed(self, session_uri: str) -> bool:
-        """Resting would end the commands of its agent."""
+        """Whether commands of its agent still run: resting would end them."""
         return bool(self._of_agent(lambda claim: claim.get("session") == session_uri))
 
     def _moved(self, chat_uri: str, session_uri: str) -> None:
@@ -169,7 +170,7 @@ class ChatTerminals:
                 self._services.dispatch(uri, terminal_claimed(claim={**claim, "session": session_uri}))
 
     def _disposed(self, chat_uri: str) -> None:
-        """What nobody can be shown any more goes. Commands that still run are ended by whoever runs them."""
+        """Remove terminals that nobody can see any more. Commands that still run are ended by their owner."""
         running = {terminal.uri for terminal in self._running()}
         for uri in self._records.of_chat(chat_uri):
             self._records.forget(uri)

@@ -1,7 +1,7 @@
-"""Terminals for clients and agents: who may open, type into and close which one.
+"""Offers terminals to clients and agents, and decides who may open, type into and close which one.
 
-A terminal is a shell of the user who runs the host. The directory it starts in is checked like any resource, which
-keeps mistakes out; it is not a sandbox.
+A terminal is a shell of the user who runs the host. The directory it starts in is checked like any resource, to prevent
+mistakes; it is not a sandbox.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ AGENT_OUTPUT = 1024 * 1024
 
 
 class Terminals(Feature):
-    """Agents may always open terminals, clients only if `enabled`. One that names no place starts in `directory`."""
+    """Agents may always open terminals, clients only if `enabled`. A terminal without a directory starts in
+    `directory`."""
 
     name = "terminals"
 
@@ -178,7 +179,7 @@ class Terminals(Feature):
         chat = (self.services.session(session_uri) or NO_SESSION).get("defaultChat", "")
         return {"kind": "session", "session": session_uri, "chat": chat}
 
-    # -- what happens on the channels ----------------------------------------------------------------------------
+    # -- actions on the channels ---------------------------------------------------------------------------------
 
     def _refuse(self, client_id: str, channel: str, action: Any, state: TerminalState) -> str | None:
         terminal = self._pool.get(channel)
@@ -202,7 +203,7 @@ class Terminals(Feature):
         return None
 
     def _refuse_claim(self, claim: Any) -> str | None:
-        """Whoever gets a terminal must be there."""
+        """Why a terminal cannot be handed on: the new holder must exist."""
         match claim["kind"]:
             case "client" if self.services.client(claim["clientId"]) is None:
                 return f"client {claim['clientId']!r} is not connected"

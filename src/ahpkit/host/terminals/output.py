@@ -1,8 +1,7 @@
 """Converts what a terminal printed to actions: text, and the title, directory and commands in escape sequences.
 
-Pure: text and the time in, actions out. Understood are OSC 0 and 2 (title), OSC 7
-(directory), and the marks of shell integration, OSC 133 and OSC 633. Marks are taken out of the text, everything else
-stays in it.
+Pure: text and the time in, actions out. It understands OSC 0 and 2 (title), OSC 7 (directory), and the marks of shell
+integration, OSC 133 and OSC 633. Marks are removed from the text; everything else stays.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class OutputReader:
 
 
 def plain(text: str) -> str:
-    """Text without escape sequences, its lines ended by a newline alone: what a pipe would have carried."""
+    """Text without escape sequences, with plain newlines: what a pipe would have carried."""
     return _SEQUENCE.sub("", text).replace("\r\n", "\n")
 
 
@@ -128,7 +127,7 @@ def _data(text: str) -> Iterator[TerminalAction]:
 
 
 def _directory(uri: str) -> str | None:
-    path = local_path(uri, any_host=True)  # A shell names its own machine.
+    path = local_path(uri, any_host=True)  # A shell puts its machine's name here.
     return None if path is None else path.as_uri()
 
 

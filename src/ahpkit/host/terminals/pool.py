@@ -1,4 +1,4 @@
-"""All terminals of a host: starts them, lists them on the root channel, disposes of them."""
+"""Starts all terminals of a host, lists them on the root channel, and disposes of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Launch:
 
     title: str
     title_is_given: bool
-    """By a person or an agent: what the process calls itself does not matter then."""
+    """Whether a person or an agent gave the title; then the title that the process sets is ignored."""
     command_line: str | None = None
     """What an agent asked to run; None for a shell that a client opened."""
     claim: TerminalClaim
@@ -127,14 +127,14 @@ class Pool:
         )
 
     def release(self, terminal: Terminal) -> None:
-        """Nobody needs it any more: keep it until there are too many of its kind."""
+        """Nobody needs it any more: keep it until too many such terminals have ended."""
         if terminal.uri in self._terminals and terminal not in self._released:
             self._released.append(terminal)
             if len(self._released) > self._max_released:
                 self.forget(self._released[0])
 
     async def dispose(self, terminal: Terminal) -> None:
-        """End it and close its channel; goes on when whoever waits for it gives up. May be called again."""
+        """End it and close its channel. This continues when the caller is cancelled. May be called again."""
         disposal = self._disposals.get(terminal.uri)
         if disposal is None:
             disposal = self._services.spawn(self._dispose(terminal), name=f"dispose {terminal.uri}")
@@ -166,7 +166,7 @@ class Pool:
         self.publish()
 
     async def _rest(self, uri: str) -> None:
-        with suppress(InternalError):  # A disk that takes nothing: its state stays as it is.
+        with suppress(InternalError):  # The disk cannot be written: the state stays as it is.
             await self._services.durable()
             await self._services.rest_channel(uri)
 
@@ -176,7 +176,7 @@ class Pool:
             self._publishing = asyncio.get_running_loop().call_later(_TITLE_DELAY, self.publish)
 
     def publish(self) -> None:
-        """Bring the root channel's list in step."""
+        """Update the list on the root channel."""
         self._cancel_publishing()
         listed = [_info(terminal) for terminal in self]
         if listed != self._services.root().get("terminals", []):

@@ -17,7 +17,7 @@ _PASSED_ON = re.compile(
 reads the rest from the person's own files."""
 
 _MAX_TITLE = 80
-"""Characters of a command that make a title."""
+"""Characters of a command that are used as a title."""
 
 
 def environment(host: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +40,8 @@ def login_shell(env: Mapping[str, str]) -> list[str]:
 
 
 def agent_command(command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> list[str]:
-    """The words to run. A command without arguments that names no program is a line for the shell: agents send both."""
+    """The words to run. A command without arguments that is not a program's name is run as a line of the shell: agents
+    send both forms."""
     found = shutil.which(str(cwd / command) if "/" in command else command, path=env.get("PATH"))
     if found is not None:
         return [str(Path(found).absolute()), *args]

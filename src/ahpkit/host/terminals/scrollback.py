@@ -1,7 +1,7 @@
 """Limits how much output of a terminal is kept: in its state, and for the agent that runs it. Pure.
 
-The reducer keeps all output, so the host forgets for everyone: it clears the terminal and says its last part again.
-Every replica, live or from a snapshot, then holds the same, and none grows without end.
+The reducer keeps all output. To limit it, the host dispatches actions that clear the terminal and repeat its last part.
+So every replica, live or from a snapshot, holds the same, and none grows without end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MAX_KEPT = 512 * 1024
 every character has to be escaped."""
 
 KEPT = 128 * 1024
-"""Characters that are left then: more lines than terminals usually keep, and a quarter so that it happens rarely."""
+"""Characters that are left then: more lines than terminals usually keep, and only a quarter, so that this happens
+rarely."""
 
 _PART = 64
 """Characters that a part counts beside its text."""
@@ -116,7 +117,7 @@ class Tail:
             self._dropped = True
 
     def clear(self) -> None:
-        """Nobody will read it."""
+        """Drop the text: nobody will read it."""
         self._pieces.clear()
         self._size = 0
 

@@ -1,4 +1,4 @@
-"""One terminal: its process, and the channel that shows what the process prints."""
+"""Runs one terminal: its process, and the channel that shows what the process prints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Terminal:
     async def _show(self) -> None:
         try:
             await self._show_output()
-        except Exception:  # The process is ended all the same.
+        except Exception:  # The process still has to be ended.
             _log.exception("the terminal %s cannot be shown any more", self.uri)
         finally:
             await self.process.aclose()

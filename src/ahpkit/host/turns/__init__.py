@@ -1,1 +1,1 @@
-"""Turns: how an agent answers the messages of a chat."""
+"""Runs turns: an agent answers the messages of a chat."""

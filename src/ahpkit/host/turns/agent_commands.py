@@ -27,7 +27,8 @@ _Shown = Mapping[str, Any]
 
 
 class AgentCommands(Feature):
-    """What the agent of a session announced. They and their plugin have switches like any other customization."""
+    """The commands that the agent of a session announced. They and their plugin can be switched off like any
+    customization."""
 
     name = "agent-commands"
 
@@ -84,7 +85,7 @@ def _id(command: Command) -> str:
 
 
 def _child(uri: str, command: Command, known: _Shown) -> ChildCustomization:
-    """One command. What the agent reports is shown; a switch of a person holds until the agent reports otherwise."""
+    """One command. It is shown as the agent reports it; a person's switch holds until the agent reports a change."""
     child: dict[str, object] = {
         "type": _type(command),
         "id": _id(command),
@@ -103,7 +104,7 @@ def _child(uri: str, command: Command, known: _Shown) -> ChildCustomization:
 
 
 def _type(command: Command) -> str:
-    """The type of the entry: one that has the flags for who may invoke it."""
+    """The type of the entry, chosen so that it has the flags for who may invoke it."""
     return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
 
 

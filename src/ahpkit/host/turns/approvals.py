@@ -1,7 +1,7 @@
 """Stores the host's approval rules and the record of decisions.
 
 `Approvals` is the feature that keeps them and serves `x-ahpkit/rules/…` and `x-ahpkit/approvals/list`; `CallGate` is
-what the calls of one chat use of it. Rules of a chat or a session are forgotten with the session.
+the part of it that the calls of one chat use. Rules of a chat or a session are forgotten with the session.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Approvals(Feature):
         ]
 
     def no_room(self, rule: Rule) -> str | None:
-        """Why no further rule like this one is taken, or None. One that replaces another needs no room."""
+        """Why no further rule like this one can be stored, or None. A rule that replaces another needs no room."""
         if self._saying_the_same(_in_real_folders(rule)):
             return None
         if len(self.rules) >= MAX_RULES:
@@ -185,10 +185,10 @@ class Approvals(Feature):
 
 
 def _in_real_folders(rule: Rule) -> Rule:
-    """A rule with the real paths of its folders: a link to a workspace is the same workspace.
+    """A rule with the real paths of its folders, so that a link to a workspace means the same workspace.
 
-    What an allow is about is settled when it is made: a link that is changed later leads to nothing more. A denial is
-    kept as it was written, and looked up again for each call.
+    Paths of an allowing rule are resolved when it is made: a link that changes later does not widen it. A denial is
+    kept as it was written, and resolved again for each call.
     """
     if rule.scope == "workspace":
         rule = replace(rule, place=_real(rule.place or ""))
@@ -274,7 +274,7 @@ class CallGate:
 
     @contextmanager
     def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:
-        """While a person is asked about a call: tell when a new rule decides it."""
+        """While a person is asked about a call, call back when a new rule decides it."""
 
         def look() -> None:
             if (ruling := self.judge(subject)).decision != "ask":

@@ -1,7 +1,7 @@
-"""Chats that are attached to a message: checks them, and writes down what the agent reads of them. Pure.
+"""Checks chats that are attached to a message, and writes out what the agent reads of them. Pure.
 
 A chat is attached as it is when the message is accepted: it is pinned to its latest finished turn, unless the message
-names one. The agent gets what was said up to there, as text. Chats that are attached to its messages are only named.
+names one. The agent gets what was said up to there, as text. Chats that are attached inside that chat are only named.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EMPTY: Final = "ahpkit.dev/empty"
 """Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
 
 _MAX_TRANSCRIPT = 256 * 1024
-"""Characters of all chats attached to a message that an agent gets: their ends."""
+"""Characters that an agent gets of all chats attached to a message. The ends are kept."""
 
 
 def check_attached(message: Message, states: States) -> str | None:
@@ -68,7 +68,7 @@ def _written_out(attached: MessageChatAttachment, states: States, most: int) -> 
 
 
 def _end_of(turns: Sequence[Turn], most: int) -> str:
-    """What was said last, in so many characters."""
+    """The end of what was said, with at most this many characters."""
     said: list[str] = []
     left = most
     for turn in reversed(turns):

@@ -1,4 +1,4 @@
-"""A chat as its agent uses it: facts from the states, and messages outside a turn."""
+"""Gives an agent its chat: facts from the states, and messages outside a turn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMORY_PREFIX = "agent-memory/"
 
 
 BACKGROUND_PREFIX = "side-chat/"
-"""Prefix of the durable value with the turns that the agent of a side chat knows of the other chat."""
+"""Prefix of the durable value with the turns of the other chat that the agent of a side chat knows."""
 
 
 def path_of(uri: str | None, default: Path) -> Path:
@@ -103,7 +103,7 @@ class LiveChat:
 
     @property
     def agent(self) -> AgentSelection | None:
-        """The custom agent that is chosen, as long as it is there and switched on."""
+        """The chosen custom agent, as long as it exists and is switched on."""
         chosen = selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
         return (
             None
@@ -162,7 +162,8 @@ class LiveChat:
         self._services.values.set(BACKGROUND_PREFIX + self.uri, None)
 
     def title(self, title: str) -> None:
-        """Name the session after this chat: only the default chat may, and never over a person's own choice."""
+        """Name the session after this chat. Only the default chat may do this, and never if a person has chosen a
+        title."""
         current = self.session.get("title")
         title = agent_title(title)
         ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
@@ -211,7 +212,7 @@ class LiveChat:
             self.meta(key, value)
 
     def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
-        """A key of the session's `_meta` with our value in it, beside those of the session's other chats."""
+        """A key of the session's `_meta` with the value of this chat added to those of the session's other chats."""
         meta = self.session.get("_meta") or {}
         others = meta.get(key)
         values: JsonObject = {**(others if isinstance(others, dict) else {}), self.uri: value}

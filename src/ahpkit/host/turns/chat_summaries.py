@@ -1,10 +1,10 @@
-"""Keeps what a session says about its chats in step with the chats.
+"""Updates the list of chats in a session when the chats change.
 
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
 
-The only chat of a session is called like the session. When the session gets another title, the chat's entry follows in
-the same commit: once, however many titles it got meanwhile.
+The only chat of a session has the session's title. When the session gets another title, the chat's entry is updated in
+the same commit, once, even if the title changed several times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 
 
 _MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
-"""Actions after which an only chat may be called otherwise than its session."""
+"""Actions after which the title of an only chat may differ from its session's."""
 
 
 class ChatSummaries:
@@ -84,7 +84,7 @@ class ChatSummaries:
             )
 
     def renamed(self, session_uri: str) -> None:
-        """A session has another title, or one chat only is left: that chat gets the title, before this is stored."""
+        """A session has another title, or only one chat is left: that chat gets the title in the same commit."""
         if not self._renamed:
             self._before_storing(self._retitle)
         self._renamed.add(session_uri)
@@ -118,7 +118,7 @@ class ChatSummaries:
             self._dispatch(chat.session_uri, session_activity_changed(activity=text or None))
 
     def nothing_runs(self, uri: str) -> None:
-        """After a start no chat and no session is doing anything, whatever was said before."""
+        """Clear all activities after a start: nothing runs yet."""
         if (self._states.state(uri) or {}).get("activity"):
             is_chat = self._index.session_of(uri) is not None
             quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)

@@ -41,7 +41,7 @@ def word_at(text: str, offset: int) -> Word:
 
 
 def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> list[CompletionItem]:
-    """Commands, given as (name, description), that the message may begin with: those that contain what is typed.
+    """Commands, given as (name, description), for the beginning of a message: those that contain what is typed.
 
     Those that begin with it come first; apart from that their order is kept.
     """

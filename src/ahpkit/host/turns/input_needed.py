@@ -1,8 +1,7 @@
-"""Keeps a session's queue of things that wait for somebody in step with its chats.
+"""Updates a session's list of things that wait for somebody (`inputNeeded`) from its chats.
 
-The state of the chats decides. After each of their actions the entries of that chat are compared with what waits in it
-now: questions, calls that want approval or a token, calls that a client runs. Entries of a chat that is gone go with
-it.
+After each action of a chat, the entries of that chat are compared with what waits in its state: questions, calls that
+need an approval or a token, calls that a client runs. Entries of a chat are removed with the chat.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class InputNeeded:
                 self._dispatch(session, session_input_needed_removed(id=entry["id"]))
 
     def _bring_in_step(self, session: str, chat_uri: str, chat: ChatState, call_id: str | None = None) -> None:
-        """With `call_id` only what that call needs: an action about it changes nothing else."""
+        """Update the entries of a chat; with `call_id` only those of that call."""
         before = {entry["id"]: entry for entry in self._listed(session) if entry["chat"] == chat_uri}
         if call_id is None:
             now = {entry["id"]: entry for entry in _waiting(chat_uri, chat)}

@@ -20,7 +20,7 @@ NO_CONFIG: SessionConfigState = {"schema": {"type": "object", "properties": {}},
 
 
 def present(**fields: Any) -> JsonObject:
-    """Only the fields that have a value: absent, never null."""
+    """Only the fields that have a value, because absent values have no key."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -111,7 +111,7 @@ def chat_entry(chat: ChatState) -> ChatSummary:
 def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
     """The finished turns up to and including one; None when the chat has no such turn."""
     turns = chat["turns"]
-    newest_first = range(len(turns) - 1, -1, -1)  # That is where most are looked for.
+    newest_first = range(len(turns) - 1, -1, -1)  # Most are found near the end.
     found = next((at for at in newest_first if turns[at]["id"] == turn_id), None)
     return None if found is None else turns[: found + 1]
 

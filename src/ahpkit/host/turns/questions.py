@@ -1,4 +1,4 @@
-"""The tool `ask_user`, with which any model asks the people of its session a question."""
+"""Offers the tool `ask_user`, with which a model asks the people of its session a question."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _question(text: str, given: JsonObject) -> ChatInputQuestion:
     labels = list(dict.fromkeys(label[:_WORDS] for label in texts if isinstance(label, str) and label))[:_OPTIONS]
     if not labels:
         return {"id": "answer", "message": text, "required": True, "kind": "text"}
-    options: list[ChatInputOption] = [{"id": label, "label": label} for label in labels]  # The answer reads as offered.
+    options: list[ChatInputOption] = [{"id": label, "label": label} for label in labels]  # So the answer is the label.
     one: ChatInputSingleSelectQuestion = {
         "id": "answer",
         "message": text,

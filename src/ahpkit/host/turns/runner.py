@@ -1,7 +1,6 @@
 """Runs the turns of one chat, one after another: opens the agent, runs it, ends the turn, takes the next message.
 
-It reacts to applied actions only, so a turn that was started by a client, by the queue or by the host itself takes the
-same way.
+It reacts only to applied actions, so turns are handled alike whether a client, the queue or the host started them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class RunnerPorts:
     dispatch: Callable[[str, ChatAction], None]
     now: Callable[[], int]
     make_turn: Callable[[LiveChat, str, Any, bool], LiveTurn]
-    """A turn of a chat, by its id and message; whether it goes on after it failed."""
+    """Makes a turn of a chat from its id and message, and whether it is resumed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
     turn_over: Callable[[LiveChat], None]
@@ -154,7 +153,7 @@ class ChatRunner:
             await self._agent_chat.work_in(directories)
 
     async def move(self, session_uri: str, session_ready: Callable[[], Awaitable[None]]) -> None:
-        """The chat belongs to another session: the agent takes the conversation up again there, with the next turn."""
+        """The chat belongs to another session now: the agent opens the conversation again there, with the next turn."""
         self.chat.moved(session_uri)
         self._session_ready = session_ready
         agent_chat, self._agent_chat = self._agent_chat, None
@@ -172,7 +171,7 @@ class ChatRunner:
 
     @property
     def can_rest(self) -> bool:
-        """Whether nothing is under way here, and nothing is lost when the agent's side is closed."""
+        """Whether nothing is under way here, and the agent's side can be closed without a loss."""
         idle = self.turn is None and (self._task is None or self._task.done()) and not self._opening.locked()
         return idle and (self._agent_chat is None or self._agent_chat.can_rest)
 

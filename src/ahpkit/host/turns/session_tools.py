@@ -1,7 +1,7 @@
-"""The tools of every session: who offers them, their names for models, and the list that clients see.
+"""Keeps the tools of every session: who offers them, their names for models, and the list that clients see.
 
 Sources register with `Registration.offer_tools`; the agent's own tools and the clients' are known here. After any
-change `refresh` brings the registry and `serverTools` in step, and tells who follows the tools of a session.
+change, `refresh` updates the registry and `serverTools`, and calls those that follow the tools of a session.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SessionTools:
         return [tool.definition for tool in self._besides_agent(session_uri)]
 
     def listed(self, session_uri: str) -> list[ToolDefinition]:
-        """The same, as a model is told of it."""
+        """The same, as definitions for a model."""
         tools = self._besides_agent(session_uri)
         return listed(tools) + ([*FINDERS] if len(tools) > MAX_LISTED else [])
 
@@ -147,7 +147,7 @@ def contributor_of(tool: Tool, client_id: str | None) -> ToolCallContributor | N
 
 
 def owner_key(tool: Tool, client_id: str | None) -> str | None:
-    """Who runs a tool, in the form that rules keep; None: the agent itself."""
+    """Who runs a tool, as rules store it; None: the agent itself."""
     match tool.owner.kind:
         case "client":
             owner = tool.by(client_id)
@@ -161,7 +161,7 @@ def owner_key(tool: Tool, client_id: str | None) -> str | None:
 
 
 class _ClientTools:
-    """Tools of connected clients: the client itself asks its user where it has to."""
+    """Tools of connected clients. The client asks its own user where it has to."""
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
         return ()

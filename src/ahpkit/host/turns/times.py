@@ -1,7 +1,7 @@
-"""When the tool calls of a turn began, waited for a person and ended: `_ahpkit/turns/times`, for a timeline.
+"""Records when the tool calls of a turn began, waited for a person and ended, and serves it as `x-ahpkit/turns/times`.
 
-The protocol's states have no times of calls. They are noted here as the calls change, and kept for the newest turns
-beside the log when the turn ends.
+The protocol's states have no times of calls. They are noted here as the calls change; when the turn ends they are
+stored beside the log, for the newest turns.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TurnTimes(Feature):
                 _turn_wait(entry, now)
             entry.setdefault("endedAt", now)
         values = self._services.values
-        before: dict[str, _Times] = values.get(self._key(chat, turn)) or {}  # A turn that went on after it failed.
+        before: dict[str, _Times] = values.get(self._key(chat, turn)) or {}  # A turn that was resumed after it failed.
         values.set(self._key(chat, turn), {**before, **times})
         keys = values.keys(_KEYS)
         for old in list(keys)[: len(keys) - self._kept] if len(keys) > self._kept else ():
@@ -112,7 +112,7 @@ def _waits(entry: _Times) -> bool:
 
 
 def _turn_wait(entry: _Times, now: int) -> None:
-    """It begins to wait, or waits no more."""
+    """Note that the call begins or stops waiting."""
     waited = entry.setdefault("waited", [])
     if _waits(entry):
         waited[-1][1] = now

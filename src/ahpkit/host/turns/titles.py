@@ -7,7 +7,7 @@ import re
 DEFAULT_TITLE = "New session"
 
 MAX_TITLE = 200
-"""Characters of a title that an agent gives: it stands in every list of sessions."""
+"""Characters of a title that an agent gives: every list of sessions shows it."""
 
 _FROM_MESSAGE = 60
 """Characters of a title that is only a guess."""
@@ -20,7 +20,7 @@ _COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 
 
 def title_from(message: str) -> str | None:
-    """What a session is called until its agent or a person knows better: a message's first line, cut short.
+    """A session's title until its agent or a person gives one: a message's first line, cut short.
 
     A slash command says nothing about the session: None.
     """

@@ -1,9 +1,9 @@
-"""One tool call of a running turn, as the agent drives it: its methods become actions of the chat.
+"""Drives one tool call of a running turn for the agent: each method becomes actions of the chat.
 
-The state is the truth: a call's status is read from the chat, never remembered here, because clients change it too.
+A call's status is read from the chat's state and never remembered here, because clients change it too.
 
 Every call that the host mediates goes through the gate (`ahpkit.tools.gate`): guards, rules, a person, then it runs. A
-call of which the agent only tells that it runs (`running`) is outside: nobody asked before.
+call that the agent only reports as running (`running`) does not pass the gate.
 
 This module is long because one call is one class: each of its methods depends on the same status in the chat.
 """
@@ -81,7 +81,7 @@ class _Shown(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """One way through the gate: what is asked, and how far it came."""
+    """One pass through the gate: what is asked, and how far it is."""
 
     tool_input: str
     message: StringOrMarkdown | None
@@ -119,7 +119,8 @@ class LiveToolCall:
         self._decided_by: Rule | None = None
         """The rule that answered in place of a person who was asked already."""
         self.asks_nobody = False
-        """A tool that needs no approval: an agent that asks gets a yes at once. The gate applies when it is called."""
+        """Whether the tool needs no approval: an agent that asks gets a yes at once. The gate applies when the tool is
+        called."""
         self._result: ToolCallResult | None = None
         self._completed: asyncio.Future[ToolCallResult] | None = None
 
@@ -146,7 +147,7 @@ class LiveToolCall:
             self._ready(given.get("tool_input"), given.get("message"), confirmed=confirmed)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
-        """While a person is asked, it is shown at once; before that, together with the question."""
+        """Shown at once while a person is asked; otherwise together with the question."""
         if safety is None:
             self._risk = {"kind": "judge", "status": "loading"}
         else:
@@ -155,7 +156,7 @@ class LiveToolCall:
             self._ready(None, None)
 
     async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
-        """The gate up to the moment the tool may run."""
+        """Pass the gate up to the point where the tool may run."""
         tool_input, setting = self._input(given.get("tool_input")), given.get("setting")
         if self.asks_nobody:
             return Confirmation(approved=True, tool_input=tool_input)
@@ -185,7 +186,7 @@ class LiveToolCall:
         return _Request(tool_input=tool_input, message=message, shown=shown, asked=asked)
 
     async def _judged(self, request: _Request) -> Confirmation | Ruling:
-        """What guards and rules say: the denial, or what is left to decide."""
+        """Ask guards and rules: returns their denial, or what is left to decide."""
         gate = self._ports.gate
         denial = await gate.guard(self.name, request.tool_input) if gate is not None else None
         if denial is not None:
@@ -217,13 +218,13 @@ class LiveToolCall:
         return answer if answer.option_id in own else replace(answer, option_id=None)
 
     async def _denial_of_edited(self, request: _Request, edited: str) -> Confirmation | None:
-        """A person put another input in the place of the one that guards and rules saw: they see it now."""
+        """Check an input that a person edited: guards and rules saw another one."""
         again = self._request(edited, request.message, title=request.shown["title"])
         ruling = await self._judged(again)
         return ruling if isinstance(ruling, Confirmation) else None
 
     def _ruled(self, ruling: Ruling) -> None:
-        """A rule that was made meanwhile decides what a person was asked."""
+        """A rule that was made meanwhile decides the open question."""
         if (rule := ruling.rule) is None or self._confirmed is None or self._confirmed.done():
             return
         self._decided_by = rule
@@ -235,7 +236,7 @@ class LiveToolCall:
     async def perform(
         self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
     ) -> ToolOutcome:
-        """The whole gate, from the request to the result. `asks`: where no rule decides, a person does."""
+        """Pass the whole gate, from the request to the result. With `asks`, a person decides where no rule does."""
         try:
             answer = await self._admitted(given)
             if not answer.approved:
@@ -261,13 +262,14 @@ class LiveToolCall:
         ruling = await self._judged(request)
         if isinstance(ruling, Confirmation):
             return ruling
-        if ruling.decision == "ask" and ruling.rule is not None:  # A denial may be about it: nobody can tell.
+        if ruling.decision == "ask" and ruling.rule is not None:  # A denial may apply to it; this cannot be judged.
             return await self._ask_person(request, options, editable=editable)
         self._ready(request.tool_input, message, confirmed="not-needed")
         return Confirmation(approved=True, tool_input=request.tool_input)
 
     def _still_allowed(self, covered: Confirmation) -> Confirmation:
-        """The agent asked for this very call, and got a yes. Only a denial that was made since then is stronger."""
+        """The agent asked about exactly this call and got a yes. Only a denial that was made since then overrides
+        it."""
         request = self._request(covered.tool_input, None)
         gate, asked = self._ports.gate, request.asked
         ruling = gate.judge(asked.subject) if gate is not None and asked is not None else ASK
@@ -277,7 +279,7 @@ class LiveToolCall:
         return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
-        """Run it, unless its owner denies it meanwhile, and hold the result back while somebody looks at it."""
+        """Run it, unless its owner denies it meanwhile, and hold the result back while a person reviews it."""
         ending: asyncio.Future[ToolCallResult] = asyncio.get_running_loop().create_future()
         self._completed = ending
         running = asyncio.ensure_future(run(tool_input))
@@ -307,12 +309,12 @@ class LiveToolCall:
         raise AssertionError
 
     def covered(self, answer: Confirmation) -> None:
-        """An agent asked whether it may make this call: with the same input it is not asked about again."""
+        """An agent already asked about this call: with the same input nobody is asked again."""
         if not self.asks_nobody:
             self._covered = answer
 
     def withdraw(self, reason: str) -> None:
-        """Withdraw the call: the question about it goes, and it is shown as not finished."""
+        """Withdraw the call: its question disappears, and it is shown as not finished."""
         if self.over or self.status is None:
             return
         if self.status != "pending-confirmation":
@@ -361,7 +363,7 @@ class LiveToolCall:
         return Confirmation(approved=True, tool_input=request.tool_input)
 
     def _denied(self, request: _Request, reason: str, *, by: By, who: str = "") -> Confirmation:
-        """It is shown as a call that was asked for and denied, with the reason."""
+        """Show the call as denied, with the reason."""
         request.passage.take("deny")
         self._decided(request.asked, False, by, who=who, reason=reason)
         self._ready(request.tool_input, request.message, **request.shown)
@@ -407,7 +409,7 @@ class LiveToolCall:
         self._meta = meta
 
     def end(self) -> None:
-        """The call is over: so is its span."""
+        """The call is over: end its span."""
         if self._span.is_recording():
             self._span.end()
 
@@ -439,7 +441,7 @@ class LiveToolCall:
                 **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
             )
             self._ports.say(denied)
-            return  # Heard again, as the decision that counts.
+            return  # It is heard again with the decision that counts.
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
         _resolve(self._completed, _failure(reason))
@@ -492,7 +494,7 @@ class LiveToolCall:
         self._ports.say(action)
 
     def _merged(self, shown: JsonObject) -> JsonObject:
-        """An action's `_meta` replaces the old one, so what a client put there is repeated."""
+        """The `_meta` of an action replaces the old one, so what a client put there is sent again."""
         return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
 
 
@@ -501,7 +503,7 @@ def _denied_by(rule: Rule) -> str:
 
 
 def canonical(tool_input: str) -> str:
-    """One form for inputs that mean the same: agents write them in their own way."""
+    """One form for equal inputs, because agents format JSON differently."""
     try:
         return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
     except (ValueError, RecursionError):
@@ -535,7 +537,7 @@ def _outcome(result: ToolCallResult) -> ToolOutcome:
 
 
 def _paths(edits: Sequence[FileEdit]) -> list[str]:
-    """The files that edits are about, as URIs: `subject_of` reads them like those of an input."""
+    """The files that edits change, as URIs: `subject_of` reads them like those of an input."""
     sides = [side for edit in edits for side in (edit.get("before"), edit.get("after")) if side is not None]
     return [side["uri"] for side in sides if side["uri"].startswith("file:")]
 

@@ -1,4 +1,4 @@
-"""One running turn, as the agent drives it: what the agent says becomes actions of its chat."""
+"""Drives one running turn for the agent: what the agent says becomes actions of its chat."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TurnPorts:
 
 
 class LiveTurn:
-    """Implements `ahpkit.host.agent.Turn`. Once it is over, whatever a slow agent still says is dropped."""
+    """Implements `ahpkit.host.agent.Turn`. What a slow agent says after the end is dropped."""
 
     def __init__(self, chat: Chat, ports: TurnPorts, *, id: str, message: Message, resumed: bool = False) -> None:
         self._chat = chat
@@ -88,7 +88,7 @@ class LiveTurn:
         self.client_id: str | None = None
         """The client that began this turn."""
         self.trace: Context | None = None
-        """Where spans of this turn belong, once it runs."""
+        """The trace context for spans of this turn, once it runs."""
         self.tool_calls: dict[str, LiveToolCall] = {}
         self._numbers = itertools.count(1 + len(self.parts))
         self._open_part: tuple[str, str] | None = None
@@ -292,7 +292,7 @@ class LiveTurn:
         return message
 
     def heard(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
-        """Something about this turn was applied that the agent may be waiting for."""
+        """An action of this turn was applied; the agent may be waiting for it."""
         kind = action["type"]
         if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
             self._steered.set()
@@ -312,7 +312,7 @@ class LiveTurn:
         waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
     def _streaming_part(self, kind: Literal["markdown", "reasoning"]) -> str:
-        """The part that text of this kind goes to: the one that is open, or a new one."""
+        """The part that takes text of this kind: the open one, or a new one."""
         if self._open_part is None or self._open_part[0] != kind:
             part_id = f"{self.id}-part-{next(self._numbers)}"
             self._part(_text_part(kind, part_id))
@@ -358,11 +358,12 @@ def no_tool(name: str) -> str:
 
 
 _Keyed = tuple[tuple[str, str], LiveToolCall]
-"""A call with the tool's name and its input in one form."""
+"""A call, its tool's name, and its input in canonical form."""
 
 
 def _taken(calls: list[_Keyed], key: tuple[str, str]) -> LiveToolCall | None:
-    """The first call of this kind, which is used only once. Some agents tell of a call before they know its input."""
+    """Take the first call that matches, so that it is used only once. Some agents announce a call before they know its
+    input."""
     fitting = [entry for entry in calls if entry[0] == key]
     fitting += [entry for entry in calls if entry[0][0] == key[0] and "{}" in (entry[0][1], key[1])]
     if not fitting:

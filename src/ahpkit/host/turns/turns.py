@@ -1,4 +1,4 @@
-"""All turns of a host: makes them, prepares them, tells them what was applied, opens chats for sub-agents."""
+"""Makes and prepares the turns of all chats, passes applied actions to them, and opens chats for sub-agents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CUSTOMIZED = frozenset(
         *("session/customizationRemoved", "session/ready"),
     }
 )
-"""Actions after which the selected custom agent may be gone."""
+"""Actions that may remove the selected custom agent."""
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
 _SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
@@ -200,7 +200,7 @@ class Turns:
         return None
 
     def _main_runner(self, session_uri: str) -> ChatRunner | None:
-        """The chat of a session that is meant when none is named."""
+        """The runner of a session's default chat, else of the first of its chats that has one."""
         state = self._ports.store.session(session_uri) or NO_SESSION
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
@@ -213,7 +213,7 @@ class Turns:
         return action if message is action["message"] else cast("_MessageAction", {**action, "message": message})
 
     def _with_model(self, uri: str, action: ChatTurnStartedAction) -> ChatTurnStartedAction:
-        """Write the model and the agent that will answer into a message that names none."""
+        """Add the model and the agent that will answer to a message that names none."""
         runner = self._runners.get(uri)
         if runner is None:
             return action
@@ -315,7 +315,7 @@ class Turns:
             else:
                 self._ports.clients.reject(session_uri, sent, origin, reason)
 
-    # -- what was applied ------------------------------------------------------------------------------------------
+    # -- applied actions -------------------------------------------------------------------------------------------
 
     def _heard(self, applied: Applied) -> None:
         uri = applied.channel
@@ -332,7 +332,8 @@ class Turns:
                     self._ports.tasks.spawn(runner.configure(), name="configure")
 
     def _deselect(self, session_uri: str) -> None:
-        """A custom agent that is gone or switched off is no longer selected. What is still being read may bring it."""
+        """Deselect a custom agent that is gone or switched off, unless customizations that are still being read may
+        contain it."""
         state = self._ports.store.session(session_uri)
         chosen = selection_of(state).get("agent")
         if state is None or chosen is None or state["lifecycle"] != "ready":
@@ -384,7 +385,7 @@ class Turns:
 
 
 def _about_selection(turn: LiveTurn) -> str:
-    """The first message of a side chat is about the words that were selected: they come before it."""
+    """Put the selected words before the first message of a side chat that is about them."""
     chat = turn.chat_state or NO_CHAT
     origin = chat.get("origin")
     if origin is None or origin["kind"] != "sideChat" or chat["turns"]:
@@ -397,7 +398,7 @@ def _about_selection(turn: LiveTurn) -> str:
 
 
 def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
-    """Said once, in the first turn: the session does not work in the folder that its client shows."""
+    """Say once, in the first turn, that the session does not work in the folder that its client shows."""
     meta = session.get("_meta") or {}
     asked: str | None = meta.get(ELSEWHERE)
     if asked is None or (turn.chat_state or NO_CHAT)["turns"]:
@@ -406,7 +407,7 @@ def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
 
 
 def _is_selection(applied: Applied) -> bool:
-    """Tell the agent about a change of its session."""
+    """Whether an action changes what is selected for a session, so that its agents have to be told."""
     if applied.action["type"] == "session/metaChanged":
         return selection_of(applied.before) != selection_of(applied.after)
     return applied.action["type"] == "session/configChanged"
