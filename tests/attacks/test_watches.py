@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.process import HostProcess
+from support.flow import begun
+from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.waiting import until
 
@@ -68,3 +71,34 @@ async def test_patterns_of_a_watch_are_bounded(host: HostProcess) -> None:
         )
         assert "excludes: at most" in refused["message"]
     await client.aclose()
+
+
+def _can_be_limited() -> bool:
+    command = [sys.executable, "-m", "support.few_watches_host", "watches", "1"]
+    return subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not _can_be_limited(), reason="needs user namespaces")
+@pytest.mark.parametrize(("kind", "number"), [("instances", 0), ("watches", 0), ("watches", 12)])
+async def test_a_system_that_watches_no_more_files_is_asked_every_second(
+    tmp_path: Path, kind: str, number: int
+) -> None:
+    through = ("support.few_watches_host", kind, str(number))
+    async with host_process(tmp_path, through=through) as host:
+        client = await host.client()
+        work = await workspace(host, client, "few")
+        for count in range(20):
+            (work / f"folder-{count}" / "inner").mkdir(parents=True)
+        for recursive in (True, False):
+            watch = (await client.ask("createResourceWatch", uri=work.as_uri(), recursive=recursive))["channel"]
+            await client.ask("subscribe", watch)
+            (work / f"new-{recursive}").write_text("x")
+            await client.action(_of(watch))
+        state = await begun(client, "ahp-session:/few")
+        assert state["lifecycle"] == "ready"
+        (work / ".claude" / "commands").mkdir(parents=True)
+        (work / ".claude" / "commands" / "late.md").write_text("late")
+        await client.action(lambda said: "late.md" in str(said["action"]))
+        await client.aclose()
+        await host.stop()
+    assert "the system cannot watch more files" in host.errors
