@@ -37,7 +37,7 @@ async def test_the_program_opens_a_terminal_and_types(tmp_path: Path, capsys: py
         f"{scrollback.KEPT} are left",
         f"kills after {processes.GRACE:.0f} seconds",
         f"| terminals of a host | {pool.MAX_TERMINALS} |",
-        f"the last {pool.MAX_RELEASED} of these",
+        f"no longer needs the terminal; the last {pool.MAX_RELEASED} ",
         f"| columns and rows | {feature.MAX_SIZE} |",
         f"{feature.MAX_INPUT} characters |",
         f"the last {chat_terminals.MAX_PREVIEW} characters as",
