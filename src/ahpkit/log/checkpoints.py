@@ -1,4 +1,4 @@
-"""Which channels should be snapshotted, so that a restart replays little and the log can be trimmed. Pure."""
+"""Decides which channels should get a snapshot, so that a restart replays little and the log can be trimmed. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Checkpoints:
         self._room: dict[str, int] = {}
         """Bytes of entries a channel may still log before it is due."""
         self._first: dict[str, int] = {}
-        """The first entry after the snapshot of each channel that has one; lowest number first, nearly."""
+        """The first entry after the snapshot of each channel that has one, roughly ordered by number."""
         self._last: dict[str, int] = {}
         """The last entry of each channel that has one after its snapshot."""
         self._heavy: set[str] = set()
@@ -45,7 +45,7 @@ class Checkpoints:
         self._heavy.discard(channel)
 
     def due(self, head_seq: int) -> list[str]:
-        """The channels to snapshot now; costs nothing while there are none."""
+        """The channels to snapshot now. Cheap while there are none."""
         due = list(self._heavy)
         for channel, first in self._first.items():
             if head_seq - first < self._max_lag:

@@ -1,6 +1,6 @@
-"""The directory that a host keeps its data in: made, checked, locked by one host at a time.
+"""Makes, checks and locks the directory in which a host keeps its data.
 
-The lock is the kernel's, on the file `lock`: it goes with the process that holds it, however that ends. The process id
+The kernel holds the lock, on the file `lock`, so it ends with the process however that ends. The process id
 in the file is for people.
 """
 
@@ -17,7 +17,7 @@ from ahpkit.platform.files import try_lock
 
 @contextmanager
 def data_directory(path: Path) -> Generator[Path]:
-    """Inside, `path` is a directory that this host can write to and no other host uses."""
+    """Inside the `with`, `path` is a directory that this host can write to and no other host uses."""
     lock = _open(path)
     try:
         _take(path, lock)

@@ -1,8 +1,8 @@
-"""The log as a port of the host: it acknowledges what it took and can be followed. And its default engine.
+"""The log as a port of the host: it acknowledges what it stored and can be followed. Also its default engine.
 
 The host appends drafts, in order, and goes on. A `Commit` acknowledges them: it says how many of the host's own steps
-are durable now and which numbers its entries got. Whoever wants to know follows the log. So an engine is free to give
-the numbers later, for instance when the members of a cluster have agreed on them.
+are durable now and which numbers its entries got. The host learns this by following the log. So an engine may give the
+numbers later, for example when the members of a cluster have agreed on them.
 
 `LocalLog` is the default engine. It numbers each entry at once and writes to one storage.
 """
@@ -24,14 +24,14 @@ from ahpkit.log.storage import Storage
 _log = logging.getLogger(__name__)
 
 OPENED = "opened/"
-"""Before a channel's URI: the durable value with the number after which its state can be rebuilt from entries alone."""
+"""Prefix of the durable value with the number after which a channel's state can be rebuilt from entries alone."""
 
 _PAGE = 1000
 """Entries read at a time for a follower that starts in the past."""
 
 
 _LONG = 64 * 1024
-"""Bytes of an envelope that is better copied only once."""
+"""Envelopes longer than this many bytes are copied only once."""
 
 
 class Draft(NamedTuple):
@@ -44,7 +44,7 @@ class Draft(NamedTuple):
     client_seq: int | None
     at: int
     forms: Any = None
-    """Handed on to the entry."""
+    """Passed on to the entry."""
 
     def numbered(self, seq: int) -> Entry:
         """The entry this draft becomes under a number."""
@@ -71,11 +71,12 @@ class Commit(NamedTuple):
     step: int
     """All steps of this host up to this one are durable."""
     refused: Sequence[Refused] = ()
-    """Entries among these steps that the log cannot hold: they never happened. Their numbers are not used again."""
+    """Entries among these steps that the log cannot store. They are undone, and their numbers are not used again."""
 
 
 class LogEngine(Protocol):
-    """What stands behind the host. Open inside its `async with`; all methods belong to the thread of the event loop.
+    """The log that a host writes to. Open inside its `async with`; all methods are called in the thread of the event
+    loop.
 
     A step is one call of `append`, `skip`, `open`, `write_ahead`, `checkpoint`, `close` or `set_value`. Steps
     become durable in order. Steps made without an `await` in between become durable together.
@@ -86,7 +87,7 @@ class LogEngine(Protocol):
     async def __aexit__(self, *exc: object) -> None: ...
 
     def take_recovery(self) -> Recovery:
-        """What was there when the log was opened. Handed over once: it may be large."""
+        """What was stored when the log was opened. It can be taken once, because it may be large."""
         ...
 
     @property
@@ -101,7 +102,7 @@ class LogEngine(Protocol):
 
     @property
     def oldest_seq(self) -> int:
-        """Replay is possible for whoever has everything before this number."""
+        """Replay is possible for clients that have everything before this number."""
         ...
 
     @property
@@ -120,7 +121,7 @@ class LogEngine(Protocol):
     def skip(self, at: int) -> int:
         """Use a number for something that is not kept; returns its step.
 
-        The commit of that step has an entry with the number and nothing else (`hole`), which `read` never finds.
+        The commit of that step has an entry with only the number (`hole`), which `read` never returns.
         """
         ...
 
@@ -132,12 +133,12 @@ class LogEngine(Protocol):
         """Store a part of a large state before its `checkpoint`, so that no commit has to take all of it at once.
 
         `at` is that of the checkpoint, and higher than that of the state which is stored; parts are numbered from 0.
-        Returns when the part is durable. Parts whose checkpoint never comes mean nothing.
+        Returns when the part is durable. Parts without a checkpoint are ignored.
         """
         ...
 
     def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
-        """The state of a channel with every entry up to a number that is durable: a restart need not replay those.
+        """Store the state of a channel after every entry up to a durable number: a restart need not replay those.
 
         `state` is all of it, or what follows the parts that were written `ahead`.
         """
@@ -148,7 +149,7 @@ class LogEngine(Protocol):
         ...
 
     def set_value(self, key: str, data: bytes | None) -> int:
-        """Keep a small value beside the log; None forgets the key."""
+        """Store a small value beside the log; None removes the key."""
         ...
 
     def checkpoints_due(self) -> list[str]:

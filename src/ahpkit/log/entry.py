@@ -21,15 +21,16 @@ class Entry(NamedTuple):
     client_id: str | None
     client_seq: int | None
     at: int
-    """When, in milliseconds since the epoch; only used to forget by age."""
+    """When it was written, in milliseconds since the epoch; only used to trim by age."""
     type: str = ""
     """The type of its action, while that is known: it is not stored."""
     forms: Any = None
-    """Whatever else is known of it while it is on its way to its readers; not stored either."""
+    """Further forms of it for its readers; not stored either."""
 
 
 def hole(seq: int, at: int) -> Entry:
-    """Holds the place of what is not kept, or could not be written: its number, and nothing that anybody finds."""
+    """An entry that only uses up a number, for something that is not kept or could not be written. Readers never see
+    it."""
     return Entry(seq, "", b"", None, None, at if 0 <= at < 1 << 53 else 0)
 
 
@@ -55,7 +56,7 @@ def up_to(entries: Iterable[Entry], max_bytes: int | None) -> list[Entry]:
 
 
 class StatePart(NamedTuple):
-    """A part of a large state, written before the snapshot it belongs to. Without that snapshot it means nothing."""
+    """A part of a large state, written before the snapshot it belongs to. Without that snapshot it is ignored."""
 
     channel: str
     seq: int
@@ -94,7 +95,7 @@ class Removal(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A small durable value beside the log; no data means: forget the key."""
+    """A small durable value beside the log; without data the key is removed."""
 
     key: str
     data: bytes | None
@@ -120,7 +121,7 @@ class Recovery:
     head_seq: int = 0
     """The highest number ever used; it outlives the entry that had it."""
     oldest_seq: int = 1
-    """The log can replay from this number on, to anyone who has everything before it."""
+    """The log can replay from this number on."""
     snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
     """The newest snapshot of each open channel, each with its whole state."""
     tail: list[Entry] = field(default_factory=list[Entry])
@@ -129,7 +130,7 @@ class Recovery:
     clients: dict[str, int] = field(default_factory=dict[str, int])
     """The highest clientSeq logged for each client."""
     problems: list[str] = field(default_factory=list[str])
-    """What was damaged and what became of it, for a person. Empty when all is well."""
+    """What was damaged and what was done about it, for a person. Empty when all is well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ class NotInLog(LogError):
 
 
 class ContentRefused(LogError):
-    """What was to be written is of a kind that no storage holds: a number too large, text that is not Unicode.
+    """A value cannot be stored: a number is too large, or a text is not Unicode.
 
-    Trying again does not help. A batch that is refused is written without the step that is to blame.
+    Trying again does not help. The batch is written without the step that causes it.
     """
 
     def __init__(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The ordered durable log as the event loop sees it.
+"""The ordered durable log, for the event loop.
 
 Everything that is queued is committed in the order of the calls. What is queued without an `await` in between is
 committed together, so a crash keeps all of it or nothing. Nothing is reported before it is safe.
@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Log:
-    """One log, open inside its `async with`. All methods belong to the thread of the event loop.
+    """One log, open inside its `async with`. All methods are called in the thread of the event loop.
 
     `on_commit` is called on the event loop after each commit with its entries, in order; without any when it was about
     states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it works
@@ -62,11 +62,11 @@ class Log:
         self._retention = retention or Retention()
         self._checkpoints = checkpoints or Checkpoints()
         self._gathered: Batch = []
-        """Queued since the event loop last had its turn; the writer gets it as one."""
+        """Queued in this step of the event loop; the writer gets it as one batch."""
         self.queued = 0
-        """Steps that were ever queued."""
+        """The number of all steps queued so far."""
         self.durable = 0
-        """Steps that were ever committed: the first so many of those queued."""
+        """The number of steps committed so far: the first of those queued."""
         self._flushes: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def __aenter__(self) -> Self:
@@ -97,7 +97,7 @@ class Log:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what is queued; if the storage still refuses it, it was never reported and is gone."""
+        """Commit what is queued. If the storage still fails, it is lost; it was never reported."""
         self._hand_over()
         await self._loop.run_in_executor(self._readers, self._close)
         self._readers.shutdown()
@@ -110,7 +110,7 @@ class Log:
         self._storage.close()
 
     def take_recovery(self) -> Recovery:
-        """What was there when the log was opened. Handed over once: it may be large."""
+        """What was stored when the log was opened. It can be taken once, because it may be large."""
         recovery, self._recovery = self._recovery, None
         if recovery is None:
             raise RuntimeError("the recovery was already taken")
@@ -163,7 +163,7 @@ class Log:
         self._put(Removal(channel))
 
     def set_value(self, key: str, data: bytes | None) -> None:
-        """Queue a value to keep beside the log; None forgets the key."""
+        """Queue a value to store beside the log; None removes the key."""
         self._put(Value(key, data))
 
     def snapshots_due(self) -> list[str]:
@@ -171,7 +171,7 @@ class Log:
         return self._checkpoints.due(self.head_seq)
 
     async def flush(self) -> None:
-        """Wait until everything queued so far is durable and was reported; as long as the storage fails, this waits."""
+        """Wait until everything queued so far is durable and reported. While the storage fails, this keeps waiting."""
         if self.pending:
             done = self._loop.create_future()
             self._flushes.append((self.queued, done))
@@ -200,7 +200,7 @@ class Log:
         """The number this action of a client got, 0 if that is trimmed, None if it is new. New ones cost no I/O."""
         if self.is_new(client_id, client_seq):
             return None
-        # In this order: what is committed in between is found at the second place.
+        # In this order: what is committed in between is found by the second lookup.
         for step in [*self._writer.pending(), *self._gathered]:
             if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
                 return step.seq

@@ -31,7 +31,7 @@ class MemoryStorage:
         self._total = 0
         self._open: dict[str, _Open] = {}
         self._parts: dict[str, dict[int, bytes]] = {}
-        """Of states that are on their way, by channel and place."""
+        """Parts of states that are being written, by channel and number."""
         self._values: dict[str, bytes] = {}
         self._trimmed_clients: dict[str, int] = {}
 
@@ -128,7 +128,7 @@ class MemoryStorage:
             return Statistics(self._head, self._floor + 1, len(self._open), size, 0)
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
     def _needed(self, entry: Entry) -> bool:
         opened = self._open.get(entry.channel)

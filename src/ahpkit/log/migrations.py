@@ -1,4 +1,4 @@
-"""The tables of an SQLite log and how older ones become newer."""
+"""Creates the tables of an SQLite log, and migrates older ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _first(db: sqlite3.Connection) -> None:
 def _second(db: sqlite3.Connection) -> None:
     """The tables are the same. The states in them are of AHP 1.0.0, which an older ahpkit would misread.
 
-    A file of schema 1 does not come here: it is built anew, by `ahpkit.log.upgrade`.
+    Files of schema 1 are not migrated here: `ahpkit.log.upgrade` builds a new file.
     """
 
 

@@ -23,7 +23,8 @@ class Order:
         self.head_seq = entry.seq
 
     def part(self, part: StatePart) -> None:
-        """A part is for a snapshot to come: those of the stored state must not be touched before it is replaced."""
+        """A part belongs to a later snapshot: parts of the stored state must not change before that state is
+        replaced."""
         stored = self._open.get(part.channel)
         if stored is None or not stored < part.seq <= self.head_seq:
             raise OutOfOrder(f"a part of {part.channel} at {part.seq} does not fit a log at {self.head_seq}")
@@ -40,7 +41,7 @@ class Order:
 
 
 def head_after(head_seq: int, batch: Batch) -> int:
-    """The head once `batch` is committed; raises `OutOfOrder` where its numbers do not go on from `head_seq`."""
+    """The head after `batch` is committed; raises `OutOfOrder` when its numbers do not continue from `head_seq`."""
     for step in batch:
         if type(step) is Entry:
             if step.seq != head_seq + 1:

@@ -17,7 +17,7 @@ class Retention:
     max_bytes: int = 1 << 30
     """Of payloads."""
     max_age_ms: int = 30 * 24 * 3600 * 1000
-    """Behind the newest entry, so that a host that stood still for a month forgets nothing."""
+    """Counted back from the newest entry, so that a host that was idle for a month forgets nothing."""
 
     def keep_from(self, oldest_seq: int, head_seq: int, mark: Callable[[int], Mark]) -> int:
         """The lowest number to keep. `mark` is asked about a few entries between oldest and head."""

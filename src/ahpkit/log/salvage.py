@@ -1,4 +1,4 @@
-"""Makes the file of an SQLite log: a new one, or one from the intact parts of a damaged one.
+"""Creates the file of an SQLite log: a new one, or one from the intact parts of a damaged one.
 
 A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`, or as
 `NAME.old-N` when it was only of an older ahpkit. A
@@ -23,9 +23,9 @@ from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of, 
 _PARTS = ("", "-wal", "-shm")
 """What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
 _SAFETY = 1_000_000
-"""How far the numbers jump after damage, because the newest entries may be the lost ones: more than ever wait in a
-write-ahead log. The clock in milliseconds is the other bound, for a file of which nothing is left: it outruns every
-host below a thousand entries a second."""
+"""How far the numbers jump after damage, because the newest entries may be lost: more than a write-ahead log ever
+holds. When nothing is left of a file, the clock in milliseconds is used instead: it is ahead of every host with less
+than a thousand entries a second."""
 
 _NEW, _UPGRADED = ".new", ".upgraded"
 """Complete files that wait to be swapped in: for a damaged one, and for one of an older ahpkit."""
@@ -91,7 +91,7 @@ def _empty_part(path: Path) -> Path:
 
 
 def finish(path: Path) -> None:
-    """Swap in a file that is complete, also one that an earlier process did not get to."""
+    """Swap in a complete file, also one that an earlier process did not swap in any more."""
     for suffix, kept_as in ((_NEW, "corrupt"), (_UPGRADED, "old")):
         _swap_in(path, _beside(path, suffix), kept_as)
 
@@ -128,7 +128,7 @@ def _saved(path: Path, options: str) -> Recovery | None:
     if not path.is_file():
         return None
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)) as db:
-        db.execute("PRAGMA writable_schema = ON")  # else SQLite refuses a file that was cut off as a whole
+        db.execute("PRAGMA writable_schema = ON")  # otherwise SQLite refuses the whole of a truncated file
         try:
             db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         except (*DAMAGE, sqlite3.DatabaseError):
@@ -150,7 +150,7 @@ _ENTRIES: _Types = {"rowid": int, "channel": int, "payload": bytes, **_ORIGIN, "
 
 
 class _Salvage:
-    """Reads every row that can be read and keeps what leads to a state somebody once saw."""
+    """Reads every readable row and keeps what leads to a state that really existed."""
 
     def __init__(self, db: sqlite3.Connection, content: Recovery) -> None:
         self._db = db
@@ -175,7 +175,7 @@ class _Salvage:
         self._read_entries()
 
     def _read_entries(self) -> None:
-        """Every intact one after the snapshot of its channel: a lost entry costs nothing but itself."""
+        """Read every intact entry after the snapshot of its channel. A lost entry does not affect the others."""
         meta = {key: value for _row, key, value in self._rows("meta", _META)}
         floor = meta.get("floor")
         last, lost = floor if is_seq(floor) else None, list[int]()
@@ -215,7 +215,8 @@ class _Salvage:
             self._content.problems.append(str(exc))
 
     def _rows(self, table: str, types: _Types) -> Iterator[tuple[Any, ...]]:
-        """Rows by rowid. At an unreadable page it leaps ahead, farther each time, until rows come again or none can."""
+        """Rows by rowid. At an unreadable page it skips ahead, farther each time, until rows can be read again or none
+        are left."""
         sql = f"SELECT {', '.join(types)} FROM {table} WHERE rowid > ? ORDER BY rowid"
         last, leap = -1, 1
         while leap < 1 << 53:

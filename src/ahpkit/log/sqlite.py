@@ -1,4 +1,4 @@
-"""A log in one SQLite file. Repairs are in `salvage`, SQL is in `tables`.
+"""Stores a log in one SQLite file. Repairs are in `salvage`, SQL is in `tables`.
 
 One connection writes and checkpoints, the others are read-only: SQLite before 3.51.3 can damage a database whose
 write-ahead log is reset by one connection while another one writes.
@@ -30,7 +30,7 @@ _MOVE_BYTES = 16 << 20
 """Bytes in the write-ahead log that are moved into the main file although more is waiting: rare enough to cost nothing,
 small enough to be read back in a moment."""
 _TIDY_BYTES = 1 << 20
-"""Bytes in the write-ahead log that are worth the two syncs which move them into the main file."""
+"""Bytes in the write-ahead log above which they are moved into the main file; that costs two syncs."""
 _COMMIT_BYTES = 16 << 10
 """What a commit writes besides its entries: the pages of four trees."""
 _WAL_LIMIT = 64 << 20
@@ -64,8 +64,8 @@ class SqliteStorage:
     """The storage interface over a file and its write-ahead log. The directory must be held by one host.
 
     `durability` full: what is committed survives a power cut. normal: it survives a crash of the process; a power cut
-    may take the last commits. `convert` makes the states of an older ahpkit those of this one; without it, a file of an
-    older ahpkit is refused.
+    may take the last commits. `convert` converts the states of an older ahpkit; without it, a file of an older ahpkit
+    is refused.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class SqliteStorage:
         self._files: tuple[int | None, ...] | None = None
         """The inodes of the file and of its write-ahead log, once both are there."""
         self._kept: Batch | None = None
-        """The last batch in the copy that is kept beside a foreign file."""
+        """The last batch in the copy that is kept beside another program's file."""
         self._unplaced: Batch | None = None
-        """A batch that is written, but to a file that is no longer in its place. It is tried again, and not written
-        again."""
+        """A batch that was written, but to a file that is no longer in its place. Putting the file back is tried again;
+        the batch is not written again."""
         self._replay_lock = threading.Lock()
         self._lookup_lock = threading.Lock()
 
@@ -149,7 +149,7 @@ class SqliteStorage:
         try:
             self._writer.commit(batch)
         except _CONTENT as exc:
-            if not self._connections:  # Closed: that is no fault of the values.
+            if not self._connections:  # Closed: the values are not to blame.
                 raise
             raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
         self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
@@ -227,17 +227,18 @@ class SqliteStorage:
 
     @property
     def _marker(self) -> Path:
-        """Left when damage is met after the start, in a part that `load` does not look at: the next one repairs."""
+        """A file that marks damage found after the start, in a part that `load` does not check: the next start repairs
+        it."""
         return self._path.with_name(self._path.name + ".damaged")
 
     def _there(self) -> bool:
-        """Also when only a part is: a database whose main file was deleted is not a new one."""
+        """Whether some file of the database exists: one whose main file was deleted is not a new database."""
         return os.path.lexists(self._path) or self._wal.exists()
 
     def _open(self) -> tuple[Recovery, int]:
-        """What is there, and the schema that it was found with."""
+        """Open the database; returns what is stored, and the schema that the file had."""
         db = self._connect("rw")
-        found = version(db)  # before anything is changed, in case this is no log at all
+        found = version(db)  # before anything is changed, in case the file is not a log
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise StorageError(f"{self._path}: the file system does not support a write-ahead log")
         db.execute(f"PRAGMA synchronous = {self._durability.upper()}")
@@ -255,9 +256,10 @@ class SqliteStorage:
         return self._writer.recover(), found
 
     def _check_files(self) -> None:
-        """A file that was deleted under us still takes what is written, and all of it is gone with the process.
+        """Check that our files are still in their place. A deleted file can still be written to, but is lost with the
+        process.
 
-        As long as we have it open, nothing is lost yet: it is put back before the commit is reported.
+        While it is open nothing is lost: it is put back before the commit is reported.
         """
         found = [_stat(self._path), _stat(self._wal)]
         present = tuple(None if one is None else one.st_ino for one in found)
@@ -300,7 +302,8 @@ class SqliteStorage:
             self._open()
 
     def _keep_copy(self) -> Path:
-        """Save what is written beside the foreign file: our file has no name, and would be gone with the process."""
+        """Save our data beside the other program's file: our own file has no name any more, and would be lost with the
+        process."""
         kept = self._path.with_name(self._path.name + ".replaced")
         if self._kept is not self._unplaced:
             kept.unlink(missing_ok=True)
@@ -316,7 +319,8 @@ class SqliteStorage:
         return db
 
     def _refuse_what_sqlite_ignores(self) -> None:
-        """An empty file would be a new one to it, a read-only one would do, and an unreadable log would be no log."""
+        """Refuse files that SQLite would accept: an empty one as a new database, a read-only one, and one whose
+        write-ahead log cannot be read."""
         if self._marker.exists():
             raise Damaged(self._marker.read_text())
         if not self._path.is_file():

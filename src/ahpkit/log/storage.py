@@ -18,7 +18,7 @@ class Storage(Protocol):
     """Where the records are. `tests/log/test_storage.py` says what every implementation must do."""
 
     def load(self) -> Recovery:
-        """Open it, repaired where that was needed: what a restart needs, and what was wrong."""
+        """Open it and repair it if needed; returns what a restart needs, and what was wrong."""
         ...
 
     def commit(self, batch: Batch) -> None:
@@ -41,7 +41,7 @@ class Storage(Protocol):
         ...
 
     def seen(self, client_id: str, client_seq: int) -> int | None:
-        """The number a client's action got; 0: it has one, but was trimmed; None: never logged."""
+        """The number that a client's action got; 0 if the action was trimmed; None if it was never logged."""
         ...
 
     def mark(self, seq: int) -> Mark:
@@ -53,7 +53,7 @@ class Storage(Protocol):
         ...
 
     def tidy(self, *, at_rest: bool = False) -> None:
-        """Do now what can wait. Called by the thread that commits, when nothing waits for it.
+        """Do work that can wait. Called by the thread that commits, when it is idle.
 
         `at_rest`: there was no commit for a while, so it may take longer.
         """
@@ -64,7 +64,7 @@ class Storage(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The SQL of a log, over one SQLite connection.
+"""Runs the SQL of a log on one SQLite connection.
 
 Errors of SQLite pass through. A row whose checksum does not match raises `Damaged`.
 """
@@ -92,7 +92,7 @@ _PORTION = 64
 _CHECKED_ENTRIES = 20_000
 """How far back a restart checks the index: as far as tails reach when snapshots keep up, for a few milliseconds."""
 _NO_CHANNEL = 0
-"""Of an entry whose channel is not open: it holds its place in the order and is found by nobody."""
+"""The channel of an entry whose channel is not open: the entry only keeps its number, and is never returned."""
 
 
 class Damaged(Exception):
@@ -128,17 +128,17 @@ def _integer(value: float) -> int:
 
 
 def place_of(entry: Entry, channel_id: int) -> str:
-    """All of an entry's row but its payload."""
+    """Everything in an entry's row except its payload."""
     return f"{entry.seq} {channel_id} {entry.client_id} {entry.client_seq} {entry.at}"
 
 
 def place_of_state(uri: str, seq: int, parts: Iterable[int]) -> str:
-    """All of a stored state but its last piece: the checksums of the `parts` before it are among that."""
+    """Everything of a stored state except its last piece, including the checksums of the `parts` before it."""
     return " ".join((f"{seq} {uri}", *map(str, parts)))
 
 
 def whole_snapshot(uri: str, seq: int, parts: Sequence[object], rest: object, expected: object) -> ChannelSnapshot:
-    """The snapshot that these rows are; raises `Damaged` when a part is missing, one too many, or another."""
+    """The snapshot in these rows; raises `Damaged` when a part is missing, extra or wrong."""
     intact = [part for part in parts if isinstance(part, bytes)]
     check(f"the snapshot of {uri}", rest, place_of_state(uri, seq, map(crc32, intact)), expected)
     return ChannelSnapshot(uri, seq, b"".join((*intact, cast("bytes", rest))))
@@ -162,7 +162,7 @@ class Tables:
         self._divided: set[int] = set()
         """The channels that have parts, of the stored state or left over."""
         self._current = False
-        """Whether the four above are those of the last commit: not before the first one, nor after one that failed."""
+        """Whether the four caches above are valid: not before the first commit, nor after a failed one."""
 
     # Writing
 
@@ -176,7 +176,7 @@ class Tables:
         self._current = True
 
     def apply(self, steps: Iterable[Step]) -> None:
-        """Write steps inside the transaction of the caller, without a look at their numbers."""
+        """Write steps inside the caller's transaction, without checking their numbers."""
         values: dict[str, Value] = {}
         ordered: list[Step] = []
         for step in steps:
@@ -260,13 +260,13 @@ class Tables:
             case Value(key, data):
                 if data is None:
                     self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))
-                else:  # One that is there keeps its place: fewer pages are written than for a new one.
+                else:  # An existing row is updated in place: that writes fewer pages than a new one.
                     self._db.execute(_SET_VALUE, (key, checksum(data, key), data))
             case Entry():
                 self._insert((step,))
 
     def _forget_a_part(self, id_: int, newest: int) -> None:
-        """One of a state that was replaced. Together they would take as long as writing them did."""
+        """Delete one part of a replaced state. Deleting all at once would take as long as writing them did."""
         self._db.execute(_FORGET_A_PART, (id_, newest))
 
     # Reading
@@ -344,7 +344,7 @@ class Tables:
         return floor
 
     def _in_channels(self, ids: str, after: int, limit: int) -> Iterator[Entry]:
-        """The entries of some channels, looked up in growing portions: whoever wants few pays for few."""
+        """The entries of some channels, looked up in growing portions, so that a small page is cheap."""
         portion = _PORTION
         while limit:
             most = portion if limit < 0 else min(portion, limit)
@@ -362,7 +362,8 @@ class Tables:
             yield Entry(seq, uri, payload, client_id, client_seq, at)
 
     def _tail(self) -> list[Entry]:
-        """Found through the index. A part is looked up without it too, for a damaged index would hide entries."""
+        """The entries after the snapshots, found through the index. The last part is also read without it, because a
+        damaged index would hide entries."""
         tail = list(self._found(_TAIL))
         recent = self._head_seq() - self._checked_entries
         found = [entry.seq for entry in tail if entry.seq > recent]

@@ -1,4 +1,4 @@
-"""Upgrades a log file of an older ahpkit: converts its states, and leaves its history behind.
+"""Upgrades a log file of an older ahpkit: converts its states, but not its history.
 
 The caller says how states are converted. The new file is built beside the old one and swapped
 in when it is complete, so an interruption leaves the old file as it was. The old file is kept.
@@ -18,7 +18,7 @@ from ahpkit.log.salvage import create
 _log = logging.getLogger(__name__)
 
 Convert = Callable[[Recovery], Recovery | None]
-"""What an older ahpkit left → the same as this one keeps it, without a tail; None when it is up to date already."""
+"""Converts what an older ahpkit stored, without a tail; returns None when it is up to date already."""
 
 _ROOM = 2
 """How much of the converted states has to fit on the disk: the tables and their write-ahead log."""

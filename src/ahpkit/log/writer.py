@@ -1,10 +1,10 @@
-"""The thread that writes a log: takes everything that is queued, commits it at once, reports.
+"""The thread that writes a log: it takes everything that is queued, commits it together, and reports.
 
-Group commit is natural: while one batch is on its way to the disk the next one gathers, so a lone entry waits for
-nothing and a thousand share one sync.
+While one batch is written to the disk, the next one gathers. So a single entry does not wait, and a thousand share one
+sync.
 
-A storage that fails is tried again until it works. A batch that it refuses because of what is in it is written in
-parts, without the step that is to blame.
+A storage that fails is tried again until it works. A batch that is refused because of its content is written in parts,
+without the step that causes it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ _MAX_BATCH = 2048
 _MAX_BATCH_BYTES = 4 << 20
 """Bytes of entries after which a commit is full: it is delivered in one step of the event loop."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
-"""A full disk is looked at again this soon: room that appears is noticed within two seconds."""
+"""A full disk is tried again this soon, so free space is noticed within two seconds."""
 _REST_S = 2.0
 """After this long without a commit the storage may do what would hold up commits."""
 _HOUSEKEEPING_EVERY = 1000
-"""Entries between two looks at the retention: some twenty lookups, nothing against a thousand inserts."""
+"""Entries between two checks of the retention. A check takes some twenty lookups, little compared with a thousand
+inserts."""
 _TRIM_AT_MOST = 10_000
 """Entries forgotten in one go, so that a lowered limit never holds up commits for long. Several times what arrives
 between two looks, so trimming always catches up."""
 
 _HARMLESS = Value("", None)
-"""Changes nothing: whoever refuses this refuses everything."""
+"""A step that changes nothing: a storage that refuses it refuses everything."""
 
 Refusals = list[tuple[Step, str]]
 """Steps of a batch that are not in the log, each with the reason."""
@@ -71,7 +72,7 @@ class Writer:
         self._stopping = False
         self._queue: deque[Batch] = deque()
         self._writing: Batch = []
-        self._since_housekeeping = _HOUSEKEEPING_EVERY  # look once early: a host may never live for that many
+        self._since_housekeeping = _HOUSEKEEPING_EVERY  # check once early: a host may not run for that many entries
         self._thread = threading.Thread(target=self._run, name="ahpkit-log", daemon=True)
 
     def start(self) -> None:
@@ -86,7 +87,8 @@ class Writer:
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Write what is queued and end; blocks. What a failing storage refuses once more is dropped, never reported."""
+        """Write what is queued and end; blocks. What a failing storage refuses once more is dropped and never
+        reported."""
         with self._lock:
             self._stopping = True
             self._changed.notify()
@@ -130,7 +132,7 @@ class Writer:
             return self._writing
 
     def _commit(self, batch: Batch) -> bool:
-        """Try until it works; False when the log is closed before it did."""
+        """Try until it works; False when the log is closed before that."""
         rest, delay = batch, _RETRY_FIRST_S
         while True:
             try:
@@ -146,7 +148,7 @@ class Writer:
                 return True
 
     def _store(self, steps: Batch) -> int:
-        """Commit as many of these as go together; returns how many: all, unless one of them cannot be held."""
+        """Commit as many of these as possible together; returns how many: all, unless one of them cannot be stored."""
         try:
             self._storage.commit(steps)
         except (StorageError, OSError):
@@ -158,7 +160,7 @@ class Writer:
         return len(steps)
 
     def _leave_out(self, step: Step, reason: Exception) -> None:
-        """Go on without a step that cannot be written. When nothing else can either, it is the storage that fails."""
+        """Continue without a step that cannot be written. If nothing else can be written either, the storage fails."""
         try:
             self._storage.commit([hole(step.seq, step.at) if type(step) is Entry else _HARMLESS])
         except (StorageError, OSError):

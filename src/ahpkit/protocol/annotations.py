@@ -180,7 +180,7 @@ def _entry_removed(annotation: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _within(change: Handler) -> Handler:
-    """Make a change of one annotation a handler of the state: find it by `annotationId`."""
+    """Turn a change of one annotation, found by `annotationId`, into a handler of the state."""
 
     def handler(state: JsonObject, action: JsonObject) -> JsonObject:
         annotations: list[JsonObject] = state["annotations"]

@@ -34,7 +34,7 @@ ChangesetOperationScope = Literal["changeset", "resource", "range"] | str
 
 
 class ChangesetCapabilities(TypedDict):
-    """What can be done with a changeset: a key that is there means yes."""
+    """What can be done with a changeset: a key that is present means yes."""
 
     review: NotRequired[JsonObject]
 
@@ -267,7 +267,7 @@ def changeset_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _status_changed(item: JsonObject, action: JsonObject) -> JsonObject:
-    """A status and its error go together: whoever is not in status `error` has none."""
+    """Set the status; an error is kept only with the status `error`."""
     error = action.get("error") if action["status"] == "error" else None
     return amend(item, {"status": action["status"], "error": error})
 

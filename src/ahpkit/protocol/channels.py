@@ -1,4 +1,4 @@
-"""One table: URI → channel, its state, its reducer, its actions."""
+"""The table of channels: URI → channel, its state, its reducer, its actions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def channel_of(uri: str) -> Channel | None:
 
 @lru_cache(maxsize=4096)
 def _known_channel(uri: str) -> Channel | None:
-    """Asked for every action, of few channels: the answers are kept."""
+    """Cached, because it is called for every action, with few different URIs."""
     for channel in _CHANNELS:
         if channel.pattern.fullmatch(uri):
             return channel

@@ -1,8 +1,8 @@
-"""Names of protocol extensions: what they look like, and which of them a peer announced. Pure; sends nothing.
+"""Checks names of protocol extensions, and which of them a peer announced. Pure.
 
 An extension is called `example.com/analytics`: a namespace, a slash, a feature. Its methods begin with an underscore,
-`_example.com/analytics/summary`, and its announcement stands under its name, or under its namespace alone, in `_meta`
-of a capability object. Since 0.8 private names begin with `x-`: `x-example.com/analytics/summary` is the same method.
+`_example.com/analytics/summary`, and it is announced under its name, or under its namespace alone, in `_meta` of a
+capability object. Since 0.8 private names begin with `x-`: `x-example.com/analytics/summary` is the same method.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_name(name: str) -> None:
 
 
 def check_feature(feature: str) -> None:
-    """Raise unless it can stand behind an extension's name as the name of a method."""
+    """Raise unless it can follow an extension's name as the name of a method."""
     if not _FEATURE.fullmatch(feature):
         raise LocalProtocolError(f"{feature!r} is not the last part of a method name; use a word such as 'summary'")
 

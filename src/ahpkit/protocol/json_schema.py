@@ -16,7 +16,7 @@ from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.wire.codec import decode_json, encode
 
 MAX_BYTES = 128 * 1024
-"""Of a schema as JSON. The largest of real tools have some ten kilobytes."""
+"""Bytes of a schema as JSON. The largest schemas of real tools have tens of kilobytes."""
 
 MAX_DEPTH = 64
 """Levels of subschemas inside each other, with references followed."""
@@ -25,10 +25,10 @@ MAX_SUBSCHEMAS = 2_000
 """Counted as often as they are used: what is referred to twice counts twice."""
 
 MAX_PATTERNS = 50_000
-"""What all patterns together may be, in characters after repetitions are written out: some 50 ms to prepare them."""
+"""Characters of all patterns together, with repetitions written out: compiling them takes about 50 ms."""
 
 MAX_STEPS = 2_000_000
-"""Subschemas applied to parts of a value in one check: some 50 ms."""
+"""Subschemas applied to parts of a value in one check: about 50 ms."""
 
 _MAX_COUNTED_STEPS = 12_000
 """The same where they have to be counted one by one, because the schema refers to itself."""
@@ -37,7 +37,7 @@ _CHEAP = 50
 """Comparisons that take as long as a counted step."""
 
 _AGAIN = 4
-"""How often subschemas for the same value are applied where `unevaluated…` asks which of them looked at what."""
+"""How often subschemas for the same value are applied when `unevaluated…` needs to know what they evaluated."""
 
 _MAX_MATCHING = 20_000_000
 """Characters of a value times size of the patterns: what matching takes at worst."""
@@ -46,7 +46,7 @@ _MAX_MESSAGE = 500
 """Characters of a problem. A validator quotes the value, however long."""
 
 _MAX_LOOKING = 400_000_000
-"""The same for patterns that look around or back, which may read a text once for each of its characters."""
+"""The same for patterns with lookaround or backreferences, which may read a text once for each of its characters."""
 
 _BACKTRACKING = 2_000
 _PATTERN_BYTES = 4 * 1024 * 1024
@@ -54,7 +54,7 @@ _CLASS_WEIGHT = {"p": 400, "P": 400, "w": 100, "W": 100, "d": 100, "D": 100, "s"
 """Classes of Unicode are large: what one costs, in plain characters."""
 
 _LOOKS = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9gGkK]|[*+?}]\+")
-"""What makes a pattern one that looks around or back."""
+"""Signs of lookaround or backreferences in a pattern."""
 
 _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 
@@ -82,7 +82,7 @@ class _Refused(Exception):
 
 
 def check_schema(schema: Any) -> str | None:
-    """Why a schema is not taken from whoever declared it: too large, too deep, without end. None: it is taken."""
+    """Why a schema cannot be declared: it is too large, too deep, or endless. None: it can be used."""
     measured = _measured(schema)
     return measured if isinstance(measured, str) else None
 
@@ -119,7 +119,7 @@ def _measured(schema: Any) -> _Measured | str:
 
 @lru_cache(maxsize=256)
 def _measure(data: bytes) -> _Measured | str:
-    """Schemas are used again and again: the same text is measured and compiled once."""
+    """A measured schema. Cached, because the same schema is used many times."""
     try:
         return _Measured(decode_json(data))
     except _Refused as refused:
@@ -167,8 +167,8 @@ class _Measured:
     # What a schema costs.
 
     def _count(self, node: Any, path: list[tuple[int, bool]], above: frozenset[int]) -> int:
-        """Subschemas below one, references followed. `path`: those above, each with whether a step into the value led
-        away from it."""
+        """The number of subschemas below one, with references followed. `path` has the schemas above, each with whether
+        it was left for a part of the value."""
         if not isinstance(node, dict):
             return 1
         node = cast("Schema", node)
@@ -283,7 +283,8 @@ def _asks_what_was_looked_at(node: Schema) -> bool:
 
 
 def _comparisons(node: Schema) -> int:
-    """Values that a value is compared with one after the other. Texts alone are looked up, however many they are."""
+    """How many values a value is compared with one by one. Lists of only texts are looked up at once and do not
+    count."""
     choices: Any = node.get("enum")
     listed = cast("list[Any]", choices) if isinstance(choices, list) else []
     plain = all(isinstance(choice, str) for choice in listed)
@@ -303,7 +304,7 @@ def _values_in(value: Any) -> int:
 
 
 def _looked_through(value: Any) -> int:
-    """Characters that are read when each text is read again for each of its characters, and tried in many ways."""
+    """Characters that are read in the worst case, when each text is read again for each of its characters."""
     count, todo = 0, [value]
     while todo:
         one = todo.pop()
@@ -371,7 +372,7 @@ def _pattern_size(pattern: str) -> int:
 
 
 def _atom(pattern: str, at: int, groups: list[int]) -> tuple[int, int]:
-    """The size of what stands there, and where it ends."""
+    """The size of the element at this place, and where it ends."""
     match pattern[at]:
         case "\\":
             return _escape(pattern, at)

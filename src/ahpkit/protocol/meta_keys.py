@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 OURS = "ahpkit/"
-"""What all of them begin with: nobody else may put anything there."""
+"""The prefix of all of them: other peers may not set such keys."""
 
 OUR_PREFIXES = (OURS, "ahpkit.dev/")
-"""The same, with what our dialects note for clients of other versions."""
+"""The same, and the prefix of hints that our dialects add."""
 
 CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
 restarted meanwhile."""
 
 MISSED = "ahpkit/missed"
-"""In `reconnect`: what the client wants of what it missed, "actions" wherever the log has them, or "states". Without it
-the answer is whichever is smaller."""
+"""In `reconnect`: how the client wants to get what it missed: as "actions" wherever the log has them, or as "states".
+Without it the host sends whichever is smaller."""
 
 SPOKEN = "ahpkit/spoken"
 """In `reconnect`: the protocol version that the client spoke before, for a host that has forgotten it."""
@@ -43,13 +43,14 @@ CONFIG_META = "ahpkit/config"
 """In a session's `_meta`: a config schema learnt after creation, because no action can change `config.schema`."""
 
 CANVASES = "ahpkit/canvases"
-"""In a client's capabilities: it takes the state and actions of canvases that a session has beyond the protocol."""
+"""In a client's capabilities: it understands our state and actions of canvases, which are additions to the protocol."""
 
 KEEP_TOKEN = "ahpkit/keep-token"
-"""In `authenticate`: true keeps the token when the client that gave it leaves, until the host stops."""
+"""In `authenticate`: true keeps the token of an MCP server when the client leaves, until the session or the host
+ends."""
 
 MODELS_LATER = "ahpkit/models-later"
-"""In an agent of root state: true while it has not told yet which models it has. It tells when a session is opened."""
+"""In an agent of root state: true while its models are not known yet. They are known once a session is open."""
 
 MORE = "ahpkit/more"
 """In an answer to `completions`: how many items it leaves out."""

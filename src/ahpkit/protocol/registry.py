@@ -1,6 +1,6 @@
 """The tables of the protocol: every action, command and notification.
 
-A test holds these tables against the types: nothing is missing, nothing is invented.
+A test compares these tables with the types: nothing may be missing or invented.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSpec:
-    """What a host tells its clients unasked."""
+    """A notification that a host sends to clients."""
 
     method: str
     since: str

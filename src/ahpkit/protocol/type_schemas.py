@@ -1,14 +1,13 @@
-"""JSON Schema from the wire types.
+"""Makes JSON Schemas from the wire types.
 
-The `TypedDict`s are the only place where shapes are written down. What they become here is open where the protocol is:
+The `TypedDict`s are the only place where shapes are defined. The schemas are open where the protocol is:
 
 - every object may have more members than we know; `_meta` is an object wherever it appears;
 - in a union of objects one member tells the variants apart (`type`, `kind`, `status`, …): an unknown value passes,
   a known one must have its variant's shape, and errors are found inside that variant (`if`/`then`, not `oneOf`);
 - a union marked with `CLOSED` lets no other value pass;
 - any other `Literal` is closed, unless it stands in a union with `str`;
-- an integer is one that every JSON reader keeps exact: up to 2**53 - 1 either way. What counts or points into a text
-  is never negative.
+- integers are limited to what every JSON reader keeps exactly: ±(2**53 - 1). Counts and offsets are never negative.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def _union(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema:
 
 
 def _scalars(member: Any) -> set[str]:
-    """The JSON types of a union's member that is no object: of a literal those of its values."""
+    """The JSON types of a union's member that is not an object; for a literal, those of its values."""
     values = get_args(member) if get_origin(member) is Literal else ()
     return {_SCALARS[type(value)] for value in values} or {_SCALARS[member]}
 

@@ -1,8 +1,8 @@
 """Checks whether a message has the shape of its kind. Whether an action is allowed is decided elsewhere.
 
-What a newer peer may add passes: unknown members, unknown action types, unknown variants inside known types, unknown
-methods. What is known must be right, and the error says where it is not. Integers that were written with a point, such
-as `7.0`, become integers on the way, in place.
+Additions of a newer peer pass: unknown members, unknown action types, unknown variants inside known types, unknown
+methods. What is known must be right; the error says where it is wrong. Integers that were written with a point, such as
+`7.0`, become integers on the way, in place.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def check_action(action: Mapping[str, Any]) -> None:
 def check_params(method: str, params: JsonObject) -> None:
     """Raise `InvalidParams` when the params of a known method, in either direction, are malformed.
 
-    Every AHP method needs a string `channel`; unknown methods, extensions among them, may leave it out. Of the
-    action in a `dispatchAction` only the outside is looked at: what `check_action` finds in it is told to the
-    dispatcher in an envelope, as a notification has no other answer.
+    Every AHP method needs a string `channel`; unknown methods, extensions among them, may leave it out. The action in a
+    `dispatchAction` is only checked to be an object: what `check_action` finds is sent to the dispatcher in an
+    envelope, because a notification has no other answer.
     """
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
     check(_AnyParams if spec is None else spec.params, params)
@@ -81,7 +81,7 @@ def make_whole(method: str, params: JsonObject, *, result: Any = None) -> None:
 
 
 def _errors(validator: _Validator, value: Any) -> Iterable[_Error]:
-    """All that is wrong with a small value; of a large one the first, because the validator looks for all at once."""
+    """All errors of a small value; only the first of a large one, because collecting all takes long."""
     if _is_small(value):
         return validator.iter_errors(value)
     try:
@@ -131,7 +131,7 @@ def _checks(shape: Shape) -> tuple[_Validator, Callable[[Any], object] | None]:
     """What finds errors in values of a shape, and what makes integers in them whole, if there can be any."""
     import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
 
-    validator = jsonschema_rs.validator_for(json_schema(shape), mask="value")  # Else an error quotes the whole value.
+    validator = jsonschema_rs.validator_for(json_schema(shape), mask="value")  # Else an error quotes the value.
     return cast("_Validator", validator), whole_numbers(shape)
 
 

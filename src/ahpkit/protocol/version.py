@@ -1,4 +1,4 @@
-"""Protocol versions: read and compare them. `ahpkit.dialects.negotiation` chooses one for a connection.
+"""Reads and compares protocol versions. `ahpkit.dialects.negotiation` chooses one for a connection.
 
 Versions are SemVer. Before 1.0.0 peers understand each other within one `0.MINOR`, from then on within one MAJOR.
 """
@@ -21,7 +21,7 @@ _LONGEST = 256
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A SemVer version. Build metadata is accepted and means nothing."""
+    """A SemVer version. Build metadata is accepted and ignored."""
 
     major: int
     minor: int

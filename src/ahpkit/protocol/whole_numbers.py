@@ -35,7 +35,7 @@ def _parts(shape: Any) -> Iterable[Any]:
     if get_origin(shape) is Literal:
         return ()
     parts = get_args(shape)
-    return () if int in parts and float in parts else parts  # Of `int | float`, a float is as good.
+    return () if int in parts and float in parts else parts  # `int | float` accepts a float as it is.
 
 
 def _reachable(shape: Any) -> list[Any]:

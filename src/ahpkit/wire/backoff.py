@@ -1,6 +1,6 @@
 """Computes how long to wait before trying again: full jitter over a doubling bound. Pure: randomness is passed in.
 
-Spreading over the whole interval keeps many peers of one that was restarted from coming back at the same moment.
+The random wait keeps many peers of a restarted one from coming back at the same moment.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from ahpkit.wire.errors import (
 )
 
 MAX_BYTES = 32 * 1024 * 1024
-"""Default for one message: three times the longest text we measure with (10 MB), and far from hurting."""
+"""Default for one message: three times the longest text that we measure with (10 MB), and still harmless."""
 
 MAX_DEPTH = 200
 """Levels of nesting in a call. States reach about 20; what users put in may add its own. Parsers and the validator stop
@@ -44,13 +44,14 @@ MAX_ANSWER_DEPTH = 256
 """The same for an answer: it may hold a state, and that state everything that calls brought."""
 
 _MAX_DIGITS = 100
-"""Digits of a number in a message so long that its values are counted. Longer numbers take ever longer to write."""
+"""Digits of a number in a message that is so long that its values are counted. The cost of writing a number grows
+faster than its length."""
 
 _LONG_NUMBER = b"0" * (_MAX_DIGITS + 1)
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 _SMALL = 64 * 1024
-"""Bytes of a message that is encoded again to see whether it is spelt as we do."""
+"""Bytes of a message that is encoded again to see whether our encoder would write the same bytes."""
 
 _MAX_REPAIRED = 1024 * 1024
 """Bytes of a message in which a lone surrogate is replaced. That is slow; a longer message is refused."""
@@ -63,11 +64,11 @@ JsonObject = dict[str, Any]
 """An object as JSON has it."""
 
 Json = Any
-"""Whatever JSON can say: the shapes are checked elsewhere."""
+"""Any JSON value. Shapes are checked elsewhere."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Asks for an answer."""
+    """A request: it needs an answer."""
 
     id: RequestId
     method: str
@@ -75,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """Asks for none."""
+    """A notification: it has no answer."""
 
     method: str
     params: dict[str, Any]
@@ -107,7 +108,7 @@ def whole(value: Any) -> Any:
 
 
 def encode(obj: Json) -> bytes:
-    """`obj` as compact JSON. NaN and infinities, which JSON cannot say, become null.
+    """`obj` as compact JSON. NaN and infinities, which JSON does not have, become null.
 
     An object with a `__json__` method is written as what that returns.
     """
@@ -183,7 +184,7 @@ def _read_slowly(data: bytes) -> tuple[Json, list[str]]:
 
 
 def _outside_strings(data: bytes) -> bytes:
-    """What JSON is made of besides its strings."""
+    """The JSON text without its strings."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(data.split(b'"')[::2])
@@ -201,7 +202,7 @@ def _count_members(value: Json) -> int:
 
 
 def _check_values(data: bytes, limit: int) -> None:
-    """Each value costs time wherever the message goes. Those of a small message need not be counted."""
+    """Refuse a message with too many values, because each costs time everywhere. Small messages need not be counted."""
     if len(data) <= 2 * limit:
         return
     if data.count(b'"') - data.count(b'\\"') <= 4 * limit:
@@ -214,7 +215,7 @@ def _check_values(data: bytes, limit: int) -> None:
 
 
 def _check_escapes(data: bytes, limit: int) -> None:
-    """Reading and writing them takes ten times as long as other text."""
+    """Refuse too many escapes: reading and writing them takes ten times as long as other text."""
     if len(data) > limit and data.count(b"\\") > limit:
         raise InvalidRequest(
             f"Invalid request: one message may hold {limit} backslashes; send long text with many escapes as base64"
@@ -229,7 +230,7 @@ def _check_depth(value: Json, data: bytes, limit: int) -> None:
 
 
 def is_deeper(value: Json, limit: int) -> bool:
-    """Whether more than `limit` objects and lists stand inside each other. Does not recurse itself."""
+    """Whether objects and lists are nested more than `limit` deep. Does not recurse itself."""
     level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(limit):
         level = [item for container in level for item in _members(container) if type(item) in _CONTAINERS]
@@ -315,7 +316,8 @@ def decode(
 
 
 def _refusal(reason: str, message: dict[str, Any], *, known: RequestId | None) -> InvalidRequest:
-    """A call is answered under its id. The id of an answer is one of ours: nothing may be sent under it."""
+    """The error for a malformed message. A call is answered under its id; the id of an answer is one of ours, so
+    nothing is sent under it."""
     return InvalidRequest(reason, request_id=known) if "method" in message else InvalidAnswer(reason, answers=known)
 
 

@@ -16,8 +16,8 @@ AhpError
 │   └── RemoteProtocolError           by the peer
 └── TransportClosed                   the connection is gone: reason, code
 
-A protocol has error codes of its own, and two protocols may use one code for different things. So each connection is
-told which classes stand for which codes (`ErrorClasses`).
+A protocol has error codes of its own, and two protocols may use one code for different things. So each connection gets
+the classes for its protocol's codes (`ErrorClasses`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class InvalidRequest(CodedError):
 
 
 class InvalidAnswer(InvalidRequest):
-    """An answer that cannot be read. No reply is due under its id, which is one of ours: whoever asked is told."""
+    """An answer that cannot be read. Its id is one of ours, so nothing is sent back; the waiting request fails."""
 
     def __init__(self, message: str, *, answers: RequestId | None) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ class MethodNotFound(CodedError):
 
 
 class InvalidParams(CodedError):
-    """The parameters do not have the method's shape, or mean nothing."""
+    """The parameters do not have the method's shape, or make no sense."""
 
     CODE, MESSAGE = -32602, "Invalid params"
 
@@ -140,11 +140,12 @@ ErrorClasses = Mapping[int, type[RpcError]]
 RPC_ERRORS: ErrorClasses = {
     cls.CODE: cls for cls in (ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError)
 }
-"""The codes of JSON-RPC itself: all that is known of a peer whose protocol has none of its own."""
+"""The codes of JSON-RPC itself, for a protocol without codes of its own."""
 
 
 def to_error_object(exc: BaseException) -> dict[str, Any]:
-    """The wire form of an exception: codes and safe text only, whatever is not an `RpcError` says nothing."""
+    """The wire form of an exception: code and safe text. An exception that is not an `RpcError` becomes "Internal
+    error"."""
     error = exc if isinstance(exc, RpcError) else InternalError()
     wire: dict[str, Any] = {"code": error.code, "message": error.message[:_MAX_MESSAGE]}
     if error.data is not None:
@@ -153,7 +154,8 @@ def to_error_object(exc: BaseException) -> dict[str, Any]:
 
 
 def from_error_object(obj: Any, classes: ErrorClasses = RPC_ERRORS) -> RpcError:
-    """The exception for a peer's error. Never fails: who waits for the answer must get one, however malformed."""
+    """The exception for a peer's error. Never fails, so that a request always gets an answer, even to a malformed
+    error."""
     wire = cast("dict[str, Any]", obj) if isinstance(obj, dict) else {}
     code, message = wire.get("code"), wire.get("message")
     if isinstance(code, float) and code.is_integer():

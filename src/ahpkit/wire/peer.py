@@ -1,9 +1,9 @@
-"""A JSON-RPC 2.0 peer without I/O: ids, pending requests both ways, limits.
+"""A JSON-RPC 2.0 peer without I/O: ids, pending requests in both directions, limits.
 
     Peer.request / notify / respond / fail    what we say, as bytes to send
     Peer.receive(bytes) -> Event              what the other side said
 
-`receive` never raises, whatever arrives: what breaks the rules becomes `Rejected`, with the reply to send if due.
+`receive` never raises: a message that breaks the rules becomes `Rejected`, with a reply to send if one is needed.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Peer:
         return data
 
     def respond_in_pieces(self, id: RequestId) -> bytes:
-        """How the answer to a request begins. Its result follows, as JSON, and a closing brace."""
+        """The beginning of the answer to a request. Its result follows as JSON, then a closing brace."""
         self._check_asking(id)
         self._asking.discard(id)
         return b'{"jsonrpc":"2.0","id":%b,"result":' % encode(id)
@@ -146,7 +146,7 @@ class Peer:
         self._asking.discard(id)
         try:
             return encode_error(id, exc)
-        except LocalProtocolError:  # Its `data` is not JSON. An answer is due all the same.
+        except LocalProtocolError:  # Its `data` is not JSON, but the request still needs an answer.
             return encode_error(id, InternalError())
 
     def forget(self, id: int) -> None:
@@ -179,7 +179,7 @@ class Peer:
             return error
 
     def take(self, message: Message | RpcError) -> Event:
-        """What a message that was read means here."""
+        """Handle a message that was read."""
         match message:
             case Notification():
                 return Incoming(None, message.method, message.params)

@@ -1,4 +1,4 @@
-"""Writes and reads a large JSON value piece by piece: no step takes long, and only what was read is generated.
+"""Writes and reads a large JSON value piece by piece: no step takes long, and pieces are made only as they are needed.
 
 A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
 """
@@ -124,7 +124,7 @@ def _text(text: str) -> Iterator[bytes]:
 
 
 def is_light(value: Json) -> bool:
-    """Whether a value is short enough to be written at once. Looks at no more of it than that takes."""
+    """Whether a value is short enough to be written at once. Stops looking as soon as it is not."""
     left = PIECE
     todo: list[Any] = [value]
     while todo:
@@ -149,7 +149,7 @@ def is_light(value: Json) -> bool:
 
 
 async def measure(value: Json, *, at_most: int) -> int:
-    """The bytes of a value as JSON; a number above `at_most` says no more than that it is larger."""
+    """The bytes of a value as JSON; counting stops above `at_most`."""
     size = 0
     async for piece in write_pieces(value):
         size += len(piece)

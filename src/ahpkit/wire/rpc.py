@@ -1,15 +1,15 @@
-"""JSON-RPC connections on asyncio: one reader, requests that wait for answers, handlers with an owner.
+"""Runs JSON-RPC connections on asyncio: one reader, requests that wait for answers, handlers as owned tasks.
 
 `RpcLoop` is the loop that every connection runs on: the host's, the client's, an agent's. `RpcConnection` is that loop
-for everyone who has one handler for requests and one for notifications.
+with one handler for requests and one for notifications.
 
-Order is structural. The reader hands over one message at a time: a notification by a plain call, a response by waking
-the one who asked, a request by starting its task; the last two run to their next `await` before the next message. So an
-answer is never seen before a notification that was sent before it, and what the caller sets up right after an answer is
-there when the next message is handled.
+Messages are handled strictly in order. The reader hands over one message at a time: a notification by a plain call, a
+response by waking the caller that waits for it, a request by starting its task; the last two run to their next `await`
+before the next message. So an answer is never seen before a notification that was sent before it, and what the caller
+sets up right after an answer is there when the next message is handled.
 
-Only incoming requests run beside the reader, each as a task of the connection, and each is answered exactly once. Work
-that is `ordered` does not: the next message waits until it is done.
+Only incoming requests run concurrently with the reader, each as a task of the connection, and each is answered exactly
+once. `ordered` work does not run concurrently: the next message waits until it is done.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every raw message, in order: for logs and tests."""
 
 MAX_BUFFERED = 64 * 1024 * 1024
-"""Output the other side has not read. Above it the connection is dropped: a slow reader never costs our memory."""
+"""Bytes that the other side has not read. Above it the connection is dropped, so that a slow reader does not fill
+memory."""
 
 REQUEST_CANCELLED = -32800
 """Error code for a request that was given up on, as in the Language Server Protocol and in ACP."""
@@ -49,14 +50,14 @@ UNREAD = 4008
 """Close code for a connection that was dropped because the other side does not read."""
 
 _MAX_TOLD = 20
-"""Rejected messages of one connection in the log: enough to see what is wrong with a peer that sends millions."""
+"""Rejected messages of one connection that are logged: enough to see what is wrong with a peer that sends millions."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What serving one request is: it answers the request itself, and never raises."""
+    """The work of serving one request: it answers the request itself, and never raises."""
 
     name: str
     run: Callable[[], Awaitable[None]]
@@ -65,7 +66,7 @@ class Work:
 
 
 class RpcLoop:
-    """Takes messages from a transport until it is closed. Whoever derives from it says what they lead to.
+    """Takes messages from a transport until it is closed. Derived classes handle them.
 
     While `max_serving` requests run, no further message is read.
     """
@@ -142,7 +143,7 @@ class RpcLoop:
                     await self._start(id, work, handlers)
             case Answered() as answered:
                 self._resolve(answered)
-                await asyncio.sleep(0)  # The one who asked runs now, before the next message.
+                await asyncio.sleep(0)  # The waiting caller runs now, before the next message.
             case Rejected(reply, error):
                 self.on_rejected(error)
                 if reply is not None:
@@ -263,7 +264,7 @@ class RpcConnection(RpcLoop):
         return await self.answer_to(id, timeout=timeout)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Say it; after a close it is dropped."""
+        """Send a notification; after a close it is dropped."""
         self.send(self._peer.notify(method, params))
 
     def cancel(self, id: RequestId) -> None:

@@ -1,7 +1,7 @@
 """Reads and writes W3C trace context in `_meta`.
 
-What a peer sends is only ever parsed by OpenTelemetry's propagators, and only when it has a sensible size: they write
-what they refuse into the log.
+What a peer sends is parsed only by OpenTelemetry's propagators, and only when it has a sensible size, because they log
+what they refuse.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def injected(of: Span | None = None) -> dict[str, str]:
 
 
 def passed_on(meta: object) -> JsonObject:
-    """A `_meta` for the next one down the line: what is in it, and the current span in the place of its sender's."""
+    """A `_meta` to pass on, with the current span instead of its sender's."""
     others = {key: value for key, value in _entries(meta).items() if key not in TRACE_KEYS}
     ours, theirs = injected(), carried(meta)
     if "traceparent" in ours:  # The two belong together: another's `tracestate` says nothing about our span.
@@ -48,7 +48,7 @@ def passed_on(meta: object) -> JsonObject:
 
 @contextmanager
 def joined(meta: object) -> Generator[Context]:
-    """Inside, the context that `meta` carries is the current one, baggage included, and no other."""
+    """Inside the `with`, exactly the context that `meta` carries is the current one, including baggage."""
     token = context.attach(extract(carried(meta), Context()))
     try:
         yield context.get_current()

@@ -1,6 +1,6 @@
 """The transport interface: receives whole messages, sends framed bytes, names the peer.
 
-Implementations live in `ahpkit.transports`. Whoever moves messages (host, client, ACP agents, extensions) sees this.
+Implementations are in `ahpkit.transports`. Host, client, ACP agents and extensions use only this interface.
 
 Writing is split in two so that a fan-out frames a message once and writes the same bytes to many:
 `write(b"".join(frame(m) for m in batch))`. Frames may be joined; they fit every transport with the same `framing`.
@@ -15,7 +15,7 @@ NORMAL_CLOSURE = 1000
 """The close code of an orderly end. Codes are those of RFC 6455, 7.4.1, on every transport."""
 
 ABNORMAL_CLOSURE = 1006
-"""The connection ended without a word: reset, killed, aborted."""
+"""The connection ended without a close message: reset, killed, aborted."""
 
 
 @dataclass(frozen=True, slots=True)

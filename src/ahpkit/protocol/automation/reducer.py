@@ -51,7 +51,7 @@ def _session_set(state: JsonObject, action: AutomationRunSessionSetAction) -> Js
 
 
 def _session_removed(state: JsonObject, action: AutomationRunSessionRemovedAction) -> JsonObject:
-    """A run without its main session has none."""
+    """When the run's main session is removed, the run has no main session."""
     gone = action["session"]
     if gone not in state["sessions"]:
         return state

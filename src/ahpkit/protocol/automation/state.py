@@ -1,6 +1,6 @@
-"""State of automations and of their runs: what starts when, and the result.
+"""State of automations and of their runs.
 
-Our host runs no automations yet. The types are here so that what other peers say about them passes unharmed.
+Our host runs no automations yet. The types are here so that messages of other peers about them are kept unchanged.
 """
 
 from __future__ import annotations

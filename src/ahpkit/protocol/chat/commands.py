@@ -50,11 +50,11 @@ class FetchTurnsParams(BaseParams):
 
 
 class FetchTurnsResult(TypedDict):
-    """The turns came before, as `chat/turnsLoaded`."""
+    """Empty: the turns were sent before, as `chat/turnsLoaded`."""
 
 
 class ChatMoveToSessionDestination(TypedDict):
-    """Into a session, behind the chat `after`; without it to the first place."""
+    """Into a session, after the chat `after`; without it in the first place."""
 
     kind: Literal["session"]
     session: URI

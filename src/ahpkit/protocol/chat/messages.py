@@ -85,7 +85,7 @@ MessageAttachment = (
 
 
 class Message(TypedDict):
-    """What starts or steers a turn, with the model and the custom agent that shall answer it."""
+    """What starts or steers a turn, with the model and the custom agent that should answer it."""
 
     text: str
     origin: MessageOrigin

@@ -66,7 +66,7 @@ from ahpkit.protocol.rope import Rope
 __all__ = ["HANDLERS", "chat_reducer"]
 
 _SHORT = 100
-"""Parts of a response that are looked through for what waits in a few microseconds."""
+"""Responses with fewer parts are always searched for what waits; that takes a few microseconds."""
 
 
 def chat_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -110,7 +110,7 @@ def _ended(state: JsonObject, turn: JsonObject, outcome: str, duration: float, p
 
 
 def _end_of(started_at: str, duration: float) -> str:
-    """When a turn that began then was over, in UTC with milliseconds; what is smaller is cut off."""
+    """When a turn ended that began then and took so long, in UTC, truncated to milliseconds."""
     began = datetime.fromisoformat(started_at)
     began = began.replace(tzinfo=UTC) if began.tzinfo is None else began.astimezone(UTC)
     ended = began + timedelta(milliseconds=int(duration))
@@ -129,7 +129,8 @@ def _turn_resumed(state: JsonObject, action: ChatTurnResumeAction) -> JsonObject
 
 
 def _truncated(state: JsonObject, action: ChatTruncatedAction) -> JsonObject:
-    """Turns that are not loaded are older than those that are: they stay with any of them, and go with all."""
+    """Turns that are not loaded are older than the loaded ones: they are kept when any loaded turn is kept, and dropped
+    when all are dropped."""
     turn_id = action.get("turnId")
     if turn_id is None:
         return _with_activity(without({**state, "turns": []}, "activeTurn", "turnsNextCursor"), IDLE)
@@ -164,7 +165,7 @@ def _usage(state: JsonObject, action: ChatUsageAction) -> JsonObject:
 
 
 def _response_part(state: JsonObject, action: ChatResponsePartAction) -> JsonObject:
-    """An error ends a turn: it comes with `chat/error`, never as a part alone."""
+    """Append a part, but not an error part: errors come with `chat/error`, which ends the turn."""
     part = action["part"]
     return state if part.get("kind") == "error" else _with_part_added(state, action["turnId"], {**part})
 
@@ -234,7 +235,7 @@ def _pending_message_removed(state: JsonObject, action: ChatPendingMessageRemove
 
 
 def _without_pending(state: JsonObject, message_id: str | None) -> JsonObject:
-    """A turn that starts from a pending message takes it out of the slot or the queue."""
+    """Remove the pending message with which a turn starts from the slot or the queue."""
     return state if message_id is None else _without_steering(_without_queued(state, message_id), message_id)
 
 
@@ -346,7 +347,7 @@ def _with_status(state: JsonObject) -> JsonObject:
 def _with_status_of_call(state: JsonObject, statuses: set[str]) -> JsonObject:
     """`state` after a call had these statuses. In a long response a call that never waited changes no activity.
 
-    A short one is always looked through, because a state that was made elsewhere may say what is not so.
+    A short response is always searched, because a state that was made elsewhere may be inconsistent.
     """
     is_long = len(state["activeTurn"]["responseParts"]) > _SHORT
     return state if is_long and tool_calls.WAITING.isdisjoint(statuses) else _with_status(state)
@@ -370,7 +371,7 @@ def _waits(parts: Iterable[JsonObject]) -> bool:
 
 
 def _unread(state: JsonObject) -> JsonObject:
-    """Something new to look at: a turn started or a question was asked."""
+    """Mark the chat as unread, because a turn started or a question was asked."""
     return {**state, "status": with_flag(state["status"], IS_READ, False)}
 
 

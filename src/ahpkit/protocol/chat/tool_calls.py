@@ -49,7 +49,7 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
         "ready, confirmed": "running",
         "approved": "running",
         "denied": "cancelled",
-        # The host may finish a call while its confirmation is still on show; nobody's approval is claimed then.
+        # The host may finish a call while it still waits for confirmation; no approval is recorded then.
         "complete": "completed",
         "complete, to review": "pending-result-confirmation",
         "turn ended": "cancelled",
@@ -65,7 +65,7 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "auth-required": {
         "token given": "running",
-        "gave up": "completed",  # only a failure can end a call that nobody could sign in for
+        "gave up": "completed",  # a call for which nobody signed in can end only as a failure
         "turn ended": "cancelled",
     },
     "pending-result-confirmation": {
@@ -124,7 +124,7 @@ def skipped(call: JsonObject) -> JsonObject:
 
 
 def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
-    """Take `event`: write `changes`, and leave behind what the next status does not carry."""
+    """The call after `event`, with `changes` written and without the fields that the next status does not carry."""
     status = LIFE_CYCLE.get(call["status"], {}).get(event)
     if status is None:
         return call
@@ -150,7 +150,8 @@ def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> _Event:
 
 
 def _ready(call: JsonObject, action: ChatToolCallReadyAction) -> _Event:
-    """What a repeated ready does not say stays as it was shown; a call that ran is asked for anew."""
+    """For a repeated ready, fields that it does not carry keep their values; a running call waits for approval
+    again."""
     given: JsonObject = {**action}
     changes: JsonObject = {**_refined(call, action), "invocationMessage": action["invocationMessage"]}
     if call["status"] == "streaming" or given.get("toolInput") is not None:
@@ -171,7 +172,7 @@ def _first(new: Any, old: Any) -> Any:
 
 
 def _refined(call: JsonObject, action: ChatToolCallReadyAction) -> JsonObject:
-    """A better intention or contributor. Who runs a call is settled at its start: a client never changes."""
+    """A more precise intention or contributor. The client that runs a call is fixed at its start."""
     changes: JsonObject = {}
     if (intention := action.get("intention")) is not None:
         changes["intention"] = intention

@@ -1,4 +1,4 @@
-"""Looks things up in the turns of a chat's state: turns, tool calls, questions, what can be resumed. Pure."""
+"""Finds turns, tool calls and open questions in a chat's state. Pure."""
 
 from __future__ import annotations
 

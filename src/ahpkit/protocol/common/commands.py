@@ -31,14 +31,14 @@ ReconnectResultType = Literal["replay", "snapshot"]
 
 
 class ClientCapabilities(TypedDict):
-    """What a client can do: a key that is there means yes."""
+    """What a client can do: a key that is present means yes."""
 
     mcpApps: NotRequired[JsonObject]
     _meta: NotRequired[JsonObject]
 
 
 class InitializeParams(RootParams):
-    """`initialize`: the first request of a connection. The order of the versions says nothing."""
+    """`initialize`: the first request of a connection. The order of the versions does not matter."""
 
     protocolVersions: list[str]
     clientId: str
@@ -84,7 +84,7 @@ class ReconnectReplayResult(TypedDict):
 
 
 class ReconnectSnapshotResult(TypedDict):
-    """Too much was missed: states anew."""
+    """Too much was missed: the present states."""
 
     type: Literal["snapshot"]
     snapshots: list[Snapshot]
@@ -216,7 +216,7 @@ class ResourceDeleteResult(TypedDict):
 
 
 class ResourceResolveParams(RootParams):
-    """`resourceResolve`: what is there, and where really."""
+    """`resourceResolve`: what kind of resource a URI is, and its real location."""
 
     uri: URI
     followSymlinks: NotRequired[bool]

@@ -8,7 +8,7 @@ from ahpkit.protocol.common.state import JsonObject, JsonValue
 
 
 class JsonRpcRequest(TypedDict):
-    """Asks for an answer."""
+    """A request: it needs an answer."""
 
     jsonrpc: Literal["2.0"]
     id: int | str
@@ -17,7 +17,7 @@ class JsonRpcRequest(TypedDict):
 
 
 class JsonRpcNotification(TypedDict):
-    """Asks for none."""
+    """A notification: it has no answer."""
 
     jsonrpc: Literal["2.0"]
     method: str

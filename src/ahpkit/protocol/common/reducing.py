@@ -16,7 +16,7 @@ Handler = Callable[[JsonObject, Any], JsonObject]
 """One action type's effect: state and action in, state out. A handler says which action it takes."""
 
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What a handler raises when a state or an action has not the shape that validation lets through."""
+"""What a handler raises when a state or an action is malformed."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,9 +31,9 @@ def apply(
 ) -> JsonObject:
     """Run the handler of the action's type, and `stamp` the outcome when a type in `stamped` changed something.
 
-    Unknown types and malformed data do not apply: the same state comes back. Handlers take well-formed data for
-    granted, because actions are validated before they get here; this is the one place that makes a reducer total for
-    everything else. Nothing is half applied: handlers never change their input.
+    Unknown types and malformed data do not apply: the same state comes back. Handlers rely on well-formed data, because
+    actions are validated before; this is the one place that handles everything else. Nothing is half applied, because
+    handlers never change their input.
     """
     try:
         kind = action["type"]
@@ -79,7 +79,7 @@ def amend(item: JsonObject, changes: Mapping[str, Any]) -> JsonObject:
 
 
 def index_of(items: list[JsonObject], key: str, value: Any) -> int:
-    """Where the last entry with `entry[key] == value` is, or -1. Recent entries are the likely ones."""
+    """The index of the last entry with `entry[key] == value`, or -1. It searches from the end, where most are found."""
     for index in range(len(items) - 1, -1, -1):
         if items[index].get(key) == value:
             return index

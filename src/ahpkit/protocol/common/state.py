@@ -91,7 +91,7 @@ class ProtectedResourceMetadata(TypedDict):
 
 
 class Implementation(TypedDict):
-    """A program and its version, for people and logs; never to guess features from."""
+    """A program and its version, for people and logs, not for guessing its features."""
 
     name: str
     version: NotRequired[str]

@@ -1,4 +1,4 @@
-"""Session reducer, canvas arms: the registry, the open instances, the requests in flight."""
+"""The canvas part of the session reducer: the registry, the open instances, the requests in flight."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _instance_updated(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _instance_closed(state: JsonObject, action: JsonObject) -> JsonObject:
-    """An instance takes the requests that target it along."""
+    """Remove an instance, and the requests that target it."""
     after = _without(state, "openCanvases", "instanceId", action["instanceId"])
     return _without(after, "canvasRequests", "instanceId", action["instanceId"])
 

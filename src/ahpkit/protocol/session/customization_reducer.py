@@ -1,4 +1,5 @@
-"""Session reducer, customization arms: replace, upsert, toggle, remove, MCP state. Every target is found by its id.
+"""The customization part of the session reducer: replace, upsert, toggle, remove, MCP state. Every target is found by
+its id.
 
 What a disabled customization means is decided in `enablement`.
 """
@@ -44,7 +45,7 @@ def _toggled(state: JsonObject, action: SessionCustomizationToggledAction) -> Js
 def _mcp_server_requested(
     status: str,
 ) -> Callable[[JsonObject, SessionMcpServerStartRequestedAction | SessionMcpServerStopRequestedAction], JsonObject]:
-    """A server that shall start or stop does so; its side channel is gone."""
+    """The state of a server that was asked to start or stop: it is starting or stopped, without a side channel."""
 
     def change(entry: JsonObject) -> JsonObject:
         is_server = entry.get("type") == "mcpServer"
@@ -56,7 +57,7 @@ def _mcp_server_requested(
 def _mcp_server_background_requested(
     state: JsonObject, action: SessionMcpServerBackgroundRequestedAction
 ) -> JsonObject:
-    """Messages wait no longer for a server that starts."""
+    """Messages no longer wait for a server that is starting."""
 
     def change(entry: JsonObject) -> JsonObject:
         before: JsonObject = entry.get("state") or {}

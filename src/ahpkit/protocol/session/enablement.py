@@ -1,8 +1,8 @@
-"""Which customizations of a session are in force, and who may invoke them. Pure.
+"""Computes which customizations of a session are in force, and who may invoke them. Pure.
 
 A child is in force when its container and the child itself are enabled. Plugins and MCP servers have decisions by
-scope, and the first, most specific one counts; others have `enabled`. What says nothing is enabled. Skills and agents
-may forbid the user or the model to invoke them; an absent flag forbids nothing.
+scope, and the first, most specific one counts; others have `enabled`. An entry that says nothing is enabled. Skills and
+agents may forbid the user or the model to invoke them; an absent flag forbids nothing.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def _top_level(source: Customizations) -> Sequence[JsonObject]:
 
 
 def sorted_decisions(decisions: Sequence[_D]) -> list[_D]:
-    """Decisions as they are published: the most specific first, one for each scope. The last that was said counts."""
+    """Decisions as they are published: the most specific first, one for each scope. Of several for one scope, the last
+    one counts."""
     last = {decision["kind"]: decision for decision in decisions}
     return sorted(last.values(), key=lambda one: SCOPES.index(one["kind"]) if one["kind"] in SCOPES else len(SCOPES))
 

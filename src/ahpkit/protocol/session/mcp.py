@@ -1,4 +1,4 @@
-"""MCP servers as a session shows them: their life cycle and what of MCP Apps the host serves."""
+"""MCP servers in a session's state: their life cycle, and which parts of MCP Apps the host serves."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class McpSamplingCapability(TypedDict):
 
 
 class AhpMcpUiHostCapabilities(TypedDict):
-    """What of an MCP App's host capabilities the `mcp://` channel serves."""
+    """Which of an MCP App's host capabilities the `mcp://` channel serves."""
 
     serverTools: NotRequired[McpListChangedCapability]
     serverResources: NotRequired[McpListChangedCapability]

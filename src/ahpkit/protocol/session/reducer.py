@@ -75,7 +75,7 @@ def _chat_added(state: JsonObject, action: SessionChatAddedAction) -> JsonObject
 
 
 def _chat_removed(state: JsonObject, action: SessionChatRemovedAction) -> JsonObject:
-    """Input that is addressed to the session must not go to a chat that is gone."""
+    """Remove a chat; it is no longer the default chat."""
     kept = removed(state["chats"], "resource", action["chat"])
     if kept is state["chats"]:
         return state
@@ -84,7 +84,7 @@ def _chat_removed(state: JsonObject, action: SessionChatRemovedAction) -> JsonOb
 
 
 def _chat_updated(state: JsonObject, action: SessionChatUpdatedAction) -> JsonObject:
-    """Overlays what the action carries; the chat stays the one it is."""
+    """Write the fields that the action carries, except the chat's URI."""
     changes = without({**action["changes"]}, "resource")
     index = index_of(state["chats"], "resource", action["chat"])
     if index < 0 or not changes:
@@ -93,7 +93,7 @@ def _chat_updated(state: JsonObject, action: SessionChatUpdatedAction) -> JsonOb
 
 
 def _chats_reordered(state: JsonObject, action: SessionChatsReorderedAction) -> JsonObject:
-    """Only a list of exactly our chats is an order of them."""
+    """Reorder the chats, if the list names exactly these chats."""
     chats = {chat["resource"]: chat for chat in state["chats"]}
     order = action["chats"]
     if sorted(order) != sorted(chats) or list(chats) == order:
@@ -117,7 +117,7 @@ def _active_client_removed(state: JsonObject, action: SessionActiveClientRemoved
 
 
 def _working_directory_replaced(state: JsonObject, action: SessionWorkingDirectoryReplacedAction) -> JsonObject:
-    """The replacement stands once: where the old one stood, or where it stood itself if that is earlier."""
+    """The new directory is in the list once: at the old one's place, or at its own earlier place."""
     directories: list[str] = state.get("workingDirectories") or []
     old, new = action["directory"], action["replacement"]
     if old not in directories or old == new:
@@ -141,7 +141,8 @@ def _input_needed_removed(state: JsonObject, action: SessionInputNeededRemovedAc
 
 
 def _with_waiting(state: JsonObject) -> JsonObject:
-    """`state` with the status that follows from what waits. A client that runs a tool does not wait for a person."""
+    """`state` with the status that follows from what waits. A tool call that a client runs does not wait for a
+    person."""
     waiting: list[JsonObject] = state.get("inputNeeded") or []
     if any(request["kind"] != "toolClientExecution" for request in waiting):
         return {**state, "status": with_activity(state["status"], INPUT_NEEDED)}

@@ -184,7 +184,7 @@ class SessionSummary(SessionMetadata):
 
 
 class ToolAnnotations(TypedDict):
-    """Hints about a tool's behaviour, as in MCP; nothing to rely on."""
+    """Hints about a tool's behaviour, as in MCP; they are not reliable."""
 
     title: NotRequired[str]
     readOnlyHint: NotRequired[bool]
@@ -239,7 +239,7 @@ class SessionConfigState(TypedDict):
 
 
 class SessionInputRequestBase(TypedDict):
-    """Something that waits for somebody, in one chat. `id` means nothing but itself."""
+    """Something that waits for somebody, in one chat. `id` is opaque."""
 
     id: str
     chat: URI

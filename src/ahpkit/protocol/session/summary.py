@@ -55,9 +55,9 @@ def session_summary(
 
 
 def current_session(session: JsonObject) -> JsonObject:
-    """A session's state with what follows from its chats, and they from it: status, activity, the only chat's title.
+    """A session's state with its derived fields: status and activity from its chats, and the title of an only chat.
 
-    No action carries these. The state itself when it says the same already.
+    No action carries these. Returns the state itself when nothing differs.
     """
     now = {**_derived(session, session), "chats": named_chats(session)}
     same = now["chats"] is session["chats"] and all(now.get(key) == session.get(key) for key in ("status", "activity"))
@@ -65,7 +65,7 @@ def current_session(session: JsonObject) -> JsonObject:
 
 
 def named_chats(session: Mapping[str, Any]) -> list[JsonObject]:
-    """A session's chats. The only one is called like the session; chats of tools have names of their own."""
+    """A session's chats. An only chat has the session's title; chats of sub-agents have their own."""
     chats: list[JsonObject] = session["chats"]
     only = only_chat(session)
     if only is None or only["title"] == session["title"]:
@@ -74,7 +74,7 @@ def named_chats(session: Mapping[str, Any]) -> list[JsonObject]:
 
 
 def only_chat(session: Mapping[str, Any]) -> JsonObject | None:
-    """The chat that is the only one of its session, leaving chats of tools aside."""
+    """The only chat of a session; chats of sub-agents do not count."""
     chats: list[JsonObject] = session["chats"]
     own = list(islice((chat for chat in chats if not _is_of_tool(chat.get("origin"))), 2))
     return own[0] if len(own) == 1 else None
@@ -98,7 +98,7 @@ def _derived(shown: Mapping[str, Any], session: Mapping[str, Any]) -> JsonObject
 
 
 def _promoted(chats: Sequence[JsonObject]) -> int:
-    """What any chat raises to its session: that it needs input, that it failed, or both, for the bits are a set."""
+    """Status bits that any chat passes on to its session: input needed, failed, or both."""
     raised = [flag for flag in (INPUT_NEEDED, ERROR) if any(chat["status"] & flag == flag for chat in chats)]
     return sum(raised)
 
@@ -124,7 +124,7 @@ def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def moment(time: str) -> datetime:
-    """What a text of ISO 8601 means. Asked for every chat whenever one changes: the answers are kept."""
+    """What a text of ISO 8601 means. Cached, because it is called for every chat whenever one changes."""
     read = datetime.fromisoformat(time)
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
@@ -145,15 +145,15 @@ def annotations_summary(channel: str, state: Mapping[str, Any]) -> AnnotationsSu
 
 
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> JsonObject:
-    """What a partial update tells those who know `old`: the fields of `new` that differ.
+    """The fields of `new` that differ from `old`, for a partial update.
 
-    It cannot say that a field is gone (`has_lost`): for that the whole entry is told again.
+    A partial update cannot say that a field is gone (`has_lost`); then the whole entry is sent.
     """
     return {key: value for key, value in new.items() if key not in old or old[key] != value}
 
 
 def has_lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether an entry had something that it has no longer. Only a whole entry can say that."""
+    """Whether an entry lost a field. Only a whole entry can say that."""
     return not old.keys() <= new.keys()
 
 
