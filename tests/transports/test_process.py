@@ -20,6 +20,17 @@ def python(code: str, *, env: dict[str, str] | None = None, **patience: Any) -> 
     return ChildProcess([sys.executable, "-c", code], env=env or {}, cwd=Path("/"), **patience)
 
 
+def starting(proc: Path, pid: int, *, parent: int) -> Path:
+    """A process as /proc shows it while one program is replaced by another."""
+    shown = proc / str(pid)
+    shown.mkdir()
+    (shown / "exe").symlink_to("/bin/sleep")
+    (shown / "stat").write_text(f"{pid} (sleep) S {parent} 0")
+    for name in ("environ", "cmdline"):
+        (shown / name).touch()
+    return shown
+
+
 class TestTail:
     def test_it_keeps_the_end_of_an_endless_text(self) -> None:
         tail = Tail(limit=100)
@@ -138,11 +149,7 @@ class TestEnding:
     async def test_who_is_just_being_started_when_it_dies_is_found_later(self, tmp_path: Path) -> None:
         """The kernel shows a new program's environment a moment after it told the parent that it runs."""
         orphan = await asyncio.create_subprocess_exec("sleep", "600")
-        shown = tmp_path / str(orphan.pid)
-        shown.mkdir()
-        (shown / "exe").symlink_to("/bin/sleep")
-        for name in ("environ", "cmdline"):
-            (shown / name).touch()
+        shown = starting(tmp_path, orphan.pid, parent=1)
         code = "import os; print('{\"mark\": \"%s\"}' % os.environ['AHPKIT_PROCESS'])"
         async with asyncio.timeout(BOUND), python(code, proc=tmp_path, looks=1_000_000) as process:
             mark = json.loads(await process.transport.receive())["mark"]
@@ -151,6 +158,14 @@ class TestEnding:
             assert orphan.returncode is None
             (shown / "environ").write_text(f"{MARK}={mark}\0")
             assert await orphan.wait() == -signal.SIGKILL
+
+    async def test_who_is_just_being_started_by_somebody_else_is_not_waited_for(self, tmp_path: Path) -> None:
+        """On a busy machine there is always somebody."""
+        starting(tmp_path, 4_000_001, parent=4_000_000)
+        async with asyncio.timeout(BOUND), python("print('{}')", proc=tmp_path, looks=1_000_000) as process:
+            assert await process.transport.receive() == b"{}"
+            await process.wait_over(BOUND)
+            assert process.exit_code == 0
 
     async def test_one_that_is_over_before_we_look_is_a_process_like_any_other(
         self, monkeypatch: pytest.MonkeyPatch

@@ -33,6 +33,8 @@ _KILL_ROUNDS = 50
 PROC = Path("/proc")
 """Where Linux tells about processes. Other systems do not have it."""
 
+_CHUNK = 64 * 1024
+
 _START_TIME = 19
 """Place of the start time in `stat` after the name, see proc(5): with it a number names one process for good."""
 
@@ -56,7 +58,7 @@ def family(leaders: Iterable[int], mark: str, *, proc: Path = PROC) -> set[int]:
     found: set[int] = set()
     for directory in _processes(proc):
         with contextlib.suppress(OSError):
-            pid = int(directory.name)
+            pid = int(directory.rpartition("/")[2])
             if entry in _environ(directory):
                 found.add(pid)
             state, parent = _stat(directory)[:2]
@@ -74,9 +76,10 @@ def holders(pipes: Collection[str]) -> list[int]:
     found: list[int] = []
     for directory in _processes():
         with contextlib.suppress(OSError):
-            links = {os.readlink(link) for link in (directory / "fd").iterdir()}
-            if int(directory.name) != os.getpid() and not links.isdisjoint(pipes):
-                found.append(int(directory.name))
+            links = {os.readlink(f"{directory}/fd/{number}") for number in os.listdir(f"{directory}/fd")}
+            pid = int(directory.rpartition("/")[2])
+            if pid != os.getpid() and not links.isdisjoint(pipes):
+                found.append(pid)
     return found
 
 
@@ -96,7 +99,7 @@ def is_alive(pid: int) -> bool:
 def _waits_for_its_parent(pid: int) -> bool:
     """Whether a process has ended and only its parent has not asked yet, as happens in containers."""
     try:
-        return _stat(PROC / str(pid))[0] == b"Z"
+        return _stat(f"{PROC}/{pid}")[0] == b"Z"
     except (OSError, IndexError):
         return False
 
@@ -149,14 +152,30 @@ def _session_of(pid: int) -> int | None:
         return None
 
 
-def is_somebody_starting(*, proc: Path = PROC) -> bool:
-    """Whether a program is being replaced by another right now: the new one has no environment and no arguments yet."""
+def is_orphan_starting(*, proc: Path = PROC) -> bool:
+    """Whether a program whose parent is gone is being replaced by another right now. The new one has no environment and
+    no arguments yet, so nobody can tell whose it is.
+
+    One whose parent lives is found by descent. Orphans are adopted by a process above us, or by the first of all.
+    """
+    above = _ancestors(proc)
     for directory in _processes(proc):
         with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
-            (directory / "exe").readlink()
-            if not (directory / "environ").read_bytes() and not (directory / "cmdline").read_bytes():
+            if _read(f"{directory}/environ") or _read(f"{directory}/cmdline"):
+                continue
+            os.readlink(f"{directory}/exe")
+            if int(_stat(directory)[1]) in above:
                 return True
     return False
+
+
+def _ancestors(proc: Path) -> set[int]:
+    """The processes above this one, and the first of all."""
+    found, pid = {1}, os.getpid()
+    with contextlib.suppress(OSError, IndexError):
+        while (pid := int(_stat(f"{proc}/{pid}")[1])) > 1:
+            found.add(pid)
+    return found
 
 
 def end_orphans() -> int:
@@ -165,14 +184,14 @@ def end_orphans() -> int:
     for directory in _processes():
         with contextlib.suppress(OSError):
             if _is_orphan(_environ(directory)):
-                found.append(int(directory.name))
+                found.append(int(directory.rpartition("/")[2]))
     kill(found, signal.SIGKILL)
     return len(found)
 
 
 def _is_zombie(pid: int) -> bool:
     try:
-        return _stat(PROC / str(pid))[0] in (b"Z", b"X")
+        return _stat(f"{PROC}/{pid}")[0] in (b"Z", b"X")
     except OSError:
         return True
 
@@ -194,7 +213,7 @@ def _owner(pid: int) -> str:
     """A process by the space its number is from, its number and its start."""
     started = ""
     with contextlib.suppress(OSError, IndexError):
-        started = _stat(PROC / str(pid))[_START_TIME].decode()
+        started = _stat(f"{PROC}/{pid}")[_START_TIME].decode()
     return f"{_space()}.{pid}.{started}"
 
 
@@ -204,17 +223,33 @@ def _space() -> str:
     return ""
 
 
-def _environ(directory: Path) -> list[bytes]:
-    return (directory / "environ").read_bytes().split(b"\0")
+def _environ(directory: str) -> list[bytes]:
+    return _read(f"{directory}/environ").split(b"\0")
 
 
-def _stat(directory: Path) -> list[bytes]:
+def _stat(directory: str) -> list[bytes]:
     """proc(5): state, parent and so on. They follow the name, which is in parentheses and may hold anything."""
-    return (directory / "stat").read_bytes().rpartition(b")")[2].split()
+    return _read(f"{directory}/stat").rpartition(b")")[2].split()
 
 
-def _processes(proc: Path = PROC) -> Iterable[Path]:
-    return proc.glob("[0-9]*")
+def _read(path: str) -> bytes:
+    """A file of /proc. All processes are looked at whenever one ends, so this takes no detour."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = [os.read(number, _CHUNK)]
+        while len(parts[-1]) > 0:
+            parts.append(os.read(number, _CHUNK))
+        return b"".join(parts)
+    finally:
+        os.close(number)
+
+
+def _processes(proc: Path = PROC) -> list[str]:
+    """The directories of all processes."""
+    try:
+        return [f"{proc}/{name}" for name in os.listdir(proc) if name.isdigit()]
+    except OSError:
+        return []
 
 
 __all__ = [
@@ -226,7 +261,7 @@ __all__ = [
     "family",
     "holders",
     "is_alive",
-    "is_somebody_starting",
+    "is_orphan_starting",
     "kill",
     "kill_group",
     "new_mark",

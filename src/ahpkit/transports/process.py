@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from ahpkit.platform.limits import limit_child
-from ahpkit.platform.processes import MARK, PROC, family, holders, is_somebody_starting, kill, kill_group, new_mark
+from ahpkit.platform.processes import MARK, PROC, family, holders, is_orphan_starting, kill, kill_group, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
@@ -197,7 +197,7 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
         self._group_ended = True
         for _ in range(self._looks):
-            if not is_somebody_starting(proc=self._proc):
+            if not is_orphan_starting(proc=self._proc):
                 break
             await asyncio.sleep(_LOOK_AGAIN)
             self._signal(signal.SIGKILL)
