@@ -16,6 +16,7 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.acp.host_tools import host_tool, is_search
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
+from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.testing.acp_agent import scripted_command
 from mcp_servers.running import PROGRAM
 from support import requirement
@@ -68,6 +69,7 @@ async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_as
             [shown] = turn.calls
             assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "Not here.")
             assert not turn.questions
+            assert shown["_meta"][SETTLED] == "guard"
         assert not stage.ran
         assert not stage.board.calls
 

@@ -31,6 +31,7 @@ from ahpkit.client.events import (
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.testing.fake_host import chat_state
 
 T = {"turnId": "t"}
@@ -255,3 +256,13 @@ def test_gaps_lose_no_text_and_repeat_none(actions: list[JsonObject], gaps: set[
     assert isinstance(events[-1], TurnCompleted)
     assert kinds(events).count(TurnCompleted) == 1
     assert kinds(events).count(ToolCallStarted) == sum(part["kind"] == "toolCall" for part in turn["responseParts"])
+
+
+def test_a_call_that_is_denied_already_is_no_question() -> None:
+    tracker, state = TurnTracker("t"), chat_state("ahp-chat:/x")
+    told: list[TurnEvent] = []
+    denied = call("Confirmed", approved=False, reason="denied")
+    for action in (START, call("Start", toolName="x", displayName="X"), ready(_meta={SETTLED: "rule"}), denied):
+        state = chat_reducer(state, action)
+        told += tracker.act(action, state)
+    assert [type(event) for event in told] == [TurnStarted, ToolCallStarted, ToolCallCancelled]

@@ -10,6 +10,7 @@ import pytest
 
 from ahpkit.host.agent import Chat, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.protocol.meta_keys import SETTLED
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
 
@@ -93,6 +94,7 @@ async def test_a_guard_denies_whether_or_not_a_person_would_be_asked(bench: Benc
     assert "forbidden here" in outcomes[0].error
     call = (await bench.state(client, chat))["turns"][-1]["responseParts"][0]["toolCall"]
     assert (call["status"], call["reason"]) == ("cancelled", "denied")
+    assert call["_meta"][SETTLED] == "guard"
 
 
 async def test_a_guard_denies_a_clients_tool(bench: Bench) -> None:

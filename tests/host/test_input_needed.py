@@ -13,6 +13,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.feature import Applied
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.turns.input_needed import InputNeeded
+from ahpkit.protocol.meta_keys import SETTLED
 from support import requirement
 from support.bench import Bench
 from support.raw_client import Json, RawClient
@@ -70,6 +71,51 @@ async def test_a_call_that_wants_approval_is_listed_and_approved_from_the_sessio
     assert removed["action"]["id"] == entry["id"]
     await owner.action("chat/turnComplete")
     assert queue(bench, session) == []
+
+
+async def test_a_call_that_a_rule_denies_is_not_listed_for_a_moment(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("rm")
+        assert not (await call.confirm(tool_input="{}")).approved
+
+    bench.agent.script = script
+    owner = await client(bench, "owner")
+    session, chat = await bench.session(owner)
+    rule = {"decision": "deny", "kind": "tool", "owner": "agent:scripted", "tool": "rm", "scope": "everywhere"}
+    await owner.ask("_ahpkit/rules/add", **rule)
+    await owner.accepted(chat, STARTED)
+    await owner.action("chat/turnComplete")
+    call = (await bench.state(owner, chat))["turns"][-1]["responseParts"][0]["toolCall"]
+    assert (call["status"], call["_meta"][SETTLED]) == ("cancelled", "rule")
+    assert not [one for one in owner.actions(session) if "inputNeeded" in one["action"]["type"]]
+
+
+async def test_a_note_of_a_client_hides_no_question(bench: Bench) -> None:
+    """Only the host says that nobody is asked about a call."""
+
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("rm")
+        for tool_input in ("first", "second"):
+            await call.confirm(tool_input=tool_input)
+        call.complete()
+
+    bench.agent.script = script
+    owner = await client(bench, "owner")
+    session, chat = await bench.session(owner)
+    await owner.accepted(chat, STARTED)
+
+    def asks(tool_input: str) -> Any:
+        def found(one: Json) -> bool:
+            request: Json = one["action"].get("request", {})
+            return one["channel"] == session and request.get("toolCall", {}).get("toolInput") == tool_input
+
+        return found
+
+    for tool_input in ("first", "second"):
+        call = (await owner.action(asks(tool_input)))["action"]["request"]["toolCall"]
+        yes = {"turnId": "t1", "toolCallId": call["toolCallId"], "approved": True, "confirmed": "user-action"}
+        await owner.accepted(chat, {"type": "chat/toolCallConfirmed", **yes, "_meta": {SETTLED: "rule"}})
+    await owner.action("chat/turnComplete")
 
 
 @requirement("gen:input-needed:chat-input-set")

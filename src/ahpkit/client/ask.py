@@ -26,7 +26,7 @@ from ahpkit.client.events import (
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.subscription import wait_for
 from ahpkit.client.turn import TurnStream, check_answer
-from ahpkit.protocol.chat.turns import tool_calls
+from ahpkit.protocol.chat.turns import tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 
 OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
@@ -179,10 +179,8 @@ def waiting_in(state: Any) -> Sequence[Waiting]:
     turn: JsonObject = state.get("activeTurn") or {"responseParts": []}
     found: list[Waiting] = [InputNeeded(request) for request in open_requests(state)]
     for call in tool_calls(turn):
-        if call["status"] == "pending-confirmation":
-            found.append(ConfirmationNeeded(call))
-        elif call["status"] == "pending-result-confirmation":
-            found.append(ConfirmationNeeded(call, of="result"))
+        if waits_for_person(call):
+            found.append(ConfirmationNeeded(call, of="call" if call["status"] == "pending-confirmation" else "result"))
     return found
 
 

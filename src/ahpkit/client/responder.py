@@ -27,7 +27,7 @@ from ahpkit.client.dispatch import Outcome, Rejected
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.plain import plain
 from ahpkit.client.tasks import Tasks
-from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -100,7 +100,7 @@ class Responder:
             return
         if self._on_confirmation is not None:
             for call in tool_calls(turn):
-                if call["status"] in _WAITING:
+                if waits_for_person(call):
                     yield (call["status"], call["toolCallId"]), self._confirmer(turn["id"], call)
         if self._on_input is not None:
             for request in open_requests(state):

@@ -13,7 +13,7 @@ from ahpkit.client.answers import Deny, confirmed
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.tasks import Tasks
 from ahpkit.client.tools import Tool, ToolContext, failed
-from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -63,7 +63,7 @@ class ToolRunner:
             if call["status"] == "running" and call_id not in self._running:
                 work = self._run(turn["id"], call)
                 self._running[call_id] = self._tasks.spawn(work, name=f"tool {call['toolName']}")
-            elif call["status"] == "pending-confirmation" and call["toolName"] not in self._tools:
+            elif waits_for_person(call) and call["toolName"] not in self._tools:
                 self._deny(turn["id"], call)
 
     def on_gone(self, error: AhpError) -> None:

@@ -35,7 +35,7 @@ from ahpkit.client.events import (
     Usage,
 )
 from ahpkit.client.plain import plain
-from ahpkit.protocol.chat.turns import find_tool_call, find_turn
+from ahpkit.protocol.chat.turns import find_tool_call, find_turn, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
@@ -191,7 +191,7 @@ class TurnTracker:
             known.input_length = len(partial)
         if call["status"] != known.status:
             known.status = call["status"]
-            events += [_BY_STATUS[known.status](plain(call))] if known.status in _BY_STATUS else []
+            events += [_BY_STATUS[known.status](plain(call))] if _is_told(call) else []
         elif known.status == "running" and call.get("content") != known.content:
             events.append(ToolCallContent(plain(call)))
         known.content = call.get("content")
@@ -212,6 +212,11 @@ class TurnTracker:
         self._questions = set(open_now)
         events: list[TurnEvent] = [InputResolved(id) for id in sorted(resolved)]
         return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
+
+
+def _is_told(call: Any) -> bool:
+    """Whether the status of a call has an event. A call that is settled already waits for nobody."""
+    return call["status"] in _BY_STATUS and (call["status"] != "pending-confirmation" or waits_for_person(call))
 
 
 def _failed(turn: Any) -> TurnFailed:

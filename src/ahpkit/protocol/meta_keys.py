@@ -49,6 +49,14 @@ KEEP_TOKEN = "ahpkit/keep-token"
 """In `authenticate`: true keeps the token of an MCP server when the client leaves, until the session or the host
 ends."""
 
+RENEWAL = "ahpkit/renewal"
+"""In `authenticate`: the refresh token of a login, and where and as whom it is used (`tokenEndpoint`, `refreshToken`,
+`clientId`, `clientSecret`). The host renews the token with it, in memory."""
+
+SETTLED = "ahpkit/settled"
+"""In a tool call: nobody is asked about it. A call can be denied only while it is pending, so it is shown as pending
+for one action when a `guard`, a `rule` or a `setting` denies it, its `owner` does, or its `caller` gives it up."""
+
 MODELS_LATER = "ahpkit/models-later"
 """In an agent of root state: true while its models are not known yet. They are known once a session is open."""
 
@@ -77,6 +85,8 @@ __all__ = [
     "MORE",
     "NOT_LISTED",
     "OURS",
+    "RENEWAL",
+    "SETTLED",
     "SPOKEN",
     "UNSAVED_TEXT",
 ]

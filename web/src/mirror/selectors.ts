@@ -111,7 +111,7 @@ function* inChat(chat: ChatState): Generator<InputNeeded> {
       yield { id: part.request.id, chat: chat.resource, kind: "chatInput", request: part.request };
     if (part.kind !== "toolCall" || !turn) continue;
     const base = { id: part.toolCall.toolCallId, chat: chat.resource, turnId: turn.id, toolCall: part.toolCall };
-    if (part.toolCall.status === "pending-confirmation" || part.toolCall.status === "pending-result-confirmation")
+    if (waitsForPerson(part.toolCall))
       yield { ...base, kind: "toolConfirmation" };
     if (part.toolCall.status === "auth-required") yield { ...base, kind: "toolAuthentication" };
   }
@@ -119,6 +119,9 @@ function* inChat(chat: ChatState): Generator<InputNeeded> {
 
 // Tool calls.
 
+/** A call that is denied already is pending for one action, because only such a call can be denied. */
+export const waitsForPerson = (call: ToolCall): boolean =>
+  (call.status === "pending-confirmation" && call._meta?.["ahpkit/settled"] === undefined) || call.status === "pending-result-confirmation";
 export const isOpen = (call: ToolCall): boolean => call.status !== "completed" && call.status !== "cancelled";
 export const failed = (call: ToolCall): boolean => call.status === "completed" && call.success === false;
 

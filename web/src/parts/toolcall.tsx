@@ -3,7 +3,7 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
-import { failed, inputText, isOpen, plain } from "../mirror/selectors.ts";
+import { failed, inputText, isOpen, plain, waitsForPerson } from "../mirror/selectors.ts";
 import { read, useChannel } from "../mirror/store.ts";
 import { Mark } from "../ui/bits.tsx";
 import { EditView } from "./edit.tsx";
@@ -23,7 +23,7 @@ export interface Around {
 }
 
 function stateOf(call: ToolCall): "needs" | "failed" | "running" | "done" {
-  if (call.status === "pending-confirmation" || call.status === "pending-result-confirmation" || call.status === "auth-required") return "needs";
+  if (waitsForPerson(call) || call.status === "auth-required") return "needs";
   if (isOpen(call)) return "running";
   return failed(call) ? "failed" : "done";
 }
@@ -135,7 +135,7 @@ function Body({ call, around }: { call: ToolCall; around: Around | undefined }):
 export function ToolCallView({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
   const state = stateOf(call);
   const Approval = around.Approval;
-  if (call.status === "pending-confirmation" || call.status === "pending-result-confirmation")
+  if (waitsForPerson(call))
     return <Approval request={{ id: call.toolCallId, chat: around.chat, kind: "toolConfirmation", turnId: around.turnId, toolCall: call }} session={around.session} />;
   if (isOpen(call) || failed(call))
     return (

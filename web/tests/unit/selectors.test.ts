@@ -41,6 +41,8 @@ describe("what waits", () => {
     const chat = { resource: "ahp-chat:/1", title: "", status: 24, modifiedAt: "", turns: [], activeTurn: { id: "t", startedAt: "", message: { text: "", origin: { kind: "user" } }, responseParts: [{ kind: "toolCall" as const, toolCall }] } };
     expect(waiting({ inputNeeded: [inQueue] } as SessionState, chat)).toEqual([inQueue]);
     expect(waiting({} as SessionState, chat)).toHaveLength(1);
+    toolCall._meta = { "ahpkit/settled": "rule" };
+    expect(waiting({} as SessionState, chat)).toHaveLength(0);
   });
   it("offers the narrowest answer first", () => {
     const options = [{ id: "always", label: "Always allow", kind: "approve" }, { id: "once", label: "Allow", kind: "approve" }, { id: "no", label: "Deny", kind: "deny" }];

@@ -12,7 +12,7 @@ from ahpkit.host.feature import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.protocol.chat.state import ChatState, ToolCallState
-from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call
+from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call, waits_for_person
 from ahpkit.protocol.session.actions import SessionAction, session_input_needed_removed, session_input_needed_set
 from ahpkit.protocol.session.state import SessionInputRequest
 
@@ -92,7 +92,8 @@ def _waiting_call(chat_uri: str, turn_id: str, call: ToolCallState) -> Iterator[
     id = f"{chat_uri}#{call['toolCallId']}"
     contributor = call.get("contributor")
     if call["status"] == "pending-confirmation" or call["status"] == "pending-result-confirmation":
-        yield {"id": id, "chat": chat_uri, "kind": "toolConfirmation", "turnId": turn_id, "toolCall": call}
+        if waits_for_person(call):
+            yield {"id": id, "chat": chat_uri, "kind": "toolConfirmation", "turnId": turn_id, "toolCall": call}
     elif call["status"] == "auth-required":
         yield {"id": id, "chat": chat_uri, "kind": "toolAuthentication", "turnId": turn_id, "toolCall": call}
     elif call["status"] == "running" and contributor is not None and contributor["kind"] == "client":

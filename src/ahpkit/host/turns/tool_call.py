@@ -43,6 +43,7 @@ from ahpkit.protocol.chat.state import (
 )
 from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
+from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
 from ahpkit.tools.rules import ASK, Rule, Ruling
@@ -318,7 +319,7 @@ class LiveToolCall:
         if self.over or self.status is None:
             return
         if self.status != "pending-confirmation":
-            self._ready(None, None)
+            self._settled("caller")
         self._ports.say(chat_tool_call_denied(**self._about, reason="skipped", reason_message=reason))
 
     def _asked(self, tool_input: str, title: StringOrMarkdown | None, edits: Sequence[FileEdit]) -> Asked | None:
@@ -366,7 +367,7 @@ class LiveToolCall:
         """Show the call as denied, with the reason."""
         request.passage.take("deny")
         self._decided(request.asked, False, by, who=who, reason=reason)
-        self._ready(request.tool_input, request.message, **request.shown)
+        self._settled(by, request)
         self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=reason))
         self.end()
         return Confirmation(approved=False, tool_input=request.tool_input, reason=reason)
@@ -436,7 +437,7 @@ class LiveToolCall:
         if action["approved"] is True:
             return
         if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
-            self._ready(None, None)
+            self._settled("owner")
             denied = chat_tool_call_denied(
                 **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
             )
@@ -445,6 +446,15 @@ class LiveToolCall:
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
         _resolve(self._completed, _failure(reason))
+
+    def _settled(self, by: str, request: _Request | None = None) -> None:
+        """A call can be denied only while it is pending: it is shown so for one action, with a note that nobody is
+        asked."""
+        self._meta = {**self._meta, SETTLED: by}
+        if request is None:
+            self._ready(None, None)
+        else:
+            self._ready(request.tool_input, request.message, **request.shown)
 
     def _ready(
         self,
@@ -495,7 +505,7 @@ class LiveToolCall:
 
     def _merged(self, shown: JsonObject) -> JsonObject:
         """The `_meta` of an action replaces the old one, so what a client put there is sent again."""
-        return {key: value for key, value in shown.items() if key not in self._dropped} | self._meta
+        return {key: value for key, value in shown.items() if key not in self._dropped and key != SETTLED} | self._meta
 
 
 def _denied_by(rule: Rule) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ahpkit.protocol.meta_keys import SETTLED
+
 STREAMED_TEXT = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
 """Actions that only append text: they are the most frequent ones, and change no status and no summary."""
 
@@ -42,6 +44,13 @@ def find_tool_call(turn: Mapping[str, Any] | None, tool_call_id: str) -> Any | N
     return None if turn is None or index < 0 else turn["responseParts"][index]["toolCall"]
 
 
+def waits_for_person(call: Mapping[str, Any]) -> bool:
+    """Whether a person is asked about a tool call: before it runs, or about its result."""
+    if call["status"] == "pending-confirmation":
+        return SETTLED not in (call.get("_meta") or {})
+    return call["status"] == "pending-result-confirmation"
+
+
 def open_requests(chat: Mapping[str, Any] | None) -> list[Any]:
     """The input requests of a chat's running turn that wait for an answer."""
     turn: Mapping[str, Any] = (chat or {}).get("activeTurn") or {}
@@ -72,4 +81,5 @@ __all__ = [
     "open_requests",
     "tool_call_index",
     "tool_calls",
+    "waits_for_person",
 ]
