@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import secrets
@@ -26,6 +27,13 @@ class AuthorizationServer:
         self.codes: dict[str, dict[str, str]] = {}
         self.authorizations: list[dict[str, str]] = []
         self.exchanges: list[dict[str, Any]] = []
+        self.renewals: list[dict[str, Any]] = []
+        self.refresh_tokens: set[str] = set()
+        """Each is good once."""
+        self.answers_renewals = 200
+        self.came, self.hold = asyncio.Event(), asyncio.Event()
+        """A renewal came; renewals wait while `hold` is not set."""
+        self.hold.set()
 
     def app(self) -> Starlette:
         return Starlette(
@@ -64,12 +72,31 @@ class AuthorizationServer:
 
     async def token(self, request: Request) -> Response:
         form: dict[str, Any] = dict(await request.form())
+        if form["grant_type"] == "refresh_token":
+            return await self.renew(form)
         self.exchanges.append(form)
         asked = self.codes.pop(str(form.get("code")), None)
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
         fits = asked is not None and base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
         if asked is None or not fits or form["redirect_uri"] != asked["redirect_uri"]:
             return JSONResponse({"error": "invalid_grant"}, 400)
-        token = secrets.token_urlsafe(24)
+        return self.grant()
+
+    async def renew(self, form: dict[str, Any]) -> Response:
+        self.renewals.append(form)
+        self.came.set()
+        await self.hold.wait()
+        if self.answers_renewals != 200:
+            return Response(status_code=self.answers_renewals)
+        if form["refresh_token"] not in self.refresh_tokens:
+            self.refresh_tokens.clear()  # As OAuth 2.1 wants it: it may have been stolen.
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        self.refresh_tokens.remove(form["refresh_token"])
+        return self.grant()
+
+    def grant(self) -> Response:
+        token, refresh_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.granted(token)
-        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+        self.refresh_tokens.add(refresh_token)
+        given = {"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh_token}
+        return JSONResponse({**given, **self.odd.get("token", {})})

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ahpkit.mcp.auth import Tokens
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
+from ahpkit.mcp.tokens import Tokens
 from ahpkit.protocol.common.state import JsonObject
 
 PROGRAM = str(Path(__file__).parent / "plain_server.py")
@@ -64,6 +64,9 @@ class Port:
 
     def token_refused(self, resource: str, token: str) -> None:
         self.tokens.drop(resource, token)
+
+    async def renew_token(self, resource: str) -> bool:
+        return await self.tokens.renew("s", resource)
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(30):

@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ahpkit.mcp.auth import Challenge, Tokens, auth_required, resource_of
+from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.server import McpServer
+from ahpkit.mcp.tokens import Login, Tokens
 from mcp_servers.http_server import Guard, http_server, serving
 from mcp_servers.running import Answers, Port, running, text_of
 from support import requirement
@@ -68,7 +69,7 @@ async def test_a_401_asks_for_a_token_and_a_token_lets_in() -> None:
         assert state["requiredScopes"] == ["files:read"]
         assert state["description"] == "log in first"
         guard.tokens.add("good")
-        port.tokens.give("client", "s", url, "good")
+        port.tokens.give("client", "s", url, Login("good"))
         server.token_given()
         await port.until(lambda: server.ready)
         assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"
@@ -80,7 +81,7 @@ async def test_a_refused_token_is_not_sent_again() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url, running(at(url), port, wait=False) as server:
         await port.until(lambda: server.state["kind"] == "authRequired")
-        port.tokens.give("client", "s", url, "bad")
+        port.tokens.give("client", "s", url, Login("bad"))
         server.token_given()
         await port.until(lambda: port.kinds.count("authRequired") == 2)
         assert server.state["reason"] == "required"
@@ -101,19 +102,19 @@ async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url:
         guard.tokens.add("first")
-        port.tokens.give("client", "s", url, "first")
+        port.tokens.give("client", "s", url, Login("first"))
         async with running(at(url), port) as server:
             guard.tokens.clear()
             call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
             await port.until(lambda: server.state["kind"] == "authRequired")
             assert server.state["reason"] == "expired"
             guard.weak.add("weak")
-            port.tokens.give("client", "s", url, "weak")
+            port.tokens.give("client", "s", url, Login("weak"))
             server.token_given()
             await port.until(lambda: server.state.get("reason") == "insufficientScope")
             assert server.state["requiredScopes"] == ["files:write"]
             guard.tokens.add("second")
-            port.tokens.give("client", "s", url, "second")
+            port.tokens.give("client", "s", url, Login("second"))
             server.token_given()
             assert text_of(await call) == "2"
             assert server.ready
@@ -167,7 +168,7 @@ async def test_a_call_that_fails_while_another_waits_for_a_token_fails_and_is_no
         with pytest.raises(McpError):
             await held
         guard.tokens.add("good")
-        port.tokens.give("client", "s", url, "good")
+        port.tokens.give("client", "s", url, Login("good"))
         server.token_given()
         assert text_of(await waits) == "2"
     assert sum(b"held" in body for body in guard.came) == 1
@@ -180,7 +181,7 @@ async def test_a_list_that_needs_a_new_token_is_shown_at_once_and_read_again() -
         await server.call_tool("grow", {"name": "added"}, Answers())
         await port.until(lambda: server.state["kind"] == "authRequired")
         guard.tokens.add("good")
-        port.tokens.give("client", "s", url, "good")
+        port.tokens.give("client", "s", url, Login("good"))
         server.token_given()
         await port.until(lambda: server.ready and "added" in [tool["name"] for tool in server.lists.tools])
 
@@ -213,7 +214,7 @@ async def test_a_redirect_to_another_host_gets_nothing() -> None:
     async with http_server(elsewhere) as target:
         async with http_server(redirect=target) as url:
             port = Port()
-            port.tokens.give("client", "s", url, "secret")
+            port.tokens.give("client", "s", url, Login("secret"))
             limits = Limits(delays=())
             async with running(at(url, headers={"x-key": "k"}), port, limits=limits, wait=False) as server:
                 await port.until(lambda: server.state["kind"] in ("error", "authRequired"))
@@ -236,7 +237,7 @@ async def test_stopping_while_it_waits_for_a_token_ends_the_wait() -> None:
     port, guard = Port(), Guard()
     async with http_server(guard) as url:
         guard.tokens.add("first")
-        port.tokens.give("client", "s", url, "first")
+        port.tokens.give("client", "s", url, Login("first"))
         async with running(at(url), port) as server:
             guard.tokens.clear()
             call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
@@ -261,16 +262,16 @@ def test_a_resource_is_an_address_without_the_rest() -> None:
 
 def test_tokens_belong_to_a_connection_and_are_not_shown() -> None:
     tokens = Tokens()
-    tokens.give("a", "s", "r", "one")
-    tokens.give("b", "s", "r", "two")
+    tokens.give("a", "s", "r", Login("one"))
+    tokens.give("b", "s", "r", Login("two"))
     assert tokens.find("s", "r") == "two"
     assert "two" not in repr(tokens)
     tokens.drop_client("b")
     assert tokens.find("s", "r") == "one"
     tokens.drop("r", "one")
     assert tokens.find("s", "r") is None
-    tokens.give("a", "s", "r", "three")
-    tokens.give("a", "s", "r", "")
+    tokens.give("a", "s", "r", Login("three"))
+    tokens.give("a", "s", "r", Login(""))
     assert tokens.find("s", "r") is None
 
 

@@ -329,6 +329,11 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
             assert (code, output) == (0, "5\n"), errors
             [token] = guard.tokens
             assert token not in host.errors
+            guard.tokens.clear()
+            code, output, errors = await finish_cli(["mcp", "call", "tickets", "add", '{"a": 2, "b": 4}'], tmp_path)
+            assert (code, output) == (0, "6\n"), errors
+            assert [one["resource"] for one in authority.renewals] == [url]
+            assert not [token for token in (*guard.tokens, *authority.refresh_tokens) if token in host.errors]
             code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path)
             assert (code, "does not ask for a token now" in errors) == (1, True)
             await client.aclose()

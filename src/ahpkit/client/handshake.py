@@ -15,7 +15,7 @@ from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.extensions import announces
-from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, SPOKEN
+from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, OURS, SPOKEN
 from ahpkit.protocol.validation import make_whole
 from ahpkit.protocol.version import Version
 from ahpkit.wire.errors import RemoteProtocolError, RpcError
@@ -39,6 +39,11 @@ class HostInfo:
         It reads a session's agent from its URI, and creates a session only when the first message comes.
         """
         return any(key.startswith("vscode.") for key in self.meta)
+
+    @property
+    def is_ahpkit(self) -> bool:
+        """Whether it is a host of this package, by the extensions it announces."""
+        return any(key.startswith(OURS) for key in self.meta)
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> HostInfo:

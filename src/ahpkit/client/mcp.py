@@ -22,7 +22,7 @@ from ahpkit.client.errors import ClientError
 from ahpkit.client.oauth import Token, log_in
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import KEEP_TOKEN
+from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL
 from ahpkit.protocol.session.enablement import Placed, find, walk
 from ahpkit.protocol.session.mcp import McpServerState
 
@@ -133,8 +133,8 @@ class McpServer:
     ) -> None:
         """Log in where the server says (OAuth 2.1 in the browser), and hand the host the token.
 
-        Raises `McpNotReady` when it wants no token, `LoginFailed` when none was given. The host drops the token when
-        this client leaves, unless `keep` is set.
+        Raises `McpNotReady` when it wants no token, `LoginFailed` when none was given. A token that ends is renewed by
+        the host, where the login allows it. The host forgets the login when this client leaves, unless `keep` is set.
         """
         state = self.state
         if state["kind"] != "authRequired":
@@ -159,12 +159,17 @@ class McpServer:
             token=given_.text,
             expiresIn=given_.expires_in,
             scopes=None if given_.scopes is None else list(given_.scopes),
-            _meta={KEEP_TOKEN: True} if keep else None,
+            _meta=given(**{KEEP_TOKEN: keep or None, RENEWAL: self._renewal(given_)}) or None,
         )
         await self._core.request("authenticate", params)
         with suppress(TimeoutError):  # A token that the server rejects does not change the state.
             async with asyncio.timeout(_ANSWER):
                 await wait_for(self._channel, lambda _: self.state != state)
+
+    def _renewal(self, token: Token) -> Mapping[str, str] | None:
+        """Only for hosts of ours: others do not know what to do with a refresh token."""
+        host = self._core.handshake.host
+        return token.renewal if host is not None and host.is_ahpkit else None
 
     def _dispatch(self, kind: str) -> Dispatch:
         return self._core.channels.dispatch(self._channel.uri, {"type": f"session/{kind}", "id": self.id})

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 
+from ahpkit.client.core import given
 from ahpkit.client.errors import ClientError
 from ahpkit.protocol.common.state import JsonObject
 
@@ -41,6 +42,8 @@ class Token:
     text: str
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
+    renewal: Mapping[str, str] | None = None
+    """How a host of ours gets the next token: `tokenEndpoint`, `refreshToken`, `clientId`, `clientSecret`."""
 
     def __repr__(self) -> str:
         return f"Token(…, expires_in={self.expires_in}, scopes={self.scopes})"
@@ -120,7 +123,7 @@ class _Login:
         asked = {
             "client_name": "ahpkit",
             "redirect_uris": [address],
-            "grant_types": ["authorization_code"],
+            "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": "none",
         }
@@ -166,6 +169,18 @@ class _Login:
             _text(answer, "access_token", "gave no token"),
             int(expires) if isinstance(expires, int | float) and expires >= 1 else None,
             tuple(scope.split()) if isinstance(scope, str) else None,
+            self._renewal(metadata, answer),
+        )
+
+    def _renewal(self, metadata: JsonObject, answer: JsonObject) -> Mapping[str, str] | None:
+        refresh_token = answer.get("refresh_token")
+        if not isinstance(refresh_token, str) or not refresh_token:
+            return None
+        return given(
+            tokenEndpoint=metadata["token_endpoint"],
+            refreshToken=refresh_token,
+            clientId=self._client_id,
+            clientSecret=self._client_secret,
         )
 
     async def _get(self, place: str) -> JsonObject | None:

@@ -1,15 +1,13 @@
-"""Servers that want a token: reads what they say about it (401, 403, RFC 9728), and stores tokens.
+"""Reads what servers say that want a token (401, 403, RFC 9728).
 
-Tokens live in memory, by the connection they came over, the session and the resource they are for. They are in no
-state, no log and no error text. A server names the place to log in at, but never the place its token is for: that is
-its own address.
+A server names the place to log in at, but never the place its token is for: that is its own address.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -148,38 +146,4 @@ def _texts(value: Any) -> list[str]:
     return [item for item in found if isinstance(item, str)][:_LISTED]
 
 
-class Tokens:
-    """Tokens that clients pushed, each for one resource in one session, as long as the client is connected."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[tuple[str, str, str], str] = {}
-
-    def give(self, client_id: str, session: str, resource: str, token: str) -> None:
-        """Keep a token. An empty one takes back what this client gave before."""
-        self._tokens.pop((client_id, session, resource), None)  # The newest stands last.
-        if token:
-            self._tokens[client_id, session, resource] = token
-
-    def find(self, session: str, resource: str) -> str | None:
-        """The newest token for a resource in a session."""
-        found = [token for key, token in self._tokens.items() if key[1:] == (session, resource)]
-        return found[-1] if found else None
-
-    def drop(self, resource: str, token: str) -> None:
-        """A token was refused, or its time is over: it is not sent again."""
-        self._forget(lambda key, known: key[2] == resource and known == token)
-
-    def drop_client(self, client_id: str) -> None:
-        self._forget(lambda key, known: key[0] == client_id)
-
-    def drop_session(self, session: str) -> None:
-        self._forget(lambda key, known: key[1] == session)
-
-    def _forget(self, gone: Callable[[tuple[str, str, str], str], bool]) -> None:
-        self._tokens = {key: token for key, token in self._tokens.items() if not gone(key, token)}
-
-    def __repr__(self) -> str:
-        return f"<{len(self._tokens)} tokens>"
-
-
-__all__ = ["Challenge", "Tokens", "auth_required", "resource_of"]
+__all__ = ["Challenge", "auth_required", "resource_of"]

@@ -66,6 +66,10 @@ class ServerPort(Protocol):
 
     def token_refused(self, resource: str, token: str) -> None: ...
 
+    async def renew_token(self, resource: str) -> bool:
+        """Whether there is a new token in the place of one that was refused, without asking anybody."""
+        ...
+
     @property
     def samples(self) -> bool:
         """Whether callers of this session answer sampling requests."""

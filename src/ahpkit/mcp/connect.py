@@ -198,6 +198,10 @@ class StdioConnection:
         return "\n".join([ended, *self._process.log.lines(_STDERR_LINES)])
 
 
+Challenged = Callable[[int, str, str | None], None]
+"""Told of a 401 or 403: the status, `WWW-Authenticate`, and the token that was sent."""
+
+
 class HttpConnection:
     """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403."""
 
@@ -206,7 +210,7 @@ class HttpConnection:
         config: ServerConfig,
         *,
         token: Callable[[], str | None],
-        challenged: Callable[[int, str], None],
+        challenged: Challenged,
         max_message: int = MAX_MESSAGE,
     ) -> None:
         self.ended = asyncio.Event()
@@ -256,7 +260,7 @@ class HttpConnection:
 class _TokenAuth(httpx2.Auth):
     """Adds the present token, and reports challenges. Never looks at the body."""
 
-    def __init__(self, token: Callable[[], str | None], challenged: Callable[[int, str], None]) -> None:
+    def __init__(self, token: Callable[[], str | None], challenged: Challenged) -> None:
         self._token = token
         self._challenged = challenged
 
@@ -266,7 +270,7 @@ class _TokenAuth(httpx2.Auth):
             request.headers["authorization"] = f"Bearer {token}"
         response = yield request
         if response.status_code in (401, 403):
-            self._challenged(response.status_code, response.headers.get("www-authenticate", ""))
+            self._challenged(response.status_code, response.headers.get("www-authenticate", ""), token)
 
 
 def is_encoded(response: httpx2.Response) -> bool:

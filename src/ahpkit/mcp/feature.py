@@ -26,18 +26,18 @@ from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import KEEP_TOKEN
+from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL
 from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
 
 if TYPE_CHECKING:
-    from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.gateway import Gateway
     from ahpkit.mcp.http_doorway import HttpDoorway
     from ahpkit.mcp.server import McpServer
+    from ahpkit.mcp.tokens import Tokens
 
 _PATIENCE = 10.0
 
@@ -112,6 +112,8 @@ class McpServers(Feature):
         await asyncio.gather(*(session.aclose() for session in self._sessions.values()))
         if self._shared is not None:
             await self._shared.aclose()
+        if self._tokens is not None:
+            self._tokens.drop_all()
         for doorway in (self._doorway, self._http):
             if doorway is not None:
                 await doorway.__aexit__(None, None, None)
@@ -186,7 +188,7 @@ class McpServers(Feature):
     @property
     def tokens(self) -> Tokens:
         if self._tokens is None:
-            from ahpkit.mcp.auth import Tokens
+            from ahpkit.mcp.tokens import Tokens
 
             self._tokens = Tokens()
         return self._tokens
@@ -274,25 +276,34 @@ class McpServers(Feature):
 
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
         """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting."""
-        resource, token = params["resource"], params["token"]
-        meta: JsonObject = params.get("_meta") or {}
-        keep = meta.get(KEEP_TOKEN) is True
-        giver = "" if keep else client_id
+        resource = params["resource"]
         waiting = [
             (session, server)
             for session in self._sessions.values()
             for server in session.servers()
             if server.state["kind"] == "authRequired" and server.state["resource"]["resource"] == resource
         ]
-        for session, server in waiting:
-            needed = set(server.state.get("requiredScopes") or ())
-            if token and ("scopes" not in params or needed <= set(params["scopes"])):
-                self.tokens.give(giver, session.uri, resource, token)
-                server.token_given()
-        if waiting and "expiresIn" in params:
-            loop = asyncio.get_running_loop()
-            loop.call_later(params["expiresIn"], lambda: self.tokens.drop(resource, token))
+        enough = [
+            (session, server)
+            for session, server in waiting
+            if "scopes" not in params or set(server.state.get("requiredScopes") or ()) <= set(params["scopes"])
+        ]
+        if params["token"] and enough:
+            self._give_token(client_id, params, enough)
         return bool(waiting)
+
+    def _give_token(
+        self, client_id: str, params: JsonObject, waiting: Sequence[tuple[SessionServers, McpServer]]
+    ) -> None:
+        from ahpkit.mcp.tokens import Login, Renewal
+
+        meta: JsonObject = params.get("_meta") or {}
+        giver = "" if meta.get(KEEP_TOKEN) is True else client_id
+        renewal = Renewal.read(meta.get(RENEWAL))
+        login = Login(params["token"], expires_in=params.get("expiresIn"), renewal=renewal)
+        for session, server in waiting:
+            self.tokens.give(giver, session.uri, params["resource"], login)
+            server.token_given()
 
     def _client_gone(self, client_id: str) -> None:
         if self._tokens is not None:

@@ -84,6 +84,8 @@ class McpServer:
         self._authorized: asyncio.Future[None] | None = None
         self._challenging = asyncio.Lock()
         self._token_worked = False
+        self._just_renewed = False
+        """Its token was renewed, and nothing has shown yet that the new one is good."""
         self._halted = False
         self._journal: deque[str] = deque(maxlen=_JOURNAL)
 
@@ -135,7 +137,7 @@ class McpServer:
 
     def token_given(self) -> None:
         """Go on: there is a new token for this server."""
-        self._challenge = None
+        self._challenge, self._just_renewed = None, False
         waiting, self._authorized = self._authorized, None
         if waiting is not None and not waiting.done():
             self._set({"kind": "ready" if self._client is not None else "starting"})
@@ -148,8 +150,11 @@ class McpServer:
         await self._wake.wait()
 
     async def _wait_for_token(self, challenge: Challenge, caller: Caller | None = None) -> None:
-        """Say what is needed, and wait for it. All who wait are woken together."""
+        """Renew the token or, where that is not possible, say what is needed and wait for it. All who wait are woken
+        together."""
         async with self._challenging:
+            if self._authorized is None and challenge.status == 401 and await self._renewed():
+                return
             if self._authorized is None and not self._halted:
                 self._authorized = asyncio.get_running_loop().create_future()
                 await self._show_challenge(challenge)
@@ -164,6 +169,13 @@ class McpServer:
             await asyncio.shield(waiting)
         finally:
             caller.auth_resolved()
+
+    async def _renewed(self) -> bool:
+        """Whether there is a newer token than the one that was refused. One that was just renewed and is refused as
+        well is not renewed again: somebody has to log in."""
+        if self._token() is None and not self._just_renewed:
+            self._just_renewed = await self._port.renew_token(self.resource)
+        return self._token() is not None
 
     async def _show_challenge(self, challenge: Challenge) -> None:
         state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
@@ -204,7 +216,7 @@ class McpServer:
                 if self._halted:
                     return "it was stopped"
                 self._client = client
-                self._token_worked = self._port.token(self.resource) is not None
+                self._token_worked, self._just_renewed = self._token() is not None, False
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
                 if not self._waits:
@@ -254,13 +266,12 @@ class McpServer:
     def _token(self) -> str | None:
         return self._port.token(self.resource)
 
-    def _challenged(self, status: int, header: str) -> None:
+    def _challenged(self, status: int, header: str, token: str | None) -> None:
         challenge = Challenge.read(status, header)
         if (call := current_call()) is not None:
             call.challenge = challenge  # Further failures have other reasons.
         else:
             self._challenge = challenge
-        token = self._token()
         if status == 401 and token is not None:  # One that lacks a scope (403) is good for what it may do.
             self._port.token_refused(self.resource, token)
 
@@ -291,7 +302,7 @@ class McpServer:
                     await self._wait_for_token(refused)
                     self._stale.set()
             else:
-                self._challenge = None
+                self._challenge, self._just_renewed = None, False
                 self._port.changed(self)
             await asyncio.sleep(self._limits.relist)
 
@@ -390,7 +401,9 @@ class McpServer:
             if client is None:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
             try:
-                return plain(await self._calls.run(partial(send, client), caller))
+                answer = plain(await self._calls.run(partial(send, client), caller))
+                self._just_renewed = False
+                return answer
             except TokenNeeded as refused:
                 await self._wait_for_token(refused.challenge, caller)
             except MCPError as error:

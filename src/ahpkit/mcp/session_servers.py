@@ -29,11 +29,11 @@ from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner
 
 if TYPE_CHECKING:
-    from ahpkit.mcp.auth import Tokens
     from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.connect import ServerConfig
     from ahpkit.mcp.fleet import Fleet
     from ahpkit.mcp.server import McpServer
+    from ahpkit.mcp.tokens import Tokens
 
 _log = logging.getLogger(__name__)
 
@@ -268,6 +268,9 @@ class SessionServers:
     def token_refused(self, resource: str, token: str) -> None:
         self._tokens.drop(resource, token)
 
+    async def renew_token(self, resource: str) -> bool:
+        return await self._tokens.renew(self.uri, resource)
+
     # -- what clients see ------------------------------------------------------------------------------------------
 
     def _show(self, server: McpServer) -> None:
@@ -381,6 +384,12 @@ class SharedServers:
 
     def token_refused(self, resource: str, token: str) -> None:
         self._tokens.drop(resource, token)
+
+    async def renew_token(self, resource: str) -> bool:
+        for session in list(self._wanted):
+            if await self._tokens.renew(session.uri, resource):
+                return True
+        return False
 
 
 __all__ = ["Offers", "SessionServers", "SharedServers", "load"]

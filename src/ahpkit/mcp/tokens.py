@@ -1,0 +1,220 @@
+"""Stores the tokens that clients give for MCP servers, and renews those whose time is over.
+
+Tokens live in memory, by the connection they came over, the session and the resource they are for. They are in no
+state, no log and no error text.
+
+A login may bring a refresh token (OAuth 2.1). Then the host gets the next token by itself when a server refuses the old
+one, and nobody is asked. An authorization server may replace the refresh token each time, and take the old one that
+comes again for a theft. So one login asks once at a time, and a request that was sent is waited for, whoever gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.meta_keys import RENEWAL
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0
+"""Seconds for an answer of the authorization server."""
+_ANSWER_LIMIT = 64 * 1024
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Renewal:
+    """What a new token is asked for with."""
+
+    endpoint: str
+    refresh_token: str
+    client_id: str
+    client_secret: str | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> Renewal | None:
+        """What a client sent under `ahpkit/renewal`; raises `InvalidParams` when it cannot be used."""
+        if given is None:
+            return None
+        fields: Mapping[str, Any] = cast("JsonObject", given) if isinstance(given, dict) else {}
+        texts = [fields.get(key) for key in ("tokenEndpoint", "refreshToken", "clientId")]
+        endpoint, refresh_token, client_id = (text if isinstance(text, str) else "" for text in texts)
+        secret: Any = fields.get("clientSecret")
+        if not (refresh_token and client_id) or not isinstance(secret, str | None):
+            raise InvalidParams(f"_meta.{RENEWAL}: tokenEndpoint, refreshToken and clientId are needed, as texts")
+        if not _is_safe(endpoint):
+            raise InvalidParams(f"_meta.{RENEWAL}: the token endpoint is not reached by https")
+        return cls(endpoint, refresh_token, client_id, secret)
+
+    def form(self, resource: str) -> dict[str, str]:
+        asked = {
+            "grant_type": "refresh_token",
+            "refresh_token": self.refresh_token,
+            "client_id": self.client_id,
+            "resource": resource,
+        }
+        return asked if self.client_secret is None else {**asked, "client_secret": self.client_secret}
+
+
+class Login:
+    """What one `authenticate` brought: a token, and perhaps how to get the next one."""
+
+    def __init__(self, token: str, *, expires_in: float | None = None, renewal: Renewal | None = None) -> None:
+        self.token = token
+        """Empty once its time is over."""
+        self.renewal = renewal
+        self._renewing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._expire_in(expires_in)
+
+    def __repr__(self) -> str:
+        return "Login(…)"
+
+    def forget(self) -> None:
+        """Nobody asks for it any more."""
+        self.token, self.renewal = "", None
+        for ending in (self._timer, self._renewing):
+            if ending is not None:
+                ending.cancel()
+
+    def expire(self) -> None:
+        self.token = ""
+
+    async def renew(self, resource: str) -> bool:
+        """Whether there is a token now. All who ask meanwhile wait for the same answer."""
+        if not self.token and self.renewal is not None:
+            if self._renewing is None or self._renewing.done():
+                self._renewing = asyncio.create_task(self._renew(self.renewal, resource), name="renew a token")
+            await asyncio.wait({self._renewing})
+        return bool(self.token)
+
+    async def _renew(self, renewal: Renewal, resource: str) -> None:
+        answer = await _posted(renewal, resource)
+        if answer is None:
+            return  # Not reached: the next start of the server tries it again.
+        token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
+        bearer = str(answer.get("token_type", "bearer")).lower() == "bearer"
+        if not bearer or not isinstance(token, str) or not _is_plain(token):
+            _log.info("a token for %s was not renewed: the authorization server refused", resource)
+            self.renewal = None
+            return
+        if isinstance(refresh_token, str) and refresh_token:
+            renewal = replace(renewal, refresh_token=refresh_token)
+        self.token, self.renewal = token, renewal
+        expires: Any = answer.get("expires_in")
+        self._expire_in(expires if isinstance(expires, int | float) and expires >= 1 else None)
+
+    def _expire_in(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
+
+
+async def _posted(renewal: Renewal, resource: str) -> JsonObject | None:
+    """What the authorization server says; empty when it refuses, None when it cannot be asked now."""
+    import httpx2  # Here: it loads a lot, and few sessions have servers that want a token.
+
+    from ahpkit.mcp.connect import PLAIN, is_encoded
+
+    data = bytearray()
+    headers = {"accept": "application/json", **PLAIN}
+    try:
+        async with (
+            asyncio.timeout(_PATIENCE),
+            httpx2.AsyncClient(follow_redirects=False) as client,
+            client.stream("POST", renewal.endpoint, data=renewal.form(resource), headers=headers) as response,
+        ):
+            if response.status_code == 429 or response.status_code >= 500:
+                return None
+            if response.status_code != 200 or is_encoded(response):
+                return {}
+            async for chunk in response.aiter_bytes():
+                data += chunk
+                if len(data) > _ANSWER_LIMIT:
+                    return {}
+        found: Any = msgspec.json.decode(data)
+    except (httpx2.HTTPError, TimeoutError, OSError):
+        return None
+    except (msgspec.MsgspecError, httpx2.InvalidURL, ValueError):
+        return {}
+    return cast("JsonObject", found) if isinstance(found, dict) else {}
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def _is_plain(token: str) -> bool:
+    """Whether it can stand in a header."""
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token
+
+
+class Tokens:
+    """Tokens that clients pushed, each for one resource in one session, as long as the client is connected."""
+
+    def __init__(self) -> None:
+        self._logins: dict[tuple[str, str, str], Login] = {}
+
+    def give(self, client_id: str, session: str, resource: str, login: Login) -> None:
+        """Keep a token. An empty one takes back what this client gave before."""
+        self._forget(lambda key, known: key == (client_id, session, resource))  # The newest stands last.
+        if login.token:
+            self._logins[client_id, session, resource] = login
+
+    def find(self, session: str, resource: str) -> str | None:
+        """The newest token for a resource in a session."""
+        return next((login.token for login in self._of(session, resource) if login.token), None)
+
+    async def renew(self, session: str, resource: str) -> bool:
+        """Whether a login that is over gave a new token."""
+        for login in self._of(session, resource):
+            if await login.renew(resource):
+                return True
+        return False
+
+    def drop(self, resource: str, token: str) -> None:
+        """A token was refused: it is not sent again."""
+        for key, login in self._logins.items():
+            if key[2] == resource and login.token == token:
+                login.expire()
+        self._forget(lambda key, login: not login.token and login.renewal is None)
+
+    def drop_client(self, client_id: str) -> None:
+        self._forget(lambda key, login: key[0] == client_id)
+
+    def drop_session(self, session: str) -> None:
+        self._forget(lambda key, login: key[1] == session)
+
+    def drop_all(self) -> None:
+        self._forget(lambda key, login: True)
+
+    def _of(self, session: str, resource: str) -> list[Login]:
+        """The newest first."""
+        return [login for key, login in reversed(self._logins.items()) if key[1:] == (session, resource)]
+
+    def _forget(self, gone: Callable[[tuple[str, str, str], Login], bool]) -> None:
+        left = {key: login for key, login in self._logins.items() if not gone(key, login)}
+        for login in set(self._logins.values()) - set(left.values()):
+            login.forget()
+        self._logins = left
+
+    def __repr__(self) -> str:
+        return f"<{len(self._logins)} tokens>"
+
+
+__all__ = ["Login", "Renewal", "Tokens"]
