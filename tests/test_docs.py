@@ -78,6 +78,10 @@ def test_every_extension_of_ours_is_described_with_its_parameters() -> None:
     assert f"`x-{session_import.EXTENSION}/import`" in text
     for parameter in ("document", *session_import.Export.__annotations__):
         assert f"`{parameter}`" in text
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    methods = {name for source in sources for name in re.findall(r'Command\("_(ahpkit/[^"]+)"', source)}
+    assert len(methods) > 4
+    assert [name for name in sorted(methods) if f"`x-{name}`" not in text] == []
 
 
 def test_the_extension_of_the_reference_runs() -> None:

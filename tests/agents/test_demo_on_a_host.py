@@ -96,6 +96,7 @@ async def test_the_first_prompt_becomes_the_sessions_title_until_somebody_rename
 
 
 @requirement("client-tools:state:two-sources")
+@requirement("client-tools:call:start-names-owner")
 async def test_tools_of_the_client_and_of_the_host_work_side_by_side(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
@@ -117,6 +118,8 @@ async def test_tools_of_the_client_and_of_the_host_work_side_by_side(bench: Benc
     await client.accepted(chat, {"type": "chat/toolCallConfirmed", **edited})
     await ended(client, chat, "t2")
     assert "```\n3\n```" in await answer(bench, client, chat)
+    starts = [e["action"] for e in client.actions(chat) if e["action"]["type"] == "chat/toolCallStart"]
+    assert [start.get("contributor") for start in starts] == [{"kind": "client", "clientId": client.client_id}, None]
 
 
 async def test_steering_is_acknowledged_while_it_sleeps(bench: Bench) -> None:

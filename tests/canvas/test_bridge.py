@@ -330,6 +330,7 @@ async def test_too_many_calls_at_once_are_refused(scene: Scene, board: Board) ->
     assert (await scene.state())["canvasRequests"] == []
 
 
+@requirement("canvas:action:cancel-reasons")
 async def test_closing_an_instance_ends_the_calls_that_wait_for_it(scene: Scene, board: Board) -> None:
     await scene.agent.open("board", "b1")
     board.hold = asyncio.Event()
@@ -503,7 +504,7 @@ async def test_a_client_provides_a_canvas_and_answers_for_it(scene: Scene) -> No
     listed_when_told: list[int] = []
     scene.agent.subscribe(lambda event, data: listed_when_told.append(len(scene.agent.list())))
     await claim(scene.client, scene.session, displayName="Desk", canvasProviders=[CHART])
-    changed = await scene.client.action("session/canvasRegistryChanged")
+    changed = await scene.client.action(lambda envelope: len(envelope["action"].get("canvases", ())) == 2)
     claimed = await scene.client.action("session/activeClientChanged")
     assert claimed["serverSeq"] < changed["serverSeq"]
     assert "canvases" not in claimed["action"]

@@ -26,10 +26,12 @@ DRAWING: Json = {"canvasId": "drawing", "displayName": "Drawing", "description":
 @pytest_asyncio.fixture
 async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
     made = Bench(tmp_path)
-    made.features = [Canvases([builtin_provider(Pages())])]
+    pages = Pages()
+    made.features = [Canvases([builtin_provider(pages)])]
     await made.start()
     try:
-        yield made
+        async with pages.serving("ws://127.0.0.1:7110"):
+            yield made
     finally:
         await made.stop()
 
@@ -107,7 +109,7 @@ async def test_a_canvas_of_the_sdk_pushes_through_its_client(bench: Bench) -> No
 @pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
 async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench: Bench, version: str) -> None:
     client = await bench.client()
-    session, _ = await bench.session(client)
+    session, chat = await bench.session(client)
     assert (await bench.state(client, session)).get("canvasRegistry", []) == []
     assert not [e for e in client.actions(session) if e["action"]["type"] == "session/canvasRegistryChanged"]
     await client.accepted(session, claim(client, canRenderCanvases=True))
@@ -118,6 +120,14 @@ async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench:
     shown = (await plain.ask("subscribe", session))["snapshot"]["state"]
     assert ("canvasRegistry" in shown) is (version == "0.4.0")
     await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+    assert (await bench.state(client, session))["canvasRegistry"] == []
+    await client.accepted(session, claim(client, canRenderCanvases=True))
+    agent = await runtime(bench, client, chat)
+    await agent.open("checklist", "list")
+    await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+    left = (await bench.state(client, session))["canvasRegistry"]
+    assert "checklist" in [one["canvasId"] for one in left], "one that is open stays declared"
+    await agent.close("list")
     assert (await bench.state(client, session))["canvasRegistry"] == []
 
 

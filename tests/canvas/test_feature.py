@@ -162,6 +162,7 @@ async def test_declarations_that_are_too_much_are_refused(bench: Bench) -> None:
 
 
 @requirement("canvas:compat:purely-additive")
+@requirement("canvas:surface:no-initialize-flag")
 async def test_a_session_without_canvases_says_the_same_with_and_without_the_feature(tmp_path: Path) -> None:
     async def conversation(features: list[Feature]) -> list[str]:
         bench = Bench(tmp_path)

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 import pytest_asyncio
 
 from ahpkit.changes.feature import MESSAGE_KEY, Changesets
+from ahpkit.client.changesets import expand
 from ahpkit.host.agent import Turn
 from ahpkit.host.resources.feature import Resources
+from ahpkit.protocol.channels import reduce
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -45,7 +47,7 @@ class Desk:
         if "changesets" not in await self.bench.state(client, self.uri):
             await client.action("session/changesetsChanged")
 
-    async def turn(self, work: Callable[[Any], Any]) -> str:
+    async def turn(self, work: Callable[[Any], Any], turn_id: str = "") -> str:
         """A turn in which the agent changes files; or, where `work` is a script, does more."""
 
         async def script(turn: Turn) -> None:
@@ -54,7 +56,7 @@ class Desk:
 
         self.bench.agent.script = work if inspect.iscoroutinefunction(work) else script
         self.turns += 1
-        turn_id = f"turn-{self.turns}"
+        turn_id = turn_id or f"turn-{self.turns}"
         await self.client.accepted(self.chat, say("go", turn_id, **self.started))
         await self.client.action(
             lambda envelope: envelope["action"].get("turnId") == turn_id and "Complete" in envelope["action"]["type"]
@@ -67,7 +69,7 @@ class Desk:
 
     async def look(self, kind: str, turn_id: str = "") -> tuple[str, Json]:
         """Subscribe to a changeset and wait until it is computed: its URI and state."""
-        uri = (await self.entry(kind))["uriTemplate"].replace("{turnId}", turn_id)
+        uri = expand((await self.entry(kind))["uriTemplate"], turnId=turn_id)
         state = (await self.client.ask("subscribe", uri))["snapshot"]["state"]
         if state["status"] != "ready":
             await self.client.action(
@@ -110,18 +112,47 @@ def names(state: Json) -> set[str]:
     return {entry["id"].rpartition("/")[2] for entry in state["files"]}
 
 
-@requirement("changesets:catalogue:announced")
 @requirement("changesets:catalogue:required-fields")
 @requirement("session:state:changesets-catalogue")
-@requirement("session:action:changesets-changed-when")
 async def test_a_session_in_a_repository_offers_its_views(desk: Desk) -> None:
     entries = (await desk.bench.state(desk.client, desk.uri))["changesets"]
     assert [entry["changeKind"] for entry in entries] == ["uncommitted", "session", "turn", "compare-turns"]
     assert all(entry["label"] and entry["uriTemplate"].startswith("ahp-changeset:/") for entry in entries)
 
 
+@requirement("changesets:catalogue:announced")
+@requirement("session:action:changesets-changed-when")
+async def test_a_directory_that_comes_or_goes_is_told_with_the_whole_catalogue(desk: Desk, tmp_path: Path) -> None:
+    other = Repository(tmp_path / "other")
+    other.commit(o_txt="o\n")
+    await desk.bench.stop()
+    desk.bench.agent.directories = {}
+    desk.renew()
+    await desk.bench.start()
+    newest = await desk.bench.connect()
+    await newest.initialize(protocolVersions=["1.0.0"])
+    session, _ = await desk.bench.session(newest, workingDirectories=[desk.repo.root.as_uri()])
+    alone = (await desk.bench.state(newest, session))["changesets"]
+    place = {"directory": other.root.as_uri()}
+    for kind, count in (("Set", 2), ("Removed", 1)):
+        before = len(_catalogues(newest, session))
+        await newest.accepted(session, {"type": f"session/workingDirectory{kind}", **place})
+        await newest.wait(lambda _, before=before: len(_catalogues(newest, session)) > before)
+        told = _catalogues(newest, session)[-1]
+        assert len(told) == count * len(alone)
+        assert (await desk.bench.state(newest, session))["changesets"] == told
+    assert _catalogues(newest, session)[-1] == alone
+
+
+def _catalogues(client: RawClient, session: str) -> list[list[Json]]:
+    """Every catalogue that a session's actions told."""
+    actions = [envelope["action"] for envelope in client.actions(session)]
+    return [action.get("changesets", []) for action in actions if action["type"] == "session/changesetsChanged"]
+
+
 @requirement("changesets:state:initial")
 @requirement("changesets:state:shape")
+@requirement("changesets:template:expansion-escaped")
 @requirement("changesets:status:ready")
 @requirement("changesets:file:edit-forms")
 @requirement("changesets:file:both-sides-readable")
@@ -131,8 +162,11 @@ async def test_what_a_turn_changed_is_shown_with_both_contents(desk: Desk) -> No
         (root / "new.txt").write_text("new\n")
         (root / "b.txt").unlink()
 
-    turn_id = await desk.turn(work)
+    turn_id = await desk.turn(work, "the first/turn ü?")
+    uri = expand((await desk.entry("turn"))["uriTemplate"], turnId=turn_id)
+    assert (await desk.client.ask("subscribe", uri))["snapshot"]["state"] == {"status": "computing", "files": []}
     _, state = await desk.look("turn", turn_id)
+    assert set(state) == {"status", "files", "operations"}
     files = {entry["id"].rpartition("/")[2]: entry["edit"] for entry in state["files"]}
     assert set(files) == {"a.txt", "new.txt", "b.txt"}
     assert files["a.txt"]["diff"] == {"added": 1, "removed": 0}
@@ -186,8 +220,6 @@ async def test_the_session_shows_its_own_work_and_uncommitted_everything(desk: D
     assert names(uncommitted) == {"a.txt", "mine.txt"}
 
 
-@requirement("changesets:status:recomputing-keeps-files")
-@requirement("changesets:file:order-equivalence")
 async def test_a_view_that_is_open_follows_the_turns(desk: Desk) -> None:
     uri, before = await desk.look("session")
     assert before["files"] == []
@@ -201,15 +233,27 @@ async def test_a_view_that_is_open_follows_the_turns(desk: Desk) -> None:
 @requirement("changesets:operation:running-visible")
 async def test_undo_puts_the_files_back_and_says_what_it_left(desk: Desk) -> None:
     await desk.turn(lambda root: [(root / name).write_text("agent\n") for name in ("a.txt", "b.txt", "c.txt")])
-    uri, _ = await desk.look("session")
+    uri, state = await desk.look("session")
+    other = await desk.bench.client()
+    await other.ask("subscribe", uri)
     desk.repo.write("b.txt", "a person's\n")
     result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert "b.txt: it was changed after the session wrote it" in result["message"]
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
     assert (desk.repo.root / "b.txt").read_text() == "a person's\n"
     assert not (desk.repo.root / "c.txt").exists()
-    statuses = [envelope["action"].get("status") for envelope in desk.client.actions(uri)]
-    assert "running" in statuses
+    assert set(result) == {"message"}
+    gone = {entry["id"] for entry in state["files"] if not entry["id"].endswith("/b.txt")}
+
+    def told(client: RawClient, field: str) -> list[str]:
+        actions = [envelope["action"] for envelope in client.actions(uri)]
+        return [action[field] for action in actions if field in action and action.get("operationId", "undo") == "undo"]
+
+    for client in (desk.client, other):
+        await client.wait(lambda _, client=client: gone <= set(told(client, "fileId")))
+        await client.wait(lambda _, client=client: told(client, "operationId") == ["undo", "undo"])
+        changed = [one["action"] for one in client.actions(uri) if "operationId" in one["action"]]
+        assert [action["status"] for action in changed] == ["running", "idle"]
 
 
 async def test_one_file_is_kept_and_another_undone(desk: Desk) -> None:
@@ -225,9 +269,12 @@ async def test_one_file_is_kept_and_another_undone(desk: Desk) -> None:
     assert desk.repo.status() == {"a.txt"}
 
 
+@requirement("changesets:operation:stage-and-commit")
 async def test_commit_takes_the_message_of_whoever_asks(desk: Desk) -> None:
     await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
     uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="stage")
+    assert desk.repo.git("diff", "--cached", "--name-only").split() == ["a.txt"]
     meta = {MESSAGE_KEY: "What the agent did"}
     await desk.client.ask("invokeChangesetOperation", uri, operationId="commit", _meta=meta)
     assert desk.repo.git("log", "-1", "--format=%s").strip() == "What the agent did"
@@ -379,15 +426,34 @@ async def test_a_review_mark_is_bound_to_the_content(desk: Desk) -> None:
 
 
 @requirement("changesets:status:computing-first-only", "changesets:status:recomputing-legacy")
-async def test_older_clients_hear_computing_where_newer_ones_hear_that_it_is_computed_again(desk: Desk) -> None:
+@requirement("changesets:status:recomputing-keeps-files", "changesets:file:order-equivalence")
+async def test_a_mirror_of_a_view_keeps_its_files_while_it_is_computed_again_and_ends_like_a_snapshot(
+    desk: Desk,
+) -> None:
     newest = await desk.bench.connect()
     await newest.initialize(protocolVersions=["1.0.0"])
     uri, _ = await desk.look("session")
-    await newest.ask("subscribe", uri)
+    mirrored = (await newest.ask("subscribe", uri))["snapshot"]["state"]
+    many = [f"{number}.txt" for number in range(30)]
     await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
-    await newest.action(lambda e: e["channel"] == uri and e["action"]["type"] == "changeset/fileSet")
-    await newest.action(lambda e: e["channel"] == uri and e["action"].get("status") == "ready")
     await desk.until(uri, lambda state: names(state) == {"a.txt"})
+    await desk.turn(lambda root: [(root / name).write_text("x\n") for name in many])
+    await desk.until(uri, lambda state: names(state) == {"a.txt", *many})
+    await desk.turn(lambda root: [(root / many[0]).unlink(), (root / "a.txt").write_text("again\n")])
+    shown = await desk.until(uri, lambda state: names(state) == {"a.txt", *many[1:]})
+    await newest.ask("ping")
+    complete = mirrored["files"]
+    kinds: set[str] = set()
+    for envelope in newest.actions(uri):
+        kinds.add(envelope["action"]["type"])
+        mirrored = reduce(uri, mirrored, envelope["action"])
+        if envelope["action"].get("status") == "recomputing":
+            assert mirrored["files"] == complete
+        elif mirrored["status"] == "ready":
+            complete = mirrored["files"]
+    assert {"changeset/fileSet", "changeset/fileRemoved", "changeset/contentChanged"} <= kinds
+    assert mirrored == (await newest.ask("subscribe", uri))["snapshot"]["state"]
+    assert (mirrored["files"], mirrored["status"]) == (shown["files"], "ready")
 
     def statuses(client: RawClient) -> set[str]:
         actions = [envelope["action"] for envelope in client.actions(uri)]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import base64
+import os
+import shutil
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from ahpkit.changes.feature import Changesets
 from ahpkit.host.agent import Turn
+from ahpkit.host.resources.feature import Resources
 from changes.test_feature import Desk, desk, names
 from support import requirement
+from support.bench import Bench
 from support.repository import Repository
 
 __all__ = ["desk"]
 
 
-@requirement("changesets:odd:renames")
+@requirement("changesets:odd:renames", "changesets:file:edit-forms")
 async def test_a_renamed_file_is_one_file_with_two_names(desk: Desk) -> None:
     desk.repo.commit(long_txt="".join(f"line {number}\n" for number in range(50)))
     turn_id = await desk.turn(lambda root: (root / "long.txt").rename(root / "moved.txt"))
@@ -27,6 +33,92 @@ async def test_a_renamed_file_is_one_file_with_two_names(desk: Desk) -> None:
     uri, _ = await desk.look("session")
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert desk.repo.status() == set()
+
+
+@requirement("changesets:git:runs-nothing", "changesets:git:users-repository", "changesets:git:not-for-lists")
+async def test_a_repository_that_configures_programs_runs_none_and_stays_as_it_is(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, started = tmp_path / "ran", tmp_path / "started"
+    program = desk.repo.write(".git/program", f"#!/bin/sh\ntouch '{ran}'\ncat\n")
+    program.chmod(0o755)
+    for name in ("post-index-change", "pre-commit", "post-checkout", "reference-transaction"):
+        desk.repo.write(f".git/hooks/{name}", f"#!/bin/sh\nexec {program}\n").chmod(0o755)
+    attributes = "*.txt diff=trap\n*.md filter=trap\n"
+    desk.repo.write(".git/info/attributes", attributes)
+    keys = ("diff.external", "diff.trap.command", "diff.trap.textconv", "gpg.program", "core.fsmonitor")
+    for key in (*keys, *(f"filter.trap.{key}" for key in ("clean", "smudge", "process"))):
+        desk.repo.write(".git/config", f"{(desk.repo.root / '.git/config').read_text()}\n{_setting(key, str(program))}")
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec {shutil.which("git")} "$@"\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    await desk.session()
+    ran.unlink(missing_ok=True)
+    before = _kept(desk.repo.root / ".git")
+    turn_id = await desk.turn(lambda root: [(root / name).write_text("agent\n") for name in ("a.txt", "note.md")])
+    for kind in ("uncommitted", "session", "turn"):
+        _, state = await desk.look(kind, turn_id)
+        assert names(state) == {"a.txt", "note.md"}
+        notes = {entry["id"].rpartition("/")[2]: entry.get("_meta", {}).get("ahpkit/note") for entry in state["files"]}
+        assert notes == {"a.txt": None, "note.md": "not compared"}
+    uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+    assert started.exists()
+    assert not ran.exists()
+    assert _kept(desk.repo.root / ".git") == before
+    started.write_text("")
+    await desk.client.ask("listSessions")
+    await desk.bench.client("ahp-root://")
+    assert started.read_text() == ""
+
+
+def _setting(key: str, value: str) -> str:
+    """A key of git's configuration as it stands in the file: git itself would run some of these."""
+    section, name = key.rsplit(".", 1)
+    first, _, rest = section.partition(".")
+    return f'[{first} "{rest}"]\n\t{name} = {value}\n' if rest else f"[{first}]\n\t{name} = {value}\n"
+
+
+def _kept(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@requirement("changesets:outside-git")
+@pytest.mark.parametrize("many", [False, True])
+async def test_outside_git_undo_gives_files_back_as_they_were_or_leaves_them(tmp_path: Path, many: bool) -> None:
+    root = tmp_path / "plain"
+    root.mkdir()
+    for number in range(2_100 if many else 3):
+        (root / f"{number}.txt").write_text("mine\n")
+    bench = Bench(root)
+    bench.features = [Resources(), Changesets(tmp_path / "ours", default_directory=root)]
+    await bench.start()
+    try:
+        desk = Desk(bench, cast("Any", SimpleNamespace(root=root)), tmp_path / "ours")
+        await desk.session()
+
+        async def script(turn: Turn) -> None:
+            call = turn.tool_call("edit")
+            call.running(tool_input="{}")
+            uris = [(root / name).as_uri() for name in ("0.txt", "new.txt")]
+            for name in ("0.txt", "1.txt", "new.txt"):
+                (root / name).write_text("agent\n")
+            part = {"before": {"uri": uris[0], "content": {"uri": "data:,only%20a%20part"}}}
+            edits = [{"type": "fileEdit", "after": {"uri": uri, "content": {"uri": uri}}} for uri in uris]
+            call.complete(content=cast("Any", [{**edits[0], **part}, edits[1]]))
+
+        await desk.turn(script)
+        uri, state = await desk.look("session")
+        assert names(state) == {"0.txt", "new.txt"}, "of 1.txt it did not tell"
+        result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+        assert (root / "0.txt").read_text() == ("agent\n" if many else "mine\n")
+        assert (root / "new.txt").exists() is many
+        assert ("0.txt: its earlier content was not kept (there are too many files" in str(result)) is many
+    finally:
+        await bench.stop()
 
 
 @requirement("changesets:odd:binary")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahpkit.changes.git import find
+from ahpkit.changes.git import find, make
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from support import requirement
@@ -25,6 +26,12 @@ STEPS = st.lists(
     max_size=9,
 )
 
+STEPS_OUTSIDE = st.lists(
+    st.tuples(st.sampled_from(["agent", "agent", "person", *DOINGS[-3:]]), NAMES, st.one_of(st.none(), TEXTS)),
+    min_size=1,
+    max_size=9,
+)
+
 Step = tuple[str, str, str | None]
 
 
@@ -32,7 +39,16 @@ Step = tuple[str, str, str | None]
 @settings(max_examples=20, deadline=None)
 @given(STEPS)
 def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(steps: list[Step]) -> None:
-    asyncio.run(_play(steps))
+    asyncio.run(_play(steps, Game))
+
+
+@requirement("changesets:outside-git", "changesets:undo:keeps-what-others-wrote")
+@settings(max_examples=20, deadline=None)
+@given(STEPS_OUTSIDE, st.sampled_from([2_000, 2]))
+def test_outside_git_undo_keeps_what_a_person_wrote_also_where_files_are_too_many_to_know(
+    steps: list[Step], most: int
+) -> None:
+    asyncio.run(_play(steps, lambda place: GameOutside(place, most)))
 
 
 async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Path) -> None:
@@ -61,9 +77,9 @@ async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Pa
     assert len(started.read_text().splitlines()) <= 4
 
 
-async def _play(steps: list[Step]) -> None:
+async def _play(steps: list[Step], made: Callable[[Path], Game]) -> None:
     with tempfile.TemporaryDirectory() as place:
-        game = Game(Path(place))
+        game = made(Path(place))
         await game.begin()
         for number, step in enumerate(steps):
             await game.take(number, *step)
@@ -78,6 +94,10 @@ class Game:
         self.repo.commit(a_txt="1\n2\n3\n", b_txt="b\n", _gitignore="*.log\n")
         self.ours = place / "ours"
         self.turns: list[str] = []
+        self.made: set[str] = set()
+        """Files that were not there when the agent wrote them."""
+        self.touched: set[str] = set()
+        """Files that the last edit wrote or removed."""
         self.agents: dict[str, set[bytes | None]] = {}
         """Every content that the agent left a file with."""
 
@@ -91,7 +111,9 @@ class Game:
             case "agent":
                 self.turns.append(f"t{number}")
                 await self.changes.begin(self.turns[-1])
+                self.made |= {name} if self._content(name) is None else set()
                 self._edit(name, text)
+                self.changes.told.update(self.touched)
                 self.agents.setdefault(name, set()).add(self._content(name))
                 await self.changes.refresh(self.turns[-1])
                 while_it_runs = await self.changes.session([self.turns[-1]])
@@ -151,6 +173,7 @@ class Game:
             if after.get(path) == content:
                 continue
             assert path in touched
+            assert path in after or path in self.made | {"moved.txt"}, "it was there before the agent wrote it"
             if content not in self.agents.get(path, ()):
                 kept = {line for line in content.splitlines() if not self._wrote(path, line)}
                 assert kept <= set((after.get(path) or b"").splitlines()), (path, content, after.get(path))
@@ -170,15 +193,43 @@ class Game:
     def _edit(self, name: str, text: str | None) -> None:
         """Write or remove a file; a file in the way of a folder, or the other way round, is removed first."""
         path = self.repo.root / name
+        self.touched = {name}
         for above in path.relative_to(self.repo.root).parents:
             if (self.repo.root / above).is_file():
+                self.touched.add(str(above))
                 (self.repo.root / above).unlink()
         if path.is_dir():
+            self.touched |= {str(one.relative_to(self.repo.root)) for one in path.rglob("*") if one.is_file()}
             shutil.rmtree(path)
         if text is None:
             path.unlink(missing_ok=True)
         else:
             self.repo.write(name, text)
+
+
+class GameOutside(Game):
+    """The same in a folder that is in no repository, or in one with more than `most` files."""
+
+    def __init__(self, place: Path, most: int) -> None:
+        super().__init__(place)
+        shutil.rmtree(self.repo.root / ".git")
+        self.most = most
+        self.told_ever: set[str] = set()
+
+    async def begin(self) -> None:
+        git = make(self.repo.root, objects=self.ours)
+        assert git is not None
+        self.changes = SessionChanges(WorkTree(git, max_whole=(self.most, 10**6)), edits_only=True)
+
+    async def git_agrees(self) -> None:
+        """There is no git to agree with: only what the agent told of is shown."""
+        shown = {path for change in await self.changes.session() for path in change.paths}
+        assert shown <= self.told_ever
+
+    async def take(self, number: int, who: str, name: str, text: str | None) -> None:
+        await super().take(number, who, name, text)
+        if who == "agent":
+            self.told_ever |= self.touched
 
 
 def _plain(change: FileChange) -> bool:

@@ -158,9 +158,8 @@ async def test_outside_git_the_agents_own_edits_are_known(tmp_path: Path) -> Non
     assert git is not None
     changes = SessionChanges(WorkTree(git), edits_only=True)
     await changes.begin("t")
-    await changes.tell("t", "old.txt", b"before\n")
     (folder / "old.txt").write_text("after\n")
-    await changes.tell("t", "new.txt", None)
+    changes.told |= {"old.txt", "new.txt"}
     (folder / "new.txt").write_text("new\n")
     (folder / "other.txt").write_text("somebody else")
     await changes.end("t")

@@ -32,7 +32,7 @@ def opened(tmp_path: Path, repo: Repository) -> Opener:
     async def open_tree(
         directory: Path | None = None, *, max_file: int = 1024 * 1024, trusted: bool = False
     ) -> WorkTree:
-        git = await find(directory or repo.root, objects=tmp_path / "ours", run_filters=trusted)
+        git = await find(directory or repo.root, objects=tmp_path / "ours", runs_filters=lambda: trusted)
         assert git is not None
         return WorkTree(git, max_file=max_file)
 

@@ -199,9 +199,9 @@ async def test_what_is_going_to_happen_is_shown() -> None:
     )
     assert person.said == [
         "? Run it?",
-        "    change file:///a.py +3 -1",
-        "    create file:///a.py",
-        "    delete file:///a.py",
+        "    change /a.py +3 -1",
+        "    create /a.py",
+        "    delete /a.py",
         "    ls",
     ]
 
@@ -211,7 +211,7 @@ async def test_what_an_edit_changes_is_shown_line_by_line() -> None:
     person = Person("y")
     await ask_approval(person, confirmation(edits={"items": [{"before": old, "after": new}]}), read)
     lines = [" one", " two", "-three", "+3", " four"]
-    assert person.said[1:] == ["    change file:///a.py", "    @@ -1,4 +1,4 @@", *(f"    {line}" for line in lines)]
+    assert person.said[1:] == ["    change /a.py", "    @@ -1,4 +1,4 @@", *(f"    {line}" for line in lines)]
 
 
 @pytest.mark.parametrize("text", ["line\n" * 30 + "last", "x" * 3000 + "last"])

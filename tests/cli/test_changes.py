@@ -17,27 +17,41 @@ from pathlib import Path
 async def editor(turn):
     Path("a.txt").write_text("one\\ntwo\\n")
     Path("new.txt").write_text("new\\n")
+    Path("deep/new.txt").write_text("other\\n")
+    Path("old.txt").rename(Path("later.txt"))
+    Path("data.bin").write_bytes(bytes(range(256)))
     turn.text("Done.")
 """
 
 
+@requirement("changesets:command-line")
 async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) -> None:
     repo = Repository(tmp_path / "repo")
     repo.write("agent.py", AGENT.replace('Path("', f'Path("{repo.root}/'))
     repo.write("host.toml", f'[agents.editor]\npython = "{repo.root}/agent.py:editor"\n')
     repo.write(".gitignore", "__pycache__\n")
-    repo.commit(a_txt="one\n")
+    repo.write("deep/kept.txt", "kept\n")
+    repo.commit(a_txt="one\n", old_txt="a line that is long enough to be known again\n")
     async with host_process(tmp_path, "--config", str(repo.root / "host.toml"), "--root", str(repo.root)) as host:
         place = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
         code, _, errors = await finish_cli(["prompt", "--keep", "change it"], repo.root, **place)
         assert code == 0, errors
         code, output, errors = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
         assert code == 0, errors
-        assert "+two" in output
-        assert "create" in output
+        lines = output.splitlines()
+        assert [line for line in lines if line[0] in "cdr"] == [
+            "change a.txt +1 -0",
+            "create data.bin (binary)",
+            "create deep/new.txt +1 -0",
+            "rename old.txt → later.txt +0 -0",
+            "create new.txt +1 -0",
+        ]
+        assert {"+two", "+new", "+other"} <= set(lines)
+        code, output, errors = await finish_cli(["sessions", "undo", "change", "none", "--yes"], repo.root, **place)
+        assert (code, "not one of the changed files: a.txt, data.bin, deep/new.txt" in errors) == (1, True)
         code, output, _ = await finish_cli(["sessions", "undo", "change", "new.txt", "--yes"], repo.root, **place)
         assert (code, output) == (0, "Undid 1 file.\n")
-        assert repo.status() == {"a.txt"}
+        assert repo.status() == {"a.txt", "data.bin", "deep/new.txt", "old.txt", "later.txt"}
         code, output, _ = await finish_cli(["sessions", "undo", "change", "--yes"], repo.root, **place)
         assert repo.status() == set()
         code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)

@@ -277,6 +277,7 @@ async def test_a_plugin_published_with_the_new_session_is_there(
 
 
 @requirement("customizations:sources:client-publishes-plugins-only")
+@requirement("customizations:tree:host-owns-directories")
 async def test_what_is_no_plugin_is_refused(watcher: RawClient, publisher: Publisher, session: str) -> None:
     directory = {**publisher.plugin(), "type": "directory", "contents": "skill", "writable": False}
     active = {"clientId": "me", "tools": [], "customizations": [directory]}

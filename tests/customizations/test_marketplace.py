@@ -35,6 +35,28 @@ def test_the_local_entries_of_a_marketplace_are_plugins(tmp_path: Path) -> None:
     assert names_of(discover(None, home=None, plugins=[tmp_path])) == {"a": ["a:s"], "b": ["b:t"]}
 
 
+@requirement("customizations:found:nested-marketplace")
+def test_marketplaces_in_marketplaces_and_in_folders_are_read(tmp_path: Path) -> None:
+    team = market(tmp_path / "all" / "team", {"name": "b", "source": "./b"}, {"name": "loop", "source": "./"})
+    write(team, {"b/skills/t/SKILL.md": skill("t"), "own/x/SKILL.md": skill("x")})
+    own = market(tmp_path / "all" / "own", {"name": "own", "source": "./"}, {"name": "far", "source": "github:a/b"})
+    write(own, {".claude-plugin/plugin.json": {"name": "own"}, "skills/s/SKILL.md": skill("s")})
+    shared = [{"name": name, "source": "./", "skills": [f"./{name}"]} for name in ("one", "two")]
+    write(market(tmp_path / "all" / "shared", *shared), {"one/SKILL.md": skill("one"), "two/SKILL.md": skill("two")})
+    market(tmp_path / "all" / "empty", {"name": "gone", "source": "https://example.org/gone"})
+    entries = [{"name": name, "source": f"./{name}"} for name in ("team", "own", "shared", "empty")]
+    expected = {"b": ["b:t"], "own": ["own:s"], "one": ["one:one"], "two": ["two:two"]}
+    in_folder = discover(None, home=None, plugins=[tmp_path / "all"])
+    in_list = discover(None, home=None, plugins=[market(tmp_path / "all", *entries)])
+    for discovery in (in_folder, in_list):
+        found = names_of(discovery)
+        assert {name: found.get(name) for name in expected} == expected
+        ids = [one["id"] for entry in discovery.containers for one in (entry, *children(entry))]
+        assert len(ids) == len(set(ids))
+        assert "nothing is fetched: gone" in container(discovery, "empty")["load"]["message"]
+        assert "own/x/SKILL.md" in str(discovery.containers), "what lies beside the inner list's plugins is named"
+
+
 def test_a_plugin_root_in_the_metadata_is_where_sources_begin(tmp_path: Path) -> None:
     write(tmp_path, {"all/a/skills/s/SKILL.md": skill("s")})
     market(tmp_path, {"name": "a", "source": "./a"}, metadata={"pluginRoot": "./all"})

@@ -99,6 +99,7 @@ async def test_clients_are_shown_a_tree_of_two_levels_with_what_each_type_has(de
     everything = [*entries, *(child for entry in entries for child in entry.get("children", ()))]
     assert len({one["id"] for one in everything}) == len(everything)
     assert all(one["id"] and one["uri"] for one in everything)
+    assert not any("clientId" in one for one in everything)
     for entry in entries:
         children: list[Json] = entry.get("children", [])
         assert {child["type"] for child in children} <= CHILDREN

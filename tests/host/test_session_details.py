@@ -100,9 +100,30 @@ async def test_the_host_may_point_the_default_chat_elsewhere(bench: Bench) -> No
     assert (await bench.state(client, session))["defaultChat"] == "ahp-chat:/second"
 
 
+@requirement("session:aggregate:status-from-latest-chat")
+async def test_without_a_default_chat_the_chat_that_changed_last_gives_the_status(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        if turn.prompt == "wait":
+            await asyncio.Event().wait()
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, first = await bench.session(client)
+    second = "ahp-chat:/second"
+    await client.ask("createChat", session, chat=second)
+    await client.ask("subscribe", second)
+    bench.host.services.dispatch(session, {"type": "session/defaultChatChanged"})
+    await client.accepted(second, say("wait"))
+    assert (await listed(client, session))["status"] & 31 == 8
+    await client.accepted(first, say("be quick"))
+    await client.action(lambda e: e["channel"] == first and e["action"]["type"] == "chat/turnComplete")
+    assert "defaultChat" not in await bench.state(client, session)
+    assert (await listed(client, session))["status"] & 31 == 1
+
+
 @requirement("session:summary:project")
 @requirement("session:summary:agent-absent")
-@requirement("session:summary:working-directory-fallback")
+@requirement("session:summary:working-directory-fallback", "session:aggregate:working-directory-not")
 async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: Any) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -265,7 +286,7 @@ async def test_a_tool_that_calls_itself_harmless_is_asked_about_all_the_same(ben
     assert part["toolCall"]["status"] == "pending-confirmation"
 
 
-@requirement("session:action:scoped-by-channel")
+@requirement("session:action:scoped-by-channel", "core:wire:routing")
 async def test_an_action_changes_the_session_of_its_channel_only(bench: Bench) -> None:
     client = await bench.client()
     one, _ = await bench.session(client)

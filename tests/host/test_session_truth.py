@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.agent import AgentError, Turn
+from ahpkit.log.entry import Batch, Entry
 from ahpkit.protocol.session.actions import session_customization_updated
 from ahpkit.testing.memory_host import MemoryHost
 from support import requirement
@@ -284,7 +285,7 @@ async def test_the_only_chat_is_called_like_its_session_and_a_command_is_no_titl
 
 
 @every_version
-@requirement("core:chat:steering-waits")
+@requirement("core:chat:steering-waits", "core:chat:steering-slot")
 async def test_steering_while_nothing_runs_waits_for_a_turn(bench: Bench, version: str) -> None:
     async def script(turn: Turn) -> None:
         turn.text((await turn.wait_steering())["text"])
@@ -293,9 +294,10 @@ async def test_steering_while_nothing_runs_waits_for_a_turn(bench: Bench, versio
     client = await client_of(bench, version)
     _, chat = await bench.session(client)
     steer = {"type": "chat/pendingMessageSet", "kind": "steering", "id": "s", "message": say("left")["message"]}
+    await client.accepted(chat, {**steer, "id": "earlier", "message": say("right")["message"]})
     await client.accepted(chat, steer)
     state = await bench.state(client, chat)
-    assert state["steeringMessage"]["id"] == "s"
+    assert state["steeringMessage"]["id"] == "s", "there is one place for it"
     assert "activeTurn" not in state
     await client.accepted(chat, go(version))
     await turn_over(client, "t1")
@@ -311,12 +313,21 @@ async def test_a_queued_message_leaves_the_queue_by_its_own_action_before_its_tu
     client = await client_of(bench, version)
     _, chat = await bench.session(client)
     message = say("later")["message"]
+    commits: list[set[int]] = []
+    commit = bench.storage.commit
+
+    def noted(batch: Batch) -> None:
+        commits.append({step.seq for step in batch if isinstance(step, Entry)})
+        commit(batch)
+
+    bench.storage.commit = noted
     await client.accepted(chat, {"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": message})
     await client.action("chat/turnComplete")
     _, removed, started = client.actions(chat)[:3]
     assert removed["action"] == {"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "q"}
     assert (started["action"]["type"], started["action"]["queuedMessageId"]) == ("chat/turnStarted", "q")
     assert started["serverSeq"] == removed["serverSeq"] + 1
+    assert any({started["serverSeq"], removed["serverSeq"]} <= seqs for seqs in commits)
 
 
 @requirement("session:stop:last-words")
@@ -413,15 +424,20 @@ def milliseconds(time: str | int) -> int:
     return time if isinstance(time, int) else round(datetime.fromisoformat(time).timestamp() * 1000)
 
 
-@requirement("session:aggregate:model-and-agent-not", "session:aggregate:working-directory-not")
-async def test_what_a_chat_chose_for_itself_stays_with_the_chat(bench: Bench, tmp_path: Path) -> None:
+@requirement("session:aggregate:model-and-agent-not")
+async def test_what_a_chat_chose_for_itself_stays_with_the_chat(bench: Bench) -> None:
     client = await client_of(bench, "0.4.0")
     session, _ = await bench.session(client, model={"id": "small"})
     before = await agreed(bench, client, "0.4.0", session)
-    (tmp_path / "elsewhere").mkdir()
-    chosen = {"model": {"id": "large"}, "workingDirectory": (tmp_path / "elsewhere").as_uri()}
+    reviewer: Json = {"type": "agent", "id": "a", "uri": "file:///reviewer.md", "name": "Reviewer"}
+    plugin: Any = {"type": "plugin", "id": "p", "uri": "x:p", "name": "P", "children": [reviewer]}
+    bench.host.services.dispatch(session, session_customization_updated(customization=plugin))
+    chosen: Json = {"model": {"id": "large"}, "agent": {"uri": reviewer["uri"]}}
     await client.ask("createChat", session, chat="ahp-chat:/own", **chosen)
     after = await agreed(bench, client, "0.4.0", session)
+    first, own = (await bench.state(client, session))["chats"]
+    assert {key: own.get(key) for key in chosen} == chosen
+    assert not {key for key in chosen if first.get(key) == chosen[key]}
     keys = ("model", "agent", "workingDirectory")
     assert {key: after.get(key) for key in keys} == {key: before.get(key) for key in keys}
     assert after["model"] == {"id": "small"}

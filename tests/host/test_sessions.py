@@ -74,6 +74,10 @@ async def test_a_backend_that_cannot_start_fails_the_creation_with_its_reason(be
         state = await bench.state(client, "ahp-session:/bad")
     assert state["lifecycle"] == "creationFailed"
     assert state["creationError"] == {"errorType": "auth", "message": "no key"}
+    await client.ask("ping")
+    told = [envelope["action"]["type"] for envelope in client.actions("ahp-session:/bad")]
+    assert "session/ready" not in told
+    assert told.count("session/creationFailed") <= 1
 
 
 async def test_a_working_directory_that_does_not_exist_fails_the_creation(bench: Bench, tmp_path: Path) -> None:
@@ -159,6 +163,13 @@ async def test_a_new_session_is_announced_with_the_summary_that_listing_gives(be
     assert {k: v for k, v in added["summary"].items() if k != "modifiedAt"} == {
         k: v for k, v in listed.items() if k != "modifiedAt"
     }
+    await client.accepted(session, {"type": "session/titleChanged", "title": "Told"})
+    await other.wait(lambda message: message.get("params", {}).get("changes", {}).get("title") == "Told")
+    told = [m["params"]["changes"] for m in other.received if m.get("method") == "root/sessionSummaryChanged"]
+    listed = await summary_of(client, session)
+    for changes in told:
+        added["summary"].update(changes)
+    assert added["summary"] == listed
 
 
 @requirement("core:session:summary-broadcast")
@@ -301,6 +312,9 @@ async def test_a_model_change_waits_for_the_end_of_the_turn(bench: Bench) -> Non
         await release.wait()
 
     bench.agent.script = wait
+    await client.ask("createChat", session, chat="ahp-chat:/second")  # A turn of any chat counts.
+    chat = "ahp-chat:/second"
+    await client.ask("subscribe", chat)
     await client.accepted(chat, say("go"))
     seq = client.post(session, {"type": "session/modelChanged", "model": {"id": "large"}})
     await client.ask("ping")
@@ -318,6 +332,7 @@ async def test_an_answer_makes_a_session_unread(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
     await client.accepted(session, {"type": "session/isReadChanged", "isRead": True})
+    assert (await summary_of(client, session))["status"] & 32 == 32
     await client.accepted(chat, say("news?"))
     await turn_done(client, chat)
     await client.action(lambda e: e["action"].get("isRead") is False)

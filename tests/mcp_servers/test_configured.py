@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -139,6 +141,7 @@ def _alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+@requirement("core:hardening:disabled-not-started")
 async def test_a_server_that_is_switched_off_in_the_configuration_waits(tmp_path: Path) -> None:
     async with host(tmp_path, declared(tmp_path, enabled=False)) as bench:
         client = await bench.client()
@@ -232,17 +235,20 @@ async def test_a_rule_for_one_server_says_nothing_about_another_of_that_name(tmp
         assert [outcome.success for outcome in outcomes] == [True, True]
 
 
-async def test_a_container_is_degraded_while_one_of_its_servers_has_failed(tmp_path: Path) -> None:
-    work = tmp_path / "work"
+@requirement("customizations:load:crash-degrades", "mcp:state:error")
+async def test_a_plugin_is_degraded_while_a_server_that_crashed_cannot_be_started_again(tmp_path: Path) -> None:
+    work, kit = tmp_path / "work", tmp_path / "kit"
     work.mkdir()
+    kit.mkdir()
     flag = tmp_path / "fixed"
+    flag.touch()
     program = f"import os, sys; sys.exit('no licence') if not os.path.exists({str(flag)!r}) else None\n"
     script = tmp_path / "server.py"
     script.write_text(program + f"import runpy; runpy.run_path({PROGRAM!r}, run_name='__main__')\n")
-    config = {"command": sys.executable, "args": [str(script)]}
-    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": config}}))
+    config = {"command": sys.executable, "args": [str(script)], "env": {"TEST_STARTED": str(tmp_path / "started")}}
+    (kit / "plugin.json").write_text(json.dumps({"name": "kit", "mcpServers": {"test": config}}))
     bench = Bench(work)
-    customizations = Customizations(CustomizationSettings(default_directory=work, trusted=[work]))
+    customizations = Customizations(CustomizationSettings(default_directory=work, plugins=[kit]))
     bench.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
     await bench.start()
     try:
@@ -254,11 +260,17 @@ async def test_a_container_is_degraded_while_one_of_its_servers_has_failed(tmp_p
             async with asyncio.timeout(30):
                 while True:
                     for one in (await bench.state(client, session))["customizations"]:
-                        if one.get("name") == ".mcp.json" and one["load"]["kind"] == kind:
+                        if one.get("name") == "kit" and one["load"]["kind"] == kind:
                             return one
                     await asyncio.sleep(0.02)
 
-        degraded = await container("degraded")
+        [server] = (await container("loaded"))["children"]
+        await until(lambda: len(starts(tmp_path)) == 1)
+        flag.unlink()
+        os.kill(starts(tmp_path)[0], signal.SIGKILL)
+        async with asyncio.timeout(30):
+            while (degraded := await container("degraded"))["children"][0]["state"]["kind"] != "error":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
         assert "test: it ended with exit code 1" in degraded["load"]["message"]
         [server] = degraded["children"]
         assert "no licence" in server["state"]["error"]["message"]

@@ -91,7 +91,9 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
     session, chat = await bench.session(client)
     entry = await shown(bench, client, session, "ready")
     state = await bench.state(client, session)
-    assert "test_add" in [tool["name"] for tool in state["serverTools"]]
+    [tool] = [tool for tool in state["serverTools"] if tool["name"] == "test_add"]
+    assert tool["description"]
+    assert "test_add" not in json.dumps(state["customizations"])
     await client.accepted(chat, say("go"))
     ready = await approve(client, chat)
     assert "confirmed" not in ready
@@ -101,6 +103,7 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
     assert outcomes[0].content[0]["text"] == "5"
     kinds = [e["action"]["state"]["kind"] for e in client.actions(session) if "mcpServer" in e["action"]["type"]]
     assert kinds[-1] == "ready"
+    assert '"kind": "starting"' in json.dumps(client.received)
 
 
 async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> None:
@@ -132,9 +135,11 @@ async def test_switching_a_server_off_stops_its_process_at_once(bench: Bench, tm
     await shown(bench, client, session, "stopped")
     assert "test_add" not in [tool["name"] for tool in (await bench.state(client, session))["serverTools"]]
     await until(lambda: not _alive(pid))
-    other, _ = await bench.session(client)
-    await asyncio.sleep(0)
-    assert servers(await bench.state(client, other))
+    other, chat = await bench.session(client)
+    await shown(bench, client, other, "stopped")  # The switch holds for the next session here, from its beginning.
+    await client.accepted(chat, say("go"))
+    await client.action("chat/turnComplete")
+    assert (tmp_path / "started").read_text().split() == [str(pid)]
     await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": True})
     await shown(bench, client, session, "ready")
 

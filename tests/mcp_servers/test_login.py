@@ -135,6 +135,7 @@ async def test_a_token_is_its_sessions_own_and_goes_with_its_client(place: Place
 
 
 @requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set")
+@requirement("mcp:state:auth-required")
 async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:
     outcomes: list[Any] = []
 

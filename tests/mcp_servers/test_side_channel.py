@@ -35,6 +35,8 @@ class Sampler(ScriptedAgent):
     async def sample(self, chat: Chat, request: Json) -> Json:
         tools = [tool["name"] for tool in request.get("tools", ())]
         said = {"type": "text", "text": f"{request['messages'][0]['content']['text']} {tools}"}
+        if "toolChoice" in request:
+            return {"role": "assistant", "model": "m", "content": request["messages"][-2]["content"]}
         return {"role": "assistant", "model": "m", "content": said}
 
 
@@ -183,6 +185,11 @@ async def test_an_app_may_ask_the_model_where_the_agent_answers(bench: Bench) ->
     tools = [{"name": "look", "inputSchema": {"type": "object"}}]
     answer = await client.ask("sampling/createMessage", channel, messages=messages, maxTokens=10, tools=tools)
     assert answer["content"]["text"] == "hi ['look']"
+    use = {"type": "tool_use", "id": "u", "name": "look", "input": {"at": 1}}
+    result = {"type": "tool_result", "toolUseId": "u", "content": [{"type": "text", "text": "seen"}]}
+    messages += [{"role": "assistant", "content": use}, {"role": "user", "content": result}]
+    more: Json = {"messages": messages, "maxTokens": 10, "tools": tools, "toolChoice": {"mode": "required"}}
+    assert (await client.ask("sampling/createMessage", channel, **more))["content"] == use
 
 
 @requirement("mcp:channel:stable", "gen:mcp:start-requested")

@@ -354,6 +354,7 @@ class SessionBridge:
                 await self._ask("close", self._call(instance), declaration)
             self._requests.cancel_instance(instance_id)
             self._dispatch(session_canvas_instance_closed(instance_id=instance_id))
+            self.publish()  # A built-in canvas that nobody can show was declared only while it was open.
 
     def _call(self, subject: JsonObject, **extra: Any) -> JsonObject:
         identity = {key: subject[key] for key in ("extensionId", "canvasId", "instanceId")}

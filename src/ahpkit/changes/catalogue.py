@@ -215,15 +215,14 @@ def totals(changes: Sequence[FileChange]) -> dict[str, int]:
     }
 
 
-def edited_paths(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The file URIs that a finished tool call says it changed, with the content reference from before."""
-    found: list[tuple[str, Any]] = []
-    for item in result.get("content") or ():
-        if item.get("type") == "fileEdit":
-            before: JsonObject = item.get("before") or {}
-            after: JsonObject = item.get("after") or {}
-            found += [(side["uri"], before.get("content")) for side in (before, after) if "uri" in side]
-    return found
+def edited_files(result: Mapping[str, Any]) -> list[str]:
+    """The URIs of the files that a finished tool call says it changed.
+
+    What it says about their content is not used: agents often tell only the part of a file that they changed.
+    """
+    edits = [item for item in result.get("content") or () if item.get("type") == "fileEdit"]
+    sides: list[JsonObject] = [edit.get(side) or {} for edit in edits for side in ("before", "after")]
+    return [side["uri"] for side in sides if "uri" in side]
 
 
 def content_type(path: str) -> str:
@@ -240,7 +239,7 @@ __all__ = [
     "blob_uri",
     "catalogue",
     "content_type",
-    "edited_paths",
+    "edited_files",
     "file_entry",
     "file_uri",
     "key_of",

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.followed import Followed, FollowedDirectories
@@ -200,12 +199,12 @@ class Changesets(Feature):
             if applied.action["type"] in _ENDED:
                 self.services.spawn(self._end_turn(followed, turn_id), name="changes of a turn")
             else:
-                edits = wire.edited_paths(applied.action.get("result") or {})
+                edits = wire.edited_files(applied.action.get("result") or {})
                 self.services.spawn(self._refresh(followed, turn_id, edits), name="changes of a tool call")
 
-    async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[tuple[str, Any]]) -> None:
+    async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
         """Look again after a tool call: at the files it told of, or at all where it told of none."""
-        paths = [path for uri, _ in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
+        paths = [path for uri in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if edits and not paths:
             return  # It changed files elsewhere.
         self._claim(followed, paths)
@@ -213,8 +212,7 @@ class Changesets(Feature):
             async with followed.lock:
                 if turn_id not in followed.running:
                     return
-                for path in paths:
-                    await followed.changes.tell(turn_id, path, None)
+                followed.changes.told.update(paths)
                 await followed.changes.refresh(turn_id, paths or None)
         except (GitError, OSError) as error:
             _log.warning("the changes of %s could not be read: %s", followed.session, error)

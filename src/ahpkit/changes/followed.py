@@ -139,7 +139,7 @@ class FollowedDirectories:
             named = hashlib.sha256(str(directory).encode("utf-8", "surrogateescape")).hexdigest()[:20]
             place = self._place / named
             try:
-                git = await find(directory, objects=place, run_filters=self.trusts(directory))
+                git = await find(directory, objects=place, runs_filters=lambda: self.trusts(directory))
                 git = git or make(directory, objects=place)
             except (GitError, OSError) as error:
                 _log.warning("no changesets for %s: %s", directory, error)

@@ -7,10 +7,9 @@ that we write go into a directory of ours; the repository's own objects are only
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,11 +43,27 @@ _SAFE: Mapping[str, str] = {
 _PLAIN_MERGE = "git merge-file --quiet --marker-size=%L %A %O %B"
 """What git does for files without a merge driver."""
 
+_RUN = ("filter", "merge")
+"""Sections of the configuration that name programs for files."""
+
 _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HOME", "SYSTEMROOT")
 
 
 class GitError(Exception):
     """git refused; the text is its own first line, or why it was stopped."""
+
+
+@dataclass
+class Declared:
+    """What the configuration declares, as of the last look. It may change at any time, by any program."""
+
+    stamp: tuple[tuple[int, int], ...] = ()
+    """Sizes and times of the configuration's files then."""
+    filters: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    """Names of filters and merge drivers."""
+    run: bool = False
+    """Whether they run."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +75,9 @@ class Git:
     common_dir: Path
     objects: Path
     """Our own object directory for this work tree."""
-    filters: tuple[str, ...] = ()
-    """Names of filters the configuration declares. They run only where `run_filters` is true."""
-    drivers: tuple[str, ...] = ()
-    """Names of merge drivers the configuration declares. They too run only where `run_filters` is true."""
-    run_filters: bool = False
+    runs_filters: Callable[[], bool] = lambda: False
+    """Whether filters and merge drivers of the configuration may run. Asked each time, in a thread: trust may end."""
+    declared: Declared = field(default_factory=Declared, compare=False)
     deadline: float = DEADLINE
     program: str = "git"
     made_by_us: bool = False
@@ -77,17 +90,16 @@ class Git:
         """What one git command prints. `ours`: new objects go to our directory instead of the repository's."""
         if self.made_by_us and not (self.git_dir / "HEAD").exists():
             await self._make()
-        env = environment()
-        env["GIT_DIR"], env["GIT_WORK_TREE"] = str(self.git_dir), str(self.work_tree)
+        await self._look_at_configuration()
+        env = self._environment()
         if index is not None:
             env["GIT_INDEX_FILE"] = str(index)
         if ours:
             env["GIT_OBJECT_DIRECTORY"] = str(self.objects)
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.common_dir / "objects")
-        settings = [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *_settings(self._settings())]
         return await run_git(
             self.program,
-            *settings,
+            *self._options(self._settings()),
             *arguments,
             cwd=self.work_tree,
             env=env,
@@ -95,6 +107,44 @@ class Git:
             deadline=self.deadline,
             check=check,
         )
+
+    def _environment(self) -> dict[str, str]:
+        return environment() | {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.work_tree)}
+
+    def _options(self, settings: Mapping[str, str]) -> list[str]:
+        return [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *_settings(settings)]
+
+    async def _look_at_configuration(self) -> None:
+        """Know which filters and drivers are declared now: only those that are known can be switched off."""
+        stamp = await asyncio.to_thread(self._stamp)
+        if stamp != self.declared.stamp:
+            await self._read_configuration()
+            self.declared.stamp = stamp
+        if self.declared.filters or self.declared.drivers:
+            self.declared.run = await asyncio.to_thread(self.runs_filters)
+
+    async def _read_configuration(self) -> None:
+        ask = ("config", "--name-only", "-z", "--get-regexp", r"^(filter|merge)\..*\.")
+        answer = await run_git(
+            self.program,
+            *self._options(_SAFE),
+            *ask,
+            cwd=self.work_tree,
+            env=self._environment(),
+            deadline=self.deadline,
+            check=False,
+        )
+        keys = [os.fsdecode(key) for key in answer.split(b"\0") if key]
+        found = {
+            kind: {key.split(".", 1)[1].rsplit(".", 1)[0] for key in keys if key.startswith(kind)} for kind in _RUN
+        }
+        self.declared.filters, self.declared.drivers = (tuple(sorted(found[kind])) for kind in _RUN)
+
+    def _stamp(self) -> tuple[tuple[int, int], ...]:
+        home = Path(os.environ.get("HOME", "/"))
+        own = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        files = [self.git_dir / "config", self.git_dir / "config.worktree", self.common_dir / "config"]
+        return tuple(map(_size_and_time, [*files, home / ".gitconfig", own / "git" / "config", Path("/etc/gitconfig")]))
 
     async def _make(self) -> None:
         place = self.git_dir
@@ -109,15 +159,25 @@ class Git:
 
     def _settings(self) -> dict[str, str]:
         settings = {**_SAFE, **self.extra}
-        if not self.run_filters:
-            for name in self.filters:
+        if not self.declared.run:
+            for name in self.declared.filters:
                 settings |= {f"filter.{name}.{key}": "" for key in ("clean", "smudge", "process")}
                 settings[f"filter.{name}.required"] = "false"
-            settings |= {f"merge.{name}.driver": _PLAIN_MERGE for name in self.drivers}
+            settings |= {f"merge.{name}.driver": _PLAIN_MERGE for name in self.declared.drivers}
         return settings
 
 
-async def find(directory: Path, *, objects: Path, run_filters: bool = False, program: str = "git") -> Git | None:
+def _size_and_time(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+async def find(
+    directory: Path, *, objects: Path, runs_filters: Callable[[], bool] = lambda: False, program: str = "git"
+) -> Git | None:
     """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust."""
     if shutil.which(program) is None or not await asyncio.to_thread(directory.is_dir):
         return None
@@ -134,16 +194,9 @@ async def find(directory: Path, *, objects: Path, run_filters: bool = False, pro
         return None
     place = objects / "objects"
     await asyncio.to_thread(place.mkdir, mode=0o700, parents=True, exist_ok=True)
-    git = Git(
-        work_tree=top, git_dir=git_dir, common_dir=common, objects=place, run_filters=run_filters, program=program
+    return Git(
+        work_tree=top, git_dir=git_dir, common_dir=common, objects=place, runs_filters=runs_filters, program=program
     )
-    return dataclasses.replace(git, filters=await _declared(git, "filter"), drivers=await _declared(git, "merge"))
-
-
-async def _declared(git: Git, kind: str) -> tuple[str, ...]:
-    """The names in the configuration's keys `kind.NAME.…`."""
-    keys = await git.run("config", "--name-only", "-z", "--get-regexp", rf"^{kind}\..*\.", check=False)
-    return tuple(sorted({os.fsdecode(key).split(".", 1)[1].rsplit(".", 1)[0] for key in keys.split(b"\0") if key}))
 
 
 def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:

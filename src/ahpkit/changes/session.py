@@ -1,7 +1,8 @@
 """Computes what one session changed: per turn, and all turns together.
 
 A turn is the span between two checkpoints. What other people change between two turns is therefore never the session's.
-In a git work tree the checkpoints are whole; elsewhere only the files that the agent told of are known (`edits_only`).
+In a git work tree everything that differs between two checkpoints was changed. Elsewhere only the files that the agent
+told of count (`edits_only`), and the checkpoint before a turn is whole only where there are not too many files.
 
 The record is plain data, so that a host can keep it beside its log and go on after a restart.
 """
@@ -14,10 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpkit.changes.undo import Outcome, undo
-from ahpkit.changes.work_tree import Checkpoint, FileChange, Side, WorkTree
+from ahpkit.changes.work_tree import FileChange, Side, WorkTree
 
 MAX_TURNS = 2_000
 """Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
+
+_UNKNOWN = "there are too many files here to know what it held"
 
 Pair = tuple[Side | None, Side | None]
 """A file before and after."""
@@ -36,6 +39,8 @@ class TurnRecord:
     """Path → why its content was not kept before the turn, and its mark then."""
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
+    partial: bool = False
+    """The tree before it does not hold all files: what a file held that is not in it is not known."""
     shared: bool = False
     """Another session worked in the same directory at the same time: a change that nobody reported may be from
     either."""
@@ -77,27 +82,18 @@ class SessionChanges:
 
     async def begin(self, turn_id: str) -> None:
         """Remember the files as they are before a turn."""
-        checkpoint = await self._checkpoint()
+        partial = self.edits_only and not await self.tree.is_small()
+        checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
-        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, outside=outside)
+        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, outside=outside, partial=partial)
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
-    async def tell(self, turn_id: str, path: str, before: bytes | None) -> None:
-        """A file is about to be written, or was, by the agent. `before` is what was in it, where that is known."""
-        first = path not in self.told
-        self.told.add(path)
-        turn = self.record.turns.get(turn_id)
-        if turn is None or not self.edits_only or not first:
-            return
-        sides = await self.tree.sides(turn.before, [path])
-        if path not in sides and before is not None:
-            known = await self.tree.sides_of(turn.before)
-            turn.before = await self.tree.tree_of([*known, Side(path, "100644", await self.tree.keep(before))])
-
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
-        checkpoint = await self._checkpoint(paths)
+        if paths is None and self.edits_only:
+            paths = set(self.told)
+        checkpoint = await self.tree.checkpoint(paths)
         if (turn := self.record.turns.get(turn_id)) is None:  # It was truncated away meanwhile.
             return
         turn.after = checkpoint.tree
@@ -106,8 +102,12 @@ class SessionChanges:
             for path, why in checkpoint.left_out.items()
             if path not in turn.outside or turn.outside[path][1] != checkpoint.marks[path]
         }
-        if paths is None:  # What was left out before and is not any more has gone, or is small now.
-            turn.unkept |= {path: was[0] for path, was in turn.outside.items() if path not in checkpoint.left_out}
+        # What was left out before and is not any more has gone, or is small now.
+        looked_at = set(turn.outside) if paths is None else set(turn.outside).intersection(paths)
+        turn.unkept |= {path: turn.outside[path][0] for path in looked_at if path not in checkpoint.left_out}
+        if turn.partial and paths is not None:
+            known = await self.tree.sides(turn.before, paths)
+            turn.unkept |= {path: _UNKNOWN for path in paths if path not in known}
         self.record.notes |= turn.unkept
 
     async def end(self, turn_id: str) -> None:
@@ -169,11 +169,6 @@ class SessionChanges:
         for path in paths:
             if path in self.record.total:
                 add(self.record.total, FileChange(self.record.total[path][1], now.get(path)), path)
-
-    async def _checkpoint(self, paths: Collection[str] | None = None) -> Checkpoint:
-        if self.edits_only:
-            return await self.tree.checkpoint(self.told if paths is None else paths)
-        return await self.tree.checkpoint(paths)
 
     def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]

@@ -21,6 +21,9 @@ from ahpkit.changes.git import Git, GitError
 MAX_FILE = 16 * 1024 * 1024
 """Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
 
+MAX_WHOLE = (2_000, 64 * 1024 * 1024)
+"""Files and bytes of a folder outside git that is kept as a whole before each turn."""
+
 _AT_ONCE = 500
 """Paths on one command line."""
 
@@ -84,17 +87,46 @@ class Checkpoint:
 class WorkTree:
     """Checkpoints and comparisons of one work tree. One at a time: all of them use one index of ours."""
 
-    def __init__(self, git: Git, *, max_file: int = MAX_FILE) -> None:
+    def __init__(self, git: Git, *, max_file: int = MAX_FILE, max_whole: tuple[int, int] = MAX_WHOLE) -> None:
         self.git = git
         self.root = git.work_tree
         self._index = git.objects.parent / "index"
         self._max_file = max_file
+        self._max_whole = max_whole
         self._lock = asyncio.Lock()
         self._compared: dict[tuple[str, str], list[FileChange]] = {}
         """Latest comparisons. A session's sum, its view and its turn's view ask for the same one."""
 
         self._made: dict[frozenset[Side], str] = {}
         """Files → the latest trees that were made of them: what earlier turns changed is shown with each new edit."""
+
+    async def is_small(self) -> bool:
+        """Whether all files can be kept without taking long. Looks at no more of them than that."""
+        return await asyncio.to_thread(self._is_small)
+
+    def _is_small(self) -> bool:
+        files, size = self._max_whole
+        folders = [str(self.root)]
+        while folders:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        files -= 1
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        elif (taken := entry.stat(follow_symlinks=False).st_size) <= self._max_file:
+                            size -= taken
+                        if files < 0 or size < 0:
+                            return False
+            except OSError:
+                continue
+        return True
+
+    async def known(self) -> list[str]:
+        """The files that the last checkpoint holds."""
+        async with self._lock:
+            await self._seed()
+            return await self.git.lines("ls-files", "-z", "-c", index=self._index)
 
     async def head(self) -> str:
         """The tree of the last commit; the empty tree in a repository without commits."""
@@ -222,11 +254,12 @@ class WorkTree:
     async def _sort(self, paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         left_out = await asyncio.to_thread(self._unfit, paths)
         rest = [path for path in paths if path not in left_out]
-        if self.git.filters and not self.git.run_filters and rest:
+        declared = self.git.declared
+        if declared.filters and not declared.run and rest:
             stdin = b"\0".join(map(os.fsencode, rest)) + b"\0"
             fields = await self.git.lines("check-attr", "-z", "--stdin", "filter", stdin=stdin, index=self._index)
             for path, value in zip(fields[0::3], fields[2::3], strict=True):
-                if value in self.git.filters:
+                if value in declared.filters:
                     left_out[path] = "not compared"
         return [path for path in rest if path not in left_out], left_out
 
@@ -383,4 +416,4 @@ def _with_counts(change: FileChange, numbers: Mapping[str, tuple[int | None, int
     return FileChange(change.before, change.after, added, removed)
 
 
-__all__ = ["LINK", "MAX_FILE", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]
+__all__ = ["LINK", "MAX_FILE", "MAX_WHOLE", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]

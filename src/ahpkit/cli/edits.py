@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, cast
 
+from ahpkit.platform.file_uris import local_path
+
 Reader = Callable[[str], Awaitable[str | None]]
 """Reads a resource by its URI; None when it has no text to show."""
 
 _FILES = 10
-"""Files of one edit whose lines are shown: nobody reads more before pressing a key."""
+"""Files of a tool call whose lines are shown: nobody reads more before pressing a key."""
 
 _PATHS = ("file_path", "filePath", "filepath", "path", "file", "filename", "abs_path", "absolute_path", "target_file")
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "old", "search")
@@ -34,24 +36,40 @@ _CONTEXT = 2
 
 
 async def describe_edits(edits: Sequence[Any], read: Reader) -> list[str]:
-    """Each edit in a line, and its changes below it."""
+    """The edits of a tool call: each in a line, and the changes of the first ones below it."""
     lines: list[str] = []
     for number, edit in enumerate(edits):
-        lines.append(_headline(edit))
+        lines.append(headline(edit))
         if number < _FILES:
-            lines += await _changes(edit, read)
+            lines += await changed_lines(edit, read)
     return lines
 
 
-def _headline(edit: Any) -> str:
+def headline(edit: Any, directories: Sequence[str] = (), note: str = "") -> str:
+    """One edit in a line: what happens to which file, how many lines, and a remark."""
+    names = [shown_name(edit[side]["uri"], directories) for side in ("before", "after") if side in edit]
     verb = "create" if "before" not in edit else "delete" if "after" not in edit else "change"
-    uri = (edit.get("after") or edit["before"])["uri"]
+    if len(set(names)) == 2:
+        verb = "rename"
     counts = edit.get("diff", {})
     changed = [f"{sign}{counts[key]}" for key, sign in (("added", "+"), ("removed", "-")) if key in counts]
-    return " ".join([verb, uri, *changed])
+    return " ".join([verb, " → ".join(dict.fromkeys(names)), *changed, *([f"({note})"] if note else [])])
 
 
-async def _changes(edit: Any, read: Reader) -> list[str]:
+def shown_name(uri: str, directories: Sequence[str] = ()) -> str:
+    """A file as a person knows it: its path below one of these directories, else its path, else its URI."""
+    path = local_path(uri)
+    if path is None:
+        return uri
+    for directory in directories:
+        root = local_path(directory)
+        if root is not None and path.is_relative_to(root):
+            return str(path.relative_to(root))
+    return str(path)
+
+
+async def changed_lines(edit: Any, read: Reader) -> list[str]:
+    """What changes line by line; nothing where one side is no text."""
     sides = [await read(edit[side]["content"]["uri"]) if side in edit else "" for side in ("before", "after")]
     before, after = sides
     return [] if before is None or after is None else diff_lines(before, after)
@@ -114,4 +132,4 @@ def _first(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((value for name in names if isinstance(value := arguments.get(name), str)), None)
 
 
-__all__ = ["Reader", "describe_edits", "describe_input", "diff_lines"]
+__all__ = ["Reader", "changed_lines", "describe_edits", "describe_input", "diff_lines", "headline", "shown_name"]

@@ -20,7 +20,7 @@ import click
 
 from ahpkit.cli.asking import confirm, confirm_deletion
 from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
-from ahpkit.cli.edits import describe_edits
+from ahpkit.cli.edits import changed_lines, headline, shown_name
 from ahpkit.cli.output import Output, patiently, progress
 from ahpkit.cli.session_documents import Redactor, export_session, import_session
 from ahpkit.cli.session_search import Filter, filter_options, search, summary_line
@@ -30,7 +30,6 @@ from ahpkit.cli.watching import json_text, watch_option
 from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
 from ahpkit.client.changesets import ChangesetView
-from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.codec import encode
@@ -371,9 +370,12 @@ def _read_document(file: Any) -> Any:
 _VIEWS = click.Choice(["session", "uncommitted", "turn"])
 
 
-async def _view(client: Client, name: str, kind: str, turn: str | None) -> ChangesetView:
+async def _session(client: Client, name: str) -> Session:
+    return await client.session(await find_session(client, name))
+
+
+async def _view(session: Session, name: str, kind: str, turn: str | None) -> ChangesetView:
     """One changeset of a session; for a turn without an id the last one."""
-    session = await client.session(await find_session(client, name))
     if kind == "turn" and turn is None:
         chat = await session.chat()
         turns = chat.confirmed["turns"]
@@ -417,19 +419,24 @@ async def diff(
       ahpkit sessions diff hello --of uncommitted --stat
     """
     output = Output()
-    async with connected(url, token) as client, await _view(client, session, kind, turn) as view:
+    async with (
+        connected(url, token) as client,
+        await _session(client, session) as found,
+        await _view(found, session, kind, turn) as view,
+    ):
         if json_output:
             output.say(as_json(list(view.files)))
             return
         if not view.files:
             output.say("Nothing changed.")
-        edits = [file["edit"] for file in view.files]
 
         async def read(uri: str) -> str | None:
-            return None if stat else await view.read({"content": {"uri": uri}})
+            return await view.read({"content": {"uri": uri}})
 
-        for line in await describe_edits(edits, read):
-            output.say(line, {"+": "green", "-": "red"}.get(line[:1], ""))
+        for file in view.files:
+            output.say(printable(headline(file["edit"], _directories(found), _remark(file))))
+            for line in [] if stat else await changed_lines(file["edit"], read):
+                output.say(line, {"+": "green", "-": "red"}.get(line[:1], ""))
 
 
 @sessions.command()
@@ -454,14 +461,19 @@ async def undo(
       ahpkit sessions undo hello src/main.py --of turn
     """
     output = Output()
-    async with connected(url, token) as client, await _view(client, session, kind, turn) as view:
+    async with (
+        connected(url, token) as client,
+        await _session(client, session) as found,
+        await _view(found, session, kind, turn) as view,
+    ):
         if not view.files:
             output.say("Nothing changed.")
             return
-        chosen = [_changed_file(view, name) for name in files]
+        directories = _directories(found)
+        chosen = [_changed_file(view, name, directories) for name in files]
         if not yes:
             for file in chosen or [one["id"] for one in view.files]:
-                output.say(f"  {local_path(file) or file}")
+                output.say(f"  {printable(shown_name(file, directories))}")
             if not sys.stdin.isatty():
                 raise click.UsageError("there is no terminal to ask at; --yes undoes without asking")
             if not confirm("Undo these changes?"):
@@ -486,7 +498,11 @@ async def merge(url: str | None, token: str | None, session: str, message: str |
       ahpkit sessions merge changelog --remove
     """
     output = Output()
-    async with connected(url, token) as client, await _view(client, session, "uncommitted", None) as view:
+    async with (
+        connected(url, token) as client,
+        await _session(client, session) as found,
+        await _view(found, session, "uncommitted", None) as view,
+    ):
         if not any(operation["id"] == "merge" for operation in view.operations):
             raise click.ClickException("This session has no work tree of its own.")
         output.say(str(await view.invoke("merge", message=message)))
@@ -494,12 +510,24 @@ async def merge(url: str | None, token: str | None, session: str, message: str |
             output.say(str(await view.invoke("remove", confirmed=True)))
 
 
-def _changed_file(view: ChangesetView, name: str) -> str:
-    """The changed file that a person means: by its path, or the end of it."""
-    found = [file["id"] for file in view.files if file["id"] == name or file["id"].endswith(f"/{quote(name)}")]
+def _directories(session: Session) -> list[str]:
+    return list(session.state.get("workingDirectories", ()))
+
+
+def _remark(file: Any) -> str:
+    """Why a file has no lines to show."""
+    note: str = file.get("_meta", {}).get("ahpkit/note", "")
+    return note or ("" if "diff" in file["edit"] else "binary")
+
+
+def _changed_file(view: ChangesetView, name: str, directories: list[str]) -> str:
+    """The changed file that a person means, by its path from the working directory, its URI or the end of its path."""
+    names = {file["id"]: shown_name(file["id"], directories) for file in view.files}
+    found = [id for id, shown in names.items() if name in (id, shown)]
+    found = found or [id for id in names if id.endswith(f"/{quote(name)}")]
     if len(found) != 1:
-        listed = ", ".join(file["id"].rpartition("/")[2] for file in view.files)
-        raise click.ClickException(f"{name!r} is not one of the changed files: {listed}")
+        wrong = "is more than one of" if found else "is not one of"
+        raise click.ClickException(f"{name!r} {wrong} the changed files: {printable(', '.join(names.values()))}")
     return found[0]
 
 

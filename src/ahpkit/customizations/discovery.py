@@ -32,6 +32,9 @@ _NESTED_DEPTH = 5
 _NESTED_FOLDERS = 2_000
 """How far below the working directory instructions are looked for."""
 
+_LISTS_IN_LISTS = 3
+"""How deep marketplaces may stand in marketplaces."""
+
 _ANCESTORS = 20
 """Parents looked at on the way to the repository's root."""
 
@@ -131,12 +134,15 @@ def located(base: Path, place: StandardPlace, boundary: Path, *, here: bool = Tr
     )
 
 
-def _plugins(folder: Path) -> list[Location]:
-    """A plugin; or the plugins that a marketplace or a folder of plugins holds. Touches the disk."""
+def _plugins(folder: Path, above: tuple[Path, ...] = ()) -> list[Location]:
+    """A plugin; or the plugins that a marketplace or a folder of plugins holds. Touches the disk.
+
+    `above` are the lists in which this folder stands.
+    """
     market = read_market(folder)
     if market is None:
         inner = [] if is_plugin(folder) else inner_plugins(folder)
-        return [_plugin(folder, inner=inner), *map(_plugin, inner)]
+        return [_plugin(folder, inner=inner), *(one for each in inner for one in _of_entry(Entry(each, ""), above))]
     real = Path(os.path.realpath(folder))
     inner = [entry.folder for entry in market.local if entry.folder != real]
     said = tuple(_market_findings(market, broken="warning" if is_plugin(folder) else "error"))
@@ -144,8 +150,25 @@ def _plugins(folder: Path) -> list[Location]:
     if not here:  # What lies beside the plugins of a list is named.
         only_list = None if is_plugin(folder) or not inner else Entry(real, folder.name, {"name": folder.name})
         here = [_plugin(real, only_list, said, inner)]
-    found = [*here, *(_plugin(entry.folder, entry) for entry in market.local if entry.folder != real)]
-    return list(_side_by_side(found, market))
+    others = [_of_entry(entry, (*above, real)) for entry in market.local if entry.folder != real]
+    own = [found[0] for found in others if len(found) == 1]
+    return [*_side_by_side([*here, *own], market), *(one for found in others if len(found) > 1 for one in found)]
+
+
+def _of_entry(entry: Entry, above: tuple[Path, ...]) -> list[Location]:
+    """A plugin of a list; and where its folder holds a list itself, the plugins of that one."""
+    market = None
+    if entry.declared is None and entry.folder not in above and len(above) < _LISTS_IN_LISTS:
+        market = read_market(entry.folder)
+    if market is None or _is_alone(entry.folder, market):
+        return [_plugin(entry.folder, entry)]
+    return _plugins(entry.folder, above)
+
+
+def _is_alone(folder: Path, market: Market) -> bool:
+    """A plugin with a list that holds nothing besides it on this disk, as many have."""
+    others = [one for one in market.local if one.folder != folder or one.declared is not None]
+    return not others and (bool(market.local) or is_plugin(folder))
 
 
 def _side_by_side(found: Sequence[Location], market: Market) -> Iterator[Location]:

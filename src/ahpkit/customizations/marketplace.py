@@ -133,8 +133,12 @@ def _local_source(source: Any) -> str | None:
 
 
 def inner_plugins(root: Path) -> list[Path]:
-    """Plugins in the folders below one that is no plugin itself."""
-    return [folder for folder in _folders(root) if is_plugin(folder)]
+    """Plugins, and lists of plugins, in the folders below one that is neither itself."""
+    return [folder for folder in _folders(root) if _is_whole(folder)]
+
+
+def _is_whole(folder: Path) -> bool:
+    return is_plugin(folder) or any((folder / name).is_file() for name in MARKETPLACES)
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -154,7 +158,7 @@ def _folders(root: Path) -> Iterator[Path]:
             if seen > _PACK_FOLDERS:
                 return
             yield folder
-        level = [folder for folder in below if not is_plugin(folder)]
+        level = [folder for folder in below if not _is_whole(folder)]
 
 
 def as_manifest(entry: Mapping[str, Any]) -> str:
