@@ -19,23 +19,23 @@ from ahpkit.protocol.errors import AhpError
 TERMINAL = "ahp-terminal:"
 
 _LINES = 12
-"""Of one terminal, in the middle of a conversation: enough to see how a command is doing."""
+"""Lines of one terminal that are shown in a conversation: enough to see how a command is doing."""
 
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|\Z)")
 
 
 def readable(text: str) -> str:
-    """What is left on a screen of lines: no colours, no cursor moves, nothing that was overwritten."""
+    """Lines as they look on a screen: without colours, cursor moves and overwritten text."""
     return _OVERWRITTEN.sub("", plain(text)).replace("\r", "")
 
 
 def as_shown(text: str, *, is_pty: bool) -> str:
-    """Output for a reader. Without a pty it is plain text: nothing in it drives a screen, so nothing is taken out."""
+    """Output for a reader. Without a pty it is plain text already, so nothing is removed."""
     return readable(text) if is_pty else printable(text)
 
 
 def has_pty(state: Any) -> bool:
-    """Whether a terminal is one; where nothing is said, it is."""
+    """Whether a terminal has a pty; the default is yes."""
     return state.get("isPty") is not False
 
 

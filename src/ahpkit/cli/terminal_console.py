@@ -29,7 +29,7 @@ _QUICK = 0.02
 """Seconds that rendering may take each time something comes."""
 
 _SELDOM = 5
-"""Rendering that takes longer has this part of the time at most: a fifth."""
+"""Rendering that takes longer gets at most this share of the time: a fifth."""
 
 _WAITING = "! the agent waits for an answer; send or clear this line first"
 
@@ -56,10 +56,10 @@ class TerminalConsole(Console):
         self._decoder = Keys()
         self._keys: deque[Key] = deque()
         self._keyboard = asyncio.Lock()
-        """Held by whoever reads keys while other things go on."""
+        """Held by the task that reads keys while other things go on."""
         self._asked = asyncio.Event()
         self._has_keyboard = False
-        """Whether the one who asks has it."""
+        """Whether a question has the keyboard now."""
         self._for_line: list[Key] = []
         """Keys that were typed at a question and do not answer it. The next line begins with them."""
         self._line_goes_on = asyncio.Event()
@@ -70,23 +70,22 @@ class TerminalConsole(Console):
         self._held = ("", "")
         """Streamed text, and its style, that is not a whole line yet."""
         self._blocks: Blocks | None = None
-        """Markdown that goes on."""
+        """The Markdown that is being streamed."""
         self._live: list[str] = []
         """How its unfinished block looks now."""
         self._written = 0
         """Lines of that block that are written for good already."""
         self._between = False
-        """Whether a block stands above, so that an empty line belongs between."""
+        """Whether a block was written above, so that an empty line is needed before the next."""
         self._next_look = 0.0
         """When that block is rendered again, where that takes long."""
         self._later: asyncio.TimerHandle | None = None
-        """Will render what came meanwhile."""
+        """A timer that renders what came meanwhile."""
         self._row = 0
         """Where the cursor is, in rows below the beginning of the area."""
         self._drawn = False
 
-    # Writing. Below what is written for good there is an area that is drawn anew: text that goes on, the status, and
-    # the prompt.
+    # Writing. Below the finished output there is an area that is redrawn: unfinished text, the status, and the prompt.
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
         """Write a line above the area."""
@@ -96,7 +95,7 @@ class TerminalConsole(Console):
         self._draw()
 
     def stream(self, text: str, style: str = "") -> None:
-        """Write a piece of text; what does not fill a line yet stands in the area."""
+        """Write a piece of text; an unfinished line is shown in the area."""
         if not text:
             return
         if style != self._held[1] or self._blocks is not None:
@@ -109,7 +108,7 @@ class TerminalConsole(Console):
         self._draw()
 
     def stream_markdown(self, text: str) -> None:
-        """Write a piece of Markdown: finished blocks for good, the one being written in the area."""
+        """Write a piece of Markdown: finished blocks permanently, the unfinished one in the area."""
         if self._blocks is None:
             self.end_line()
             self._blocks = Blocks()
@@ -121,7 +120,8 @@ class TerminalConsole(Console):
             self._later = asyncio.get_running_loop().call_later(wait, self._catch_up)
 
     def _show_markdown(self, blocks: Blocks, finished: Sequence[Block]) -> None:
-        """Render what is new. A block that takes long is rendered less often, so that keys and Ctrl-C are not late."""
+        """Render what is new. A block that takes long is rendered less often, so that keys and Ctrl-C are handled in
+        time."""
         begun = self._clock()
         self._erase()
         for block in finished:
@@ -146,7 +146,7 @@ class TerminalConsole(Console):
         self._between, self._written = True, 0
 
     def _keep_area_small(self) -> None:
-        """Of a long block, the first lines are written for good: the area must fit on the screen."""
+        """Write the first lines of a long block permanently, because the area must fit on the screen."""
         too_many = len(self._live) - self._written - max(self._lines - _ROOM, 1)
         if too_many > 0:
             if self._has_gap():
@@ -155,13 +155,13 @@ class TerminalConsole(Console):
             self._written += too_many
 
     def _has_gap(self) -> bool:
-        """Whether an empty line stands above the block being written."""
+        """Whether there is an empty line above the block that is being written."""
         return self._between and not self._written and not (self._blocks is not None and self._blocks.continues)
 
     def status(self, text: str | None) -> None:
         self._erase()
         self._status = text
-        if text is None and self._panel:  # What it showed last stays.
+        if text is None and self._panel:  # What was shown last stays on the screen.
             self.end_line()
             self._erase()
             self._out("".join(f"{line}\n" for line in self._panel), "cyan")
@@ -177,7 +177,7 @@ class TerminalConsole(Console):
         return True
 
     def end_line(self) -> None:
-        """What goes on ends here."""
+        """End the unfinished text."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -204,9 +204,9 @@ class TerminalConsole(Console):
         return _taken(editor) if done == "enter" else None
 
     async def typed(self, prompt: str, editor: LineEditor) -> str:
-        """A line typed while something else goes on: the prompt is there as soon as something is typed.
+        """A line typed while something else goes on. The prompt appears as soon as something is typed.
 
-        Who asks the person something waits until the line is sent or empty: a sentence never answers a question.
+        Questions wait until the line is sent or empty, so that a sentence never answers a question.
         """
         while not self._ended:
             async with self._keyboard:
@@ -215,7 +215,7 @@ class TerminalConsole(Console):
                 self._keys.extendleft(reversed(self._for_line))
                 self._for_line.clear()
                 if not await self._begun(editor):
-                    continue  # Whoever asks is next.
+                    continue  # Let the question have the keyboard.
                 if await self._edit(prompt, editor, until_empty=True) == "enter" and (line := _taken(editor)).strip():
                     return line
         return await super().typed(prompt, editor)
@@ -265,9 +265,9 @@ class TerminalConsole(Console):
             await self._let_write(keys)
 
     async def _let_write(self, keys: Iterable[Key]) -> None:
-        """What was typed does not answer the question, so it is a message.
+        """Let the person finish a message: what was typed does not answer the question.
 
-        The reader of messages takes it; then we ask again.
+        The reader of messages takes it; then the question is asked again.
         """
         typed = list(keys)
         if any(isinstance(key, Paste) or (len(key) == 1 and key.isprintable()) for key in typed):
@@ -291,7 +291,7 @@ class TerminalConsole(Console):
                     return None
 
     async def _choose(self, prompt: str, choices: Choices) -> Outcome:
-        """One prompt: until the person chooses, leaves, or writes something else."""
+        """Show one prompt until the person chooses, leaves, or writes something else."""
         shown, choosing = LineEditor(), Choosing(choices)
         with self._prompting(prompt, shown):
             while True:
@@ -324,14 +324,15 @@ class TerminalConsole(Console):
         return outcome
 
     def _pasted(self, begun: str) -> Paste:
-        """What came in one go, with more behind the end of its first line: a paste, whatever the terminal calls it."""
+        """Keys that came together and go on after the end of a line: they count as a paste, also if the terminal does
+        not mark it."""
         texts = [key.text if isinstance(key, Paste) else key for key in self._keys]
         self._keys.clear()
         text = "".join(text for text in texts if len(text) == 1 or "\n" in text).replace("\r", "\n")
         return Paste(begun + text.rstrip("\n"))
 
     async def _edit(self, prompt: str, editor: LineEditor, *, until_empty: bool = False) -> str:
-        """Let the person edit: "enter" or "end", or "empty" when that is to be noticed."""
+        """Let the person edit; returns "enter" or "end", or "empty" if the caller wants to know."""
         with self._prompting(prompt, editor):
             done = None
             while done is None:
@@ -375,7 +376,7 @@ class TerminalConsole(Console):
     # The area on the screen.
 
     def redraw(self) -> None:
-        """The area is not on the screen any more."""
+        """Draw the area again, because it is no longer on the screen."""
         self._drawn = False
         self._draw()
 
@@ -400,7 +401,7 @@ class TerminalConsole(Console):
         return os.get_terminal_size(sys.stdout.fileno()).lines or 24
 
     def _rows(self) -> list[str]:
-        """What stands above the prompt: text that goes on, and the status."""
+        """The rows above the prompt: unfinished text, and the status."""
         rows = [*([""] if self._live and self._has_gap() else []), *self._live[self._written :]]
         if self._held[0]:
             rows.append(styled(printable(self._held[0]), self._held[1]))
@@ -454,7 +455,7 @@ def _taken(editor: LineEditor) -> str:
 
 @contextmanager
 def key_by_key(terminal: TerminalConsole) -> Generator[None]:
-    """No echo, no line editing by the kernel, pastes marked as such; all as before afterwards."""
+    """Switch off echo and the kernel's line editing, and have pastes marked. Everything is restored afterwards."""
 
     def enter() -> None:
         sys.stdout.write("\x1b[?2004h")

@@ -8,7 +8,7 @@ from typing import Any
 from ahpkit.protocol.common.state import StringOrMarkdown
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that reorder what stands around them: a command would read differently from what it is."""
+"""Characters that reorder the text around them: with them a command could look different from what it is."""
 
 _VISIBLE: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
@@ -24,7 +24,7 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *map(ord, _B
 
 
 def printable(text: str) -> str:
-    """The text with everything that could drive a terminal, or deceive its reader, made visible."""
+    """The text with all characters made visible that could control a terminal or deceive the reader."""
     return text.translate(_VISIBLE)
 
 
@@ -40,7 +40,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def whole_lines(text: str, columns: int) -> list[str]:
-    """The lines of a text that goes on, and last what fills none yet. A full line is broken between words."""
+    """The lines of an unfinished text; the last one is incomplete. Full lines are broken between words."""
     *lines, rest = text.split("\n")
     while place := _full(rest, columns):
         lines.append(rest[:place].rstrip(" "))
@@ -50,7 +50,7 @@ def whole_lines(text: str, columns: int) -> list[str]:
 
 def _full(line: str, columns: int) -> int:
     """Where a line is to be broken; 0 when it fits."""
-    from rich.cells import cell_len  # Here: only a person who types needs it.
+    from rich.cells import cell_len  # Imported here, because only interactive use needs it.
 
     width = 0
     for place, char in enumerate(line):
@@ -61,11 +61,11 @@ def _full(line: str, columns: int) -> int:
 
 
 _OWN_TEXT = 4
-"""Spaces before a line that is not prose: a diff, a command, a file."""
+"""Indentation of a line that is not prose: a diff, a command, a file."""
 
 
 def wrapped(text: str, columns: int) -> str:
-    """Prose broken between words, as deep as its lines begin. What is indented further stays as it is."""
+    """Prose broken between words, with the same indentation. Lines that are indented further stay as they are."""
     return "\n".join(part for line in text.split("\n") for part in _wrapped(line, columns))
 
 
@@ -77,14 +77,14 @@ def _wrapped(line: str, columns: int) -> list[str]:
 
 
 def fitting(text: str, columns: int) -> str:
-    """As much of a line as fits into so many columns."""
+    """As much of a line as fits into this many columns."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= columns else f"{set_cell_size(text, max(columns - 1, 0))}…"
 
 
 def styled(text: str, style: str) -> str:
-    """A line with the codes of a style, as far as this terminal has colours."""
+    """A line with the codes of a style, if this terminal has colours."""
     from rich.console import Console
     from rich.text import Text
 
@@ -95,7 +95,7 @@ def styled(text: str, style: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Readable JSON. JSON escapes only some of the characters that could drive a terminal; here all are."""
+    """Readable JSON. JSON escapes only some of the characters that could control a terminal; this escapes all."""
     return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
 
 

@@ -1,7 +1,7 @@
-"""`ahpkit trust`: what may run on this machine, and what changed since the owner said so.
+"""`ahpkit trust`: shows and changes what may run on this machine.
 
-Writes the file that the host reads (`trust/trust.json` in its data directory): it is for whoever owns that directory,
-on that machine, and needs no connection.
+It writes the file that the host reads (`trust/trust.json` in its data directory), so it is for the owner of that
+directory, on that machine, and needs no connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ID = 12
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that would run, or would if it was trusted; beside it what was trusted in its place."""
+    """Something that runs, or would run if it were trusted, and what was trusted in its place."""
 
     state: State
     now: Runnable
@@ -54,7 +54,7 @@ class Item:
 
 
 def look(trust: Trust) -> list[Item]:
-    """Everything that is trusted or waits for it, compared with what is there now."""
+    """Everything that is trusted or waits for trust, compared with what is there now."""
     entries = [entry.runnable for entry in trust.entries()]
     local = [one for one in entries if not one.of_client]
     places = {*trust.directories(), *(one.source for one in local if not _within(one.source, trust.directories()))}
@@ -65,7 +65,7 @@ def look(trust: Trust) -> list[Item]:
 
 
 def found_at(path: Path) -> list[Runnable]:
-    """What would run of a directory or a file: hooks, servers, and settings of a project that start programs."""
+    """What a directory or a file would run: hooks, servers, and settings of a project that start programs."""
     from ahpkit.customizations.runnables import runnables_at
 
     project = project_runnable(path if path.name == PROJECT_FILE else path / PROJECT_FILE)
@@ -210,7 +210,7 @@ def add_trust(what: str, data_dir: Path | None, url: str | None, token: str | No
 @click.argument("what")
 @owner_options
 def remove_trust(what: str, data_dir: Path | None, url: str | None, token: str | None) -> None:
-    """Trust a directory, a file or an item no more.
+    """Stop trusting a directory, a file or an item.
 
     \b
     Example:

@@ -64,7 +64,7 @@ class Total:
 
     @property
     def price(self) -> str:
-        """In words; nothing when nothing has a price."""
+        """The cost in words; empty when nothing has a price."""
         if self.unpriced == self.turns:
             return ""
         sign = "$" if self.currency == "USD" else f"{self.currency} "
@@ -123,7 +123,7 @@ async def usage(
 
 
 async def spending(client: Client, wanted: Filter, since: timedelta | None) -> AsyncIterator[Spent]:
-    """What the turns of these sessions took. Turns that nobody counted are left out."""
+    """What the turns of these sessions took. Turns without a report are left out."""
     now = datetime.now(UTC)
     for summary in [one for one in await client.sessions() if wanted.fits(one, now)]:
         with suppress(AhpError):  # It was deleted while we looked.
@@ -176,7 +176,7 @@ def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
 
 
 def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
-    """Sums by session, agent or day; by nothing, one sum. Days in order, the rest by tokens."""
+    """Sums by session, agent or day, or one sum. Days are in order, the rest is sorted by tokens."""
     sums: dict[str, Total] = {}
     for spent in turns:
         name = {"session": spent.session, "agent": spent.agent, "day": spent.day}.get(by, "")

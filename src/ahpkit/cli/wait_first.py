@@ -8,7 +8,8 @@ from typing import Any
 
 
 async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
-    """The name and the result of the first to end; the others are cancelled. Of several, the first named counts."""
+    """The name and the result of the first to end; the others are cancelled. If several end together, the first named
+    counts."""
     tasks = {asyncio.create_task(runner): name for name, runner in runners.items()}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

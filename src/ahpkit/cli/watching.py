@@ -23,7 +23,7 @@ _CALM = 0.2
 """Seconds in which several changes are shown as one."""
 
 LOOK = 2.0
-"""Seconds between two looks at something that tells nobody when it changes."""
+"""Seconds between two checks of something that does not report its changes."""
 
 Lines = Callable[[], Awaitable[str]]
 """What to show now."""
@@ -48,9 +48,9 @@ async def show(
     clear: bool = True,
     calm: float = _CALM,
 ) -> None:
-    """Show a list; when it is watched, again after each change. On a terminal it takes the place of the last one.
+    """Show a list; when it is watched, again after each change. On a terminal it replaces the previous one.
 
-    It is made anew when a session of `client` changes, and `every` so many seconds.
+    It is made again when a session of `client` changes, and `every` so many seconds.
     """
     output, changed = Output(), asyncio.Event()
     async with nullcontext() if client is None or not watching else client.session_list(changed.set):
@@ -83,7 +83,7 @@ def repeat(
     clear: bool = True,
     content: Callable[[T], object] = lambda found: found,
 ) -> T:
-    """Show what a look gives; when it is watched, look every two seconds and show it when it differs."""
+    """Show the result of a check; when it is watched, check every two seconds and show it when it differs."""
     shown = look()
     show(shown)
     try:

@@ -47,7 +47,8 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a manifest says about one kind of component: paths, inline values, and whether they stand alone."""
+    """What a manifest says about one kind of component: paths, inline values, and whether they replace the default
+    folder."""
 
     paths: tuple[tuple[str, Node], ...] = ()
     inline: tuple[Node, ...] = ()
@@ -55,7 +56,7 @@ class Declared:
 
 
 def find_manifest(builder: Builder) -> Manifest | None:
-    """The manifest that counts; None: not at hand yet, or broken, which is an error of the whole plugin."""
+    """The manifest to use; None when it is not fetched yet, or broken, which is an error of the whole plugin."""
     candidates = [(path, form) for path, form in MANIFESTS if path in builder.tree.files]
     if any(path == "plugin.json" for path, _ in candidates):
         root = _read(builder, "plugin.json", fatal=len(candidates) == 1)
@@ -92,7 +93,7 @@ _SHAPES: Mapping[str, tuple[str, ...]] = {
 
 
 def report_shapes(builder: Builder, manifest: Manifest) -> None:
-    """Fields of a kind that no format allows. The plugin is read all the same, and is not shown as sound."""
+    """Report fields of a type that no format allows. The plugin is still read, but shown as degraded."""
     members = {} if manifest.json is None else manifest.json.root.members
     for key, kinds in _SHAPES.items():
         node = members.get(key)
@@ -111,7 +112,7 @@ def _is_agent_plugin(parsed: Json) -> bool:
 
 
 def _other(builder: Builder) -> Manifest | None:
-    """No manifest we know: another tool's (`.<tool>-plugin/plugin.json`), or none at all."""
+    """The manifest of another tool (`.<tool>-plugin/plugin.json`), if there is one."""
     for folder in builder.tree.folders[""].folders:
         path = f"{folder}/plugin.json"
         if folder.startswith(".") and path in builder.tree.files:
@@ -205,7 +206,7 @@ def _items(node: Node) -> Iterator[Node]:
 def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> list[str]:
     """A declared path relative to the plugin, or what a pattern matches.
 
-    What leads out of the plugin is refused, what is not there reported.
+    A path that leads out of the plugin is refused; a missing one is reported.
     """
     given = str(item.value).strip().replace("\\", "/")
     path = inside(given)
@@ -223,7 +224,7 @@ def _inside(builder: Builder, manifest: Manifest, key: str, item: Node) -> list[
 
 
 def _matched(builder: Builder, key: str, pattern: str) -> list[str]:
-    """What a pattern means: files that can be such a component, and folders. Of skills only their own files."""
+    """What a pattern matches: files that can be such a component, and folders. For skills only their own files."""
     endings = (".json",) if key in ("hooks", "mcpServers") else (".md", ".mdc", ".toml")
     files = [path for path in Paths(builder.tree.files).matching(f"/{pattern}") if path.endswith(endings)]
     if key == "skills":

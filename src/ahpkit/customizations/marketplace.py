@@ -1,6 +1,6 @@
 """Reads lists of plugins (marketplaces and packs), so that each listed folder is read as a plugin.
 
-Reads small JSON files and folder names; fetches nothing. An entry that is not on this disk is only named.
+It reads small JSON files and folder names, and fetches nothing. Entries that are not on this disk are only named.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Market:
     elsewhere: list[str] = field(default_factory=list[str])
     """Names of plugins that would have to be fetched."""
     missing: list[str] = field(default_factory=list[str])
-    """Folders that are named and not there."""
+    """Folders that are named but do not exist."""
     odd: int = 0
     """Entries that name neither a folder nor anything else."""
     broken: str = ""

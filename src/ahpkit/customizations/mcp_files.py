@@ -14,7 +14,7 @@ from ahpkit.customizations.text import clean_name
 from ahpkit.protocol.common.state import JsonObject
 
 META_DIRECT = "ahpkit/direct"
-"""In `_meta` of a server: agents get it as it is declared, and the host does not run it."""
+"""In `_meta` of a server: agents get it as declared, and the host does not run it."""
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})
@@ -84,7 +84,7 @@ def _add(builder: Builder, path: str, parsed: Json, name: str, member: Node) -> 
 
 
 def _state(problem: str | None) -> JsonObject:
-    """Nothing runs yet. `starting` is said when something really starts."""
+    """The state before anything runs. `starting` is used only when the server really starts."""
     if problem is None:
         return {"kind": "stopped"}
     return {"kind": "error", "error": {"errorType": "configuration", "message": problem}}
@@ -111,7 +111,7 @@ def _is_command(command: Any) -> bool:
 
 
 def configured_server(config: JsonObject) -> tuple[JsonObject, ServerDetail]:
-    """A server of the host's configuration: an entry of its own in every session, and what clients do not see of it."""
+    """A server of the host's configuration: its entry in every session, and the details that clients do not see."""
     name: str = config["name"]
     declared = {key: value for key, value in config.items() if key not in ("name", "enabled")}
     entry: JsonObject = {

@@ -50,7 +50,7 @@ _COMPONENT_NAMES = frozenset(
 )
 _TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering", *FOLDERS_WITHOUT_TYPE})
 _PAPERS = frozenset({"references", "test", "tests"})
-"""Folders of texts that belong to something else. A file in `agents` below them is no agent."""
+"""Folders whose texts belong to something else. A file in `agents` below them is not an agent."""
 
 _DOCS = frozenset({"doc", "docs", "documentation"})
 """`docs/agents` is about agents. `docs/de/agents` holds some, in another language."""
@@ -72,8 +72,8 @@ def parse_plugin(
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
-    `name`: what it is called where no manifest says it.
-    `entry`: what a marketplace says of it, which counts where the folder has no manifest of its own.
+    `name`: its name if no manifest gives one.
+    `entry`: what a marketplace says about it, used if the folder has no manifest of its own.
     `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
     `taken`: what other plugins of the same folder list. `names_rest`: whether this one names what nobody lists.
     """
@@ -211,7 +211,7 @@ def _folders(
 
 
 def _inline_texts(builder: Builder, manifest: Manifest, key: str, said: Declared) -> None:
-    """Claude Code lets `commands` map names to sources; no family lets a manifest hold other texts."""
+    """Texts inside the manifest: Claude Code allows them in `commands`; no family allows others."""
     for node in said.inline:
         for name, entry in node.members.items():
             source = entry.get("source")
@@ -249,7 +249,7 @@ def _file_in(builder: Builder, path: str, defaults: tuple[str, ...]) -> str:
 
 
 def _strays(builder: Builder, manifest: Manifest) -> None:
-    """Whatever looks like a component and was not listed is at least mentioned."""
+    """Report files that look like components but were not listed."""
     inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("plugin/plugin.json")} - {""}
     inner -= builder.inner
     if inner:

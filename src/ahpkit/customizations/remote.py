@@ -1,4 +1,4 @@
-"""Reads a plugin from the client that publishes it, by `resourceList` and `resourceRead`. Trusts no answer.
+"""Reads a plugin from the client that publishes it, by `resourceList` and `resourceRead`, and checks every answer.
 
 A client may be slow, answer nonsense or lead in circles; the limits and the time of `source.load` hold for it too.
 """
@@ -27,16 +27,16 @@ _AT_ONCE = 8
 """Requests for one plugin that a client has to answer at the same time."""
 
 ALL_AT_ONCE = 256
-"""The same for all its plugins together: a connection has room for some more."""
+"""The same for all its plugins together; a connection can have some more."""
 
 
 class ClientSource:
-    """The files below `uri`, as the client `client` tells them."""
+    """The files below `uri`, as the client `client` serves them."""
 
     def __init__(
         self, client: ConnectedClient, *, uri: str, name: str, timeout: float, shared: asyncio.Semaphore | None = None
     ) -> None:
-        """`shared` is what all plugins of this client have together."""
+        """`shared` limits the requests of all plugins of this client together."""
         self.uri = uri.rstrip("/")
         self.name = name
         self._client = client

@@ -1,9 +1,8 @@
-"""Hooks and servers together with the files that they name, for trust: reads files, starts nothing.
+"""Finds hooks and servers together with the files that they name, for trust. It reads files and starts nothing.
 
-Trust is bound to this content (`ahpkit.host.trust`). A command names files by the words of its line: those of them that
-lie in the workspace, in the plugin or in the user's home are part of the content, and so is what `make`, `npm` and the
-like read there. Folders, wild cards, variables and modules in the line are followed. What those files load in turn is
-not.
+Trust is bound to this content (`ahpkit.host.trust`). The words of a command may name files: those in the workspace, in
+the plugin or in the user's home are part of the content, and so are the files that `make`, `npm` and the like read
+there. Folders, wild cards, variables and modules in the line are followed. What those files load in turn is not.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ _READS_DATA = frozenset(
         *("test", "[", "touch", "mkdir", "rm", "rmdir", "cp", "mv", "ls", "date", "sleep", "true", "false", "exit"),
     }
 )
-"""Programs that run nothing of the files they are given: those change, and the hook stays the same."""
+"""Programs that only read the files they are given: if such a file changes, the hook does not."""
 
 _NOWHERE = "/nonexistent"
 
@@ -83,7 +82,7 @@ _IMPLIED = {
 
 _DATA_NAMES = re.compile(r"db|database|data|memory|store|cache|log|out|pid", re.IGNORECASE)
 _DATA_ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3", ".duckdb", ".log", ".jsonl", ".ndjson", ".csv", ".tsv", ".pid")
-"""A setting with such a name and a file with such an ending is what a server works on, not what it runs."""
+"""Options with such a name, and files with such an ending, are data that a server works on, not what it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Surrounding:
         return _PLACE.sub(lambda match: places.get(match[1], self.plugin_root) or match[0], word)
 
     def holds(self, path: str) -> bool:
-        """Whether a file is of a kind that people change, unlike the programs of the system."""
+        """Whether a file is in a place where people change files, unlike the programs of the system."""
         return any(
             place is not None and path.startswith(f"{os.path.realpath(place).rstrip('/')}/")
             for place in (self.workspace, self.plugin_root, self.home)
@@ -133,7 +132,7 @@ def _server_words(detail: ServerDetail, around: Surrounding) -> tuple[list[str],
 
 
 def _without_data(args: Sequence[Any]) -> Iterator[Any]:
-    """Arguments but those that name a file which the server itself writes: `--db-path notes.sqlite`."""
+    """The arguments without those that name a file which the server itself writes: `--db-path notes.sqlite`."""
     before: Any = ""
     for word in args:
         option, _, value = (
@@ -173,7 +172,7 @@ def _is_folder(path: str, around: Surrounding) -> bool:
 
 
 def _paths(place: str, word: str, globs: Surrounding | None) -> Iterator[str]:
-    """The ways to read a word as a path from a place: a shell fills in what is not known here, Python takes modules.
+    """The possible paths that a word names, seen from a place: a shell may fill in variables, and Python takes modules.
 
     Wild cards are followed where `globs` is given, and only inside of it: `/*/*/*/x` would be a walk through the disk.
     """
@@ -201,7 +200,8 @@ def _alternatives(word: str) -> Iterator[str]:
 
 
 def named_by(words: Sequence[str]) -> Iterator[str]:
-    """What of a command may name a file that it runs: too much rather than too little, but no data and no output."""
+    """The words of a command that may name a file that it runs. Rather too many than too few, but without data and
+    output."""
     if len(words) > 2 and os.path.basename(words[0]) in _SHELLS and words[1].startswith("-") and "c" in words[1]:
         yield from _named_by_line(words[2])
         words = [words[0], *words[3:]]
@@ -282,7 +282,7 @@ def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
 def surrounding_of(location: Location, home: Path | None) -> Surrounding:
     """Where things of a location run when a session works in the folder that it belongs to."""
     folder = None if home is None else str(home)
-    if location.trusted:  # It runs in any workspace: what it names there is the workspace's, and no part of it.
+    if location.trusted:  # It runs in any workspace: files that it names there belong to the workspace.
         return Surrounding(_NOWHERE, str(location.root.absolute()) if location.place is None else None, folder)
     assert location.place is not None
     depth = len(Path(location.place.folder).parts)
@@ -299,7 +299,7 @@ def runs_something(location: Location) -> bool:
 
 
 def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
-    """What would run of a directory and everything below it, or of one file that declares something. Blocks."""
+    """What a directory and everything below it would run, or one file that declares something. Blocks."""
     real = Path(os.path.realpath(path))
     if real.is_file() and ".git" in real.parts:
         return [one for one in git_runnables(Path(*real.parts[: real.parts.index(".git")])) if one.source == str(real)]
@@ -310,7 +310,7 @@ def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
 
 
 def own_runnables(home: Path | None, plugins: Sequence[Path]) -> list[Runnable]:
-    """What would run of the user's own configuration: the home folders, and plugins that were named. Blocks."""
+    """What the user's own configuration would run: the home folders, and plugins that were named. Blocks."""
     return _read(filter(runs_something, locate(None, home=home, plugins=plugins)), home)
 
 
@@ -364,7 +364,7 @@ def _folders(directory: Path) -> Iterator[Path]:
 
 
 def git_runnables(top: Path) -> list[Runnable]:
-    """What Git itself would run of a repository: its hooks, and the filters of its settings. Blocks."""
+    """What Git would run from a repository: its hooks, and the filters in its settings. Blocks."""
     hooks, config = top / ".git" / "hooks", top / ".git" / "config"
     found: list[Runnable] = []
     if hooks.is_dir():
@@ -393,7 +393,8 @@ def _repositories(directory: Path) -> Iterator[Path]:
 
 
 class Word:
-    """The owner's word about what may run: his trust, and his own configuration as it was when the host started."""
+    """The owner's decisions about what may run: trusted content, and the owner's own configuration as it was when the
+    host started."""
 
     def __init__(self, trust: Trust, own: Trust | None = None) -> None:
         self.trust = trust
@@ -432,7 +433,7 @@ def offered(in_force: InForce, home: Path | None) -> dict[str, Runnable]:
 
 
 def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
-    """A container whose children tell how they stand with the owner, and that tells what changed."""
+    """A container that shows which of its children may run, and what changed since it was trusted."""
     children = [_told(child, standings.get(child["id"])) for child in parsed.container.get("children", ())]
     changed = [child["name"] for child in children if standings.get(child["id"]) == "changed"]
     if not children:

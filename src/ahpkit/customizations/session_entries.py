@@ -28,7 +28,7 @@ def keeping_runtime(
 ) -> JsonObject:
     """An entry whose servers keep the state they are in, as long as their declaration is the same.
 
-    A container with a server that failed is degraded, until that server is well again. `crashed`: servers that ended
+    A container with a server that failed is degraded until that server works again. `crashed`: servers that ended
     by themselves and are being started again.
     """
     if entry["type"] == "mcpServer":
@@ -71,12 +71,14 @@ def _following(entry: JsonObject, children: list[JsonObject], crashed: Collectio
 
 
 def is_ours(entry: JsonObject) -> bool:
-    """An entry found on disk, configured, or published by a client; other features have entries of their own."""
+    """Whether an entry was found on disk, configured, or published by a client; other features add their own
+    entries."""
     return is_top_level_id(entry["id"]) or "clientId" in entry
 
 
 def decided(entry: JsonObject, decisions_of: DecisionsOf = lambda entry, container: ()) -> JsonObject:
-    """A container as states have it, with what was decided about it and its children. Reading it again changes none."""
+    """A container for the state, with the decisions about it and its children. Reading it again does not change
+    them."""
     after = _decided(entry, decisions_of(entry, None))
     if "children" in after:
         after = {**after, "children": [_decided(child, decisions_of(child, entry)) for child in after["children"]]}
@@ -112,7 +114,7 @@ def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterat
         before = shown.get(entry["id"])
         if before != entry:
             if before is not None and _kind(before) == "error" and _kind(entry) != "error":
-                yield _updated(_loading(entry))  # The only way out of `error` is to load again.
+                yield _updated(_loading(entry))  # A container in `error` has to be loaded again.
             yield _updated(entry)
 
 

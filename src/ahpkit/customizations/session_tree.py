@@ -1,4 +1,4 @@
-"""The customizations of one session: where they were found, what was read, and what clients see."""
+"""Holds the customizations of one session: where they were found, what was read, and what clients see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClientPlugin:
     client_id: str
     parsed: Parsed | None = None
     read: Parsed | None = None
-    """As it was read, before it was judged what of it may run."""
+    """As it was read, before it was decided which parts may run."""
     interrupted: bool = False
     """The client left before everything was read. It is read again when the client is back."""
 
@@ -73,7 +73,7 @@ class SessionTree:
         return list(changes(self.entries(state), state))
 
     def entries(self, state: Sequence[JsonObject]) -> list[JsonObject]:
-        """All containers, in order, as the session shall show them; keeps the details behind them."""
+        """All containers, in order, for the session's state; keeps their details."""
         known, found = self.discovery.details, assemble(self._parsed())
         own = {entry["id"]: detail for entry, detail in self.configured}
         self.discovery = replace(found, details={**found.details, **own})
@@ -96,7 +96,7 @@ class SessionTree:
         ]
 
     def in_force(self, state: Sequence[JsonObject], workspace: Path) -> InForce:
-        """What a turn may draw from. Nothing of it may run before it was judged."""
+        """What a turn may use. Nothing of it may run before it was judged."""
         return InForce(state, self.discovery.details, self.discovery.roots, str(workspace), {})
 
     def _parsed(self) -> Iterator[Parsed]:

@@ -17,10 +17,10 @@ from ahpkit.customizations.tree import Content, Documents, File, FileTree, Folde
 T = TypeVar("T")
 
 IGNORED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-"""Folders no format puts anything into, and the usual reason for a tree of 100,000 files."""
+"""Folders that no format uses, and the usual reason for a tree of 100,000 files."""
 
 _BATCH = 256
-"""Folders or files asked for at once: few enough that the limits bite between two batches."""
+"""Folders or files requested at once: few enough that the limits are checked often."""
 
 
 @dataclass(slots=True)
@@ -56,9 +56,10 @@ async def load(
     known: Documents | None = None,
     in_thread: bool = False,
 ) -> tuple[T, Documents]:
-    """List, then parse and fetch what the parser misses until it misses nothing; its result, and the texts it used.
+    """List the files, then parse and fetch what the parser needs, until nothing is missing. Returns its result and the
+    texts it used.
 
-    `in_thread` parses beside the event loop: for sources that wait on it.
+    With `in_thread` the parser runs in a thread, for sources that use the event loop.
     """
     tree = await survey(source, limits)
     tree.known = known or {}
@@ -71,7 +72,7 @@ async def load(
 
 
 async def _fetch(source: Source, tree: FileTree, limits: Limits, budget: int) -> int:
-    """Get the contents the parser missed; returns the bytes still allowed."""
+    """Fetch the contents that the parser needs; returns the bytes still allowed."""
     wanted = sorted(tree.missing)
     tree.missing.clear()
     allowed = max(0, limits.files - len(tree.contents))

@@ -1,6 +1,6 @@
 """Tables of the places where workspaces and users keep customizations.
 
-The order is the precedence: of two things with one name the first is meant. Within a level `.github` comes before
+The order is the precedence: of two things with the same name, the first is used. Within a level `.github` comes before
 `.agents` before `.claude` before `.cursor` before others; the working directory before its parents; the workspace
 before the user.
 """
@@ -40,9 +40,9 @@ class StandardPlace:
     files: tuple[str, ...] = ()
     """Only these files of the folder; such a place is listed when one of them holds something."""
     writable: bool = True
-    """Clients may write there. Not where what they write would run: hooks and servers."""
+    """Whether clients may write there. Never for hooks and servers, because what clients write would run."""
     offered: bool = False
-    """Listed while it does not exist yet: clients save this kind of thing there, or must not."""
+    """Listed even before it exists, so that clients know that they can save this kind of thing there, or must not."""
     title: str = ""
     quiet: bool = False
     """Listed only when it holds something."""

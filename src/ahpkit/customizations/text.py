@@ -32,7 +32,7 @@ DESCRIPTION_LIMIT = 8_192
 
 
 def decode(data: bytes) -> tuple[str, str | None]:
-    """The text of a file, and what had to be done to get it where that was not plain UTF-8."""
+    """The text of a file, and how it was decoded if it was not plain UTF-8."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             text, problem = _decode_as(data[len(mark) :], encoding)
@@ -51,7 +51,7 @@ def _decode_as(data: bytes, encoding: str) -> tuple[str, str | None]:
 
 
 def clean_text(text: str, *, limit: int = DESCRIPTION_LIMIT) -> str:
-    """Text for people and models: line breaks stay, what cannot be seen goes, and it has an end."""
+    """Text for people and models: line breaks stay, invisible characters are removed, and the length is limited."""
     if not text.replace("\n", "").isprintable():
         text = "".join(_visible(character) for character in text)
     text = _SMUGGLING.sub("", text).strip()
@@ -88,7 +88,7 @@ def _joint(match: re.Match[str]) -> str:
 
 
 def first_paragraph(body: str, *, limit: int = 240) -> str:
-    """What a text without description is about: its first lines of prose."""
+    """A description for a text without one: its first lines of prose."""
     for block in re.split(r"\n\s*\n", body.replace("\r\n", "\n")):
         lines = [line.strip() for line in block.splitlines()]
         prose = " ".join(line for line in lines if line and not line.startswith(("#", "<!--", "```", "---")))

@@ -1,8 +1,8 @@
 """A container's files as data: what is there, and the contents that were fetched so far.
 
-Parsers are pure functions of a `FileTree`. A parser that needs a file whose contents are not at hand leaves it out; the
-tree remembers the wish, the shell (`source.load`) fetches it and parses again until nothing is missing. So one parser
-serves a folder on disk and a plugin that lives in a client's memory.
+Parsers are pure functions of a `FileTree`. When a parser needs a file whose contents are not fetched yet, it leaves the
+file out and the tree remembers the request. `source.load` then fetches it and parses again, until nothing is missing.
+So one parser works for a folder on disk and for a plugin in a client's memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ahpkit.customizations.frontmatter import Document, read_document
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a container is looked at. What is beyond is reported, never read."""
+    """How much of a container is read. The rest is reported, but not read."""
 
     entries: int = 50_000
     files: int = 20_000
@@ -55,7 +55,7 @@ class Content:
 
 
 Documents = Mapping[str, tuple[Any, Document]]
-"""Parsed texts by real path with the stamp they were read at: what did not change is not parsed again."""
+"""Parsed texts by real path, each with its stamp: texts that did not change are not parsed again."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class FileTree:
     missing: set[str] = field(default_factory=set[str])
 
     def content(self, path: str) -> Content | Unreadable | None:
-        """The contents of a file that exists; None: not fetched yet, asked for now."""
+        """The contents of a file that exists; None when they are not fetched yet: then they are requested."""
         content = self.contents.get(path)
         if content is None:
             self.missing.add(path)

@@ -1,7 +1,7 @@
 """Lets models read plugin files that are not on disk: `read_plugin_file`, and the same as MCP resources.
 
-Skills of a client's plugin are offered by URIs that only the host can read, by asking that client. What is switched
-off is not read, and nothing outside the plugins that the session has.
+Skills of a client's plugin are offered by URIs that only the host can read, by asking that client. Only files of the
+session's plugins can be read, and nothing that is switched off.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Watches places for changes, and reports in which of them something changed.
 
-Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. Of a
-place that is not there yet the nearest existing folder is watched. When folders come or go, the watches are set up anew
-before the change is reported, so that whoever then reads the place misses nothing.
+Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. For a
+place that does not exist yet, the nearest existing folder is watched. When folders appear or disappear, the watches are
+set up again before the change is reported, so that a reader of the place misses nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _STEP_MS = 30
 """Quiet that ends a burst (an editor's save, a checkout)."""
 
 _DEBOUNCE_MS = 120
-"""After this a burst that does not end is reported; clients must hear of a change within 300."""
+"""After this time a burst that does not end is reported; clients must hear of a change within 300 ms."""
 
 _PAUSE = 0.25
-"""Seconds before everything is watched anew after the backend failed: whoever makes it fail again and again waits."""
+"""Seconds before everything is watched again after the backend failed, so that repeated failures cost little."""
 
 _TIMEOUT_MS = 3_600_000
 """How long one wait of the backend lasts; the thread simply waits again."""
@@ -61,7 +61,7 @@ class Watched:
 
 
 def touches(root: str, files: Collection[str], path: str) -> bool:
-    """A change at `path` concerns the place at `root`: in it, or in a folder on the way to it."""
+    """Whether a change at `path` concerns the place at `root`: it is inside, or in a folder on the way to it."""
     if files:
         return any(_within(os.path.join(root, name), path) for name in files)
     if _within(path, root):
@@ -103,7 +103,7 @@ class Watcher:
             await self._retired()
 
     async def watch(self, places: Iterable[Watched]) -> None:
-        """Watch these places and no others; returns when every change from now on will be noticed."""
+        """Watch exactly these places; returns when every change from now on will be noticed."""
         wanted = {place.key: place for place in places}
         if wanted != self._places:
             self._places = wanted
@@ -133,7 +133,7 @@ class Watcher:
                 yield frozenset(changed)
 
     async def _set_up(self) -> None:
-        """Bring the watches up to date; of many who ask at once, two do the work."""
+        """Update the watches. When many tasks ask at once, it is done twice at most."""
         async with self._arming:
             if self._armed == self._wanted:
                 return
@@ -148,7 +148,8 @@ class Watcher:
             self._armed = wanted
 
     async def _replace(self, arm: _Arm | None) -> None:
-        """The new watch is on before the old one goes, and the old one finishes its burst: better twice than never."""
+        """Start the new watch before the old one stops, and let the old one finish its burst: a change may be reported
+        twice, but is never missed."""
         old, self._arm = self._arm, arm
         if old is not None:
             old.replaced = True
@@ -191,7 +192,7 @@ class _Places:
 
 
 _Heard = Callable[[frozenset[str], bool], None]
-"""Told which places changed, and whether folders came or went."""
+"""Called with the places that changed, and whether folders appeared or disappeared."""
 
 
 class _Arm:
@@ -224,7 +225,8 @@ class _Arm:
                 self._tell({path for _, path in changes})
 
     def _tell(self, paths: Collection[str]) -> None:
-        """A checkout changes thousands of files at once: looking at them all takes a while."""
+        """Find and report the places that changes concern. Takes a while after a checkout, which changes thousands of
+        files."""
         relevant = [path for path in paths if not _is_temporary(path)]
         keys = frozenset(key for path in relevant for key in self.places.concerned(path))
         if keys:  # Folders that came before this watch was replaced were seen when the other one was set up.
@@ -240,7 +242,7 @@ class _Arm:
 
 
 def _open_arm(places: list[Watched], heard: _Heard) -> _Arm | None:
-    """Look what is there and watch it; again when something goes in between."""
+    """Watch the folders that exist; try again when one disappears meanwhile."""
     while True:
         folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))
         if len(folders) > _FOLDER_LIMIT:

@@ -1,4 +1,4 @@
-"""Places where sessions look for customizations. Each is read and watched once, for all sessions that share it."""
+"""Reads and watches the places where sessions look for customizations, each once for all sessions that share it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.watch import Watched, Watcher
 
 _NAMED = "named by "
-"""Before a location's id: the key of the watched files that it names."""
+"""Prefix of a location's id: the key under which the files that it names are watched."""
 
 _SPARE = 200
 """Unused places that may stay watched: setting up all watches again costs more than they do."""
@@ -26,14 +26,14 @@ class Judged(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a place holds now (None: there is nothing), and whether that is news."""
+    """What a place holds now (None: nothing), and whether that changed."""
 
     parsed: Parsed | None
     is_news: bool
 
 
 class Places:
-    """All places. `judge` says what of a place may run; it is called in a worker, because it reads files."""
+    """All places. `judge` decides which parts of a place may run; it is called in a worker, because it reads files."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Places:
         self._users: dict[str, set[str]] = {}
         """Sessions that look there, by the same id."""
         self._latest: dict[str, Parsed | None] = {}
-        """What was read last, by id; true as long as it is watched."""
+        """What was read last, by id; it is valid as long as the place is watched."""
         self._names: dict[str, tuple[str, ...]] = {}
         """Files that hooks and servers name, by id: a script that changes changes what was trusted."""
         self._names_changed = False
@@ -73,7 +73,7 @@ class Places:
         return tuple(self._users.get(location_id, ()))
 
     async def look(self, session_uri: str, workspace: Path, before: Iterable[Location]) -> list[Location]:
-        """Where a session looks from now on. Watched before it is read: no change falls in between.
+        """Set where a session looks from now on. Places are watched before they are read, so that no change is missed.
 
         `before` is where it looked until now.
         """
@@ -108,7 +108,8 @@ class Places:
         return left
 
     async def read(self, location: Location, *, again: bool) -> Read:
-        """What a place holds. Without `again` what was read for another session is taken: it is watched, so it is true.
+        """What a place holds. Without `again`, the result of another session is reused, which is valid because the
+        place is watched.
 
         A session that shares its places with many others costs no more than the first.
         """
@@ -141,7 +142,7 @@ class Places:
             await self.watch()
 
     async def watch(self) -> None:
-        """Watch all places that somebody looks at, and nothing else."""
+        """Watch exactly the places that sessions look at."""
         places = [
             Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
             for location in self.known.values()

@@ -27,7 +27,7 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class YamlError(Exception):
-    """This is not YAML, or more of it than we take. `line` counts from 0."""
+    """The text is not YAML, or exceeds a limit. `line` counts from 0."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)

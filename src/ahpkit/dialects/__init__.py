@@ -1,8 +1,8 @@
 """Lets clients of AHP 0.4 to 1.0 use a host that is 1.0.0 inside. Pure.
 
-A connection gets a dialect when its version is agreed on (`negotiate`). It reads what the client says and projects
-what the client is told. Logged actions travel in at most three streams of bytes: `routes` says which generation gets
-which, `payload` makes the bytes.
+A connection gets a dialect when its version is agreed on (`negotiate`). It translates what the client sends to 1.0.0,
+and what the client is sent from 1.0.0. Logged actions are written in at most three streams of bytes: `routes` says
+which generation gets which stream, `payload` makes the bytes.
 """
 
 from __future__ import annotations

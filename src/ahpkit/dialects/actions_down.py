@@ -33,7 +33,7 @@ _RENAMED: Final = frozenset(
         (V.V0_5_2, "changeset/filesReviewChanged"),
     }
 )
-"""Actions that a generation knows by another name."""
+"""Actions that have another name in a generation."""
 
 
 def _projected(value: JsonObject, to: Generation) -> JsonObject | None:
@@ -200,13 +200,13 @@ _PROJECTIONS: Final[Mapping[str, _Projection]] = {
 # -- bytes ---------------------------------------------------------------------------------------------------------
 
 _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
-"""The oldest reader of a stream: what is written for it, all its readers take."""
+"""The oldest reader of a stream: all readers of the stream understand what is written for it."""
 
 
 def payload(logged: bytes, stream: Stream, forms: Forms | None = None) -> bytes:
     """A logged envelope in the bytes of a stream that `routes` chose for it.
 
-    With its `forms` they are the same object for all readers of the stream.
+    With its `forms`, all readers of the stream get the same bytes object.
     """
     if stream not in _AS:
         return logged
@@ -228,7 +228,7 @@ _CANVAS_MARKS: Final = (b'"canvasProviders"', b'"canRenderCanvases"')
 
 
 def without_canvases(envelope: bytes) -> bytes:
-    """A `CLIENT_SET` without what its client says about canvases, for readers that did not ask for ours."""
+    """A `CLIENT_SET` without its members about canvases, for readers that did not ask for our canvas actions."""
     if not any(mark in envelope for mark in _CANVAS_MARKS):
         return envelope
     told: JsonObject = decode_own(envelope)
@@ -237,9 +237,10 @@ def without_canvases(envelope: bytes) -> bytes:
 
 
 def covers(said: Any, logged: Any) -> bool:
-    """Whether an action that a client says again is the one that was logged and projected for it.
+    """Whether an action that a client sends again is the one that was logged, in the client's form.
 
-    The host adds members (the time a turn started, the model it uses), so more may be there than was said.
+    The host adds members (the time a turn started, the model it uses), so the logged action may have more than was
+    sent.
     """
     if isinstance(said, dict) and isinstance(logged, dict):
         ours, theirs = cast("JsonObject", logged), cast("JsonObject", said)

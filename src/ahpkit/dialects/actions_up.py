@@ -16,7 +16,8 @@ V = Generation
 
 
 class Said(NamedTuple):
-    """Where an action was said and by whom, and what reading it may depend on besides. All states are 1.0.0."""
+    """The context of a client's action: its channel, its sender, and the states that translating it may need, all
+    1.0.0."""
 
     channel: str
     client_id: str
@@ -29,12 +30,12 @@ class Said(NamedTuple):
 
     @property
     def state(self) -> JsonObject:
-        """Of the channel it was said in; empty when there is none."""
+        """The state of its channel; empty when there is none."""
         return self.state_of(self.channel) or {}
 
     @property
     def session(self) -> str:
-        """The session it was said in, or in a part of."""
+        """The session of its channel."""
         return self.session_of(self.channel) or ""
 
 
@@ -51,7 +52,7 @@ def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
 
 
 def refusal(value: JsonObject, said: Said) -> str | None:
-    """Why a client may not say this in its own version, although 1.0 has a form for it."""
+    """Why a client may not send this in its own version, although 1.0 has a form for it."""
     if value["type"] != "session/activeClientToolsChanged":
         return None
     active = any(client["clientId"] == said.client_id for client in _clients_of(said.state))
@@ -66,7 +67,8 @@ def _turn_started(value: JsonObject, said: Said) -> JsonObject:
 
 
 def _with_selected(value: JsonObject, said: Said) -> JsonObject:
-    """A 0.4 client chooses model and agent for the session; newer readers look for them in the message."""
+    """Add model and agent to a message of a 0.4 client, which chooses them for the session; newer readers look for them
+    in the message."""
     selected = {**selection_of(said.state_of(said.session)), **selection_of(said.state)}
     message: JsonObject = value["message"]
     chosen = {key: selected[key] for key in ("model", "agent") if selected.get(key) is not None}
@@ -84,7 +86,7 @@ def elapsed(chat: JsonObject | None, now: int) -> int:
 
 
 def _tool_call_complete(value: JsonObject, said: Said) -> JsonObject:
-    """0.5.2 and 0.6 told the end of a command in a content of its own kind."""
+    """Convert the content with which 0.5.2 and 0.6 report the end of a command."""
     result: JsonObject = value["result"]
     content: Sequence[JsonObject] = result.get("content") or ()
     if not any(item.get("type") == "terminalComplete" for item in content):
@@ -108,7 +110,8 @@ def _active_client_set(value: JsonObject, said: Said) -> JsonObject:
 
 
 def _active_client_changed(value: JsonObject, said: Said) -> JsonObject:
-    """0.4 knows one active client. Taking the role does not send the others away, giving it up is one's own going."""
+    """0.4 has one active client. Taking the role does not remove the others, and giving it up removes only the
+    sender."""
     client: JsonObject | None = value["activeClient"]
     if client is None:
         return {"type": "session/activeClientRemoved", "clientId": said.client_id}
@@ -197,7 +200,7 @@ HINTED: Final = frozenset({"session/activeClientSet", "session/activeClientRemov
 
 
 def with_hints(value: JsonObject, session: JsonObject | None, *, by: Generation | None) -> JsonObject:
-    """An action as it is logged: with what 0.4 readers need to see the one active client and the selection they know.
+    """An action as it is logged, with the hints that 0.4 readers need for their one active client and selection.
 
     Call it for every action of a session, a client's (`by` its generation) or the host's own (None), before it is
     reduced; `session` is the state before it. Any other action stays as it is.
@@ -232,7 +235,8 @@ def _hint_at_removal(value: JsonObject, before: Sequence[JsonObject], by: Genera
 
 
 def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObject:
-    """`_meta` is replaced as a whole; what 0.4 clients chose is not what the others mean to take away."""
+    """A new `_meta` with the selection of 0.4 clients kept: `_meta` is replaced as a whole, and others do not mean to
+    remove it."""
     kept = without({**selection_of(session)}, CHANGED)
     return states.with_note(value, SELECTION, kept) if kept and not selection_of(value) else value
 
@@ -240,7 +244,8 @@ def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObj
 # -- params of requests --------------------------------------------------------------------------------------------
 
 _WITH_DIRECTORIES: Final = frozenset({"createChat", "createTerminal"})
-"""The folder of a new session is not here: whether it exists on this machine decides (`host/sessions`)."""
+"""Methods whose directories are translated. `createSession` is not among them: `host/sessions` does that, because it
+depends on which folders exist."""
 
 
 def params(

@@ -1,6 +1,6 @@
-"""For VS Code, which lets nobody choose an agent without models: one that stands for whatever the agent takes. Pure.
+"""Adds a stand-in model to agents without models, for VS Code, which does not let people choose such agents. Pure.
 
-Agents that tell their models later, or never, are shown with it. A message that names it names no model.
+Agents that report their models later, or never, are shown with it. In messages it is removed again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ACTION: Final = "root/agentsChanged"
 ID: Final = "ahpkit-any-model"
 _NAME: Final = "The agent's own choice"
 _MESSAGES: Final = ("message", "draft", "initialMessage")
-"""Members of actions and params that are a message."""
+"""Members of actions and params that hold a message."""
 
 
 def envelope_with(envelope: bytes) -> bytes:
@@ -42,7 +42,7 @@ def _agent(agent: JsonObject) -> JsonObject:
 
 
 def without_it(value: JsonObject) -> JsonObject:
-    """An action or params as the client meant it."""
+    """An action or params without the stand-in model."""
     for key in _MESSAGES:
         message: Any = value.get(key)
         if isinstance(message, dict) and _is_it(cast("JsonObject", message)):

@@ -1,8 +1,8 @@
-"""The interface of a dialect: reads what clients of one protocol generation say, and projects what they are told.
+"""The interface of a dialect, which translates between the canonical protocol and one generation of clients.
 
 The host works with one protocol. Each connection has one dialect, chosen in the handshake. Every frame of the client is
-read through it before policy sees it; everything the client is told is projected through it. All methods are pure: they
-take data and return data, and never change what they were given.
+translated before policy sees it, and so is everything that is sent to the client. All methods are pure: they take data
+and return data, and never change what they were given.
 
 Connections whose dialects have the same `stream` get the same bytes of an action, so those are made once for all.
 """
@@ -17,7 +17,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
 
 SentAction = NewType("SentAction", JsonObject)
-"""An action as a client sent it, in the words of its own protocol version. A refusal sends it back unchanged."""
+"""An action as a client sent it, in its own protocol version. A refusal sends it back unchanged."""
 
 
 class Resync(Exception):
@@ -25,7 +25,7 @@ class Resync(Exception):
 
 
 class Reading(NamedTuple):
-    """What reading a client's frame may depend on besides the frame itself."""
+    """What translating a client's frame may need besides the frame itself."""
 
     client_id: str
     """Who sent it; empty before the handshake."""
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 
 
 class Forms:
-    """An action on its way to its readers: its envelope as data, without the number, and the bytes made of it.
+    """An action that is being sent: its envelope as data, without the number, and the bytes made from it.
 
     `routes` is the stream of each generation, with and without our canvas actions, once somebody asked.
     """
@@ -54,7 +54,7 @@ class Dialect(Protocol):
 
     @property
     def version(self) -> str:
-        """The version the client was told: the very string it offered."""
+        """The agreed version, exactly as the client offered it."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class Dialect(Protocol):
 
     @property
     def tolerates_settings(self) -> bool:
-        """Whether settings that nobody knows are left out. Clients of 0.4 are told about them instead."""
+        """Whether unknown settings are left out silently. For clients of 0.4 they are an error."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class Dialect(Protocol):
         """Whether a chat may be shown in part, and the rest as `chat/turnsLoaded`."""
         ...
 
-    # What the client says.
+    # From the client.
 
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
         """A request or notification in canonical form. Checks it against this generation's own shapes first.
@@ -94,12 +94,12 @@ class Dialect(Protocol):
         """Whether an action, as the client sent it, is the one that was logged (in canonical form) under its number."""
         ...
 
-    # What the client is told.
+    # To the client.
 
     def is_same(self, action_type: str) -> bool:
-        """Whether the logged bytes of every action of this type pass as they are. Asked for each delivered action.
+        """Whether actions of this type are sent as they are logged. Called for each delivered action.
 
-        An empty type asks whether the bytes of all actions pass: then nobody has to look into them.
+        An empty type asks about all actions: then their bytes need not be looked at.
         """
         ...
 
@@ -110,7 +110,7 @@ class Dialect(Protocol):
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         """The envelope of an action for this stream, or None when it is left out. Raises `Resync`.
 
-        With its `forms` nothing has to be decoded, and nothing is made twice.
+        With `forms`, nothing has to be decoded or made twice.
         """
         ...
 
@@ -123,7 +123,7 @@ class Dialect(Protocol):
         ...
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
-        """The answer to a request; snapshots and replayed actions in it are projected already."""
+        """The answer to a request; snapshots and replayed actions in it are translated already."""
         ...
 
     def error(self, method: str, error: RpcError) -> RpcError:

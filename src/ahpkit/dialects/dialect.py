@@ -1,7 +1,7 @@
-"""The dialect of one connection: reads what its client says, and projects what it is told.
+"""The dialect of one connection: translates what its client sends and what it is sent.
 
-Inside everything is 1.0.0. What a client sends is checked against the client's own version, so that errors name its
-fields, and becomes 1.0.0; what it is sent is made from 1.0.0.
+Everything inside the host is 1.0.0. What a client sends is checked against the client's own version, so that errors
+name its fields, and then translated to 1.0.0.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFoun
 V = Generation
 
 _OLDEST, _N, _OMIT, _RESYNC = V.V0_4, Stream.N, Stream.OMIT, Stream.RESYNC
-"""Compared for every action and reader: members of an enumeration are slow to find."""
+"""Used for every action and reader; looking up members of an enumeration is slow."""
 
 _MAX_NAME = 100
-"""Characters of an unknown action that are repeated to whoever dispatched it."""
+"""Characters of an unknown action's type that an error repeats."""
 
 
 class Surroundings(Protocol):
-    """What projecting needs to know of the host besides the states."""
+    """What translating needs to know of the host besides the states."""
 
     def kind(self, uri: str) -> str | None:
         """The kind of a channel ("session", "chat", …), bound when it was made."""
@@ -67,11 +67,12 @@ class GenerationDialect:
     generation: Generation
     host: Surroundings
     canvases: bool = False
-    """It takes our canvas state and actions. 0.4 always does: they were promised to it."""
+    """Whether it gets our canvas state and actions. 0.4 always does, because its specification has them."""
     apps: bool = False
-    """It renders MCP Apps (`mcpApps`): only then it is told what it needs to talk to MCP servers."""
+    """Whether it renders MCP Apps (`mcpApps`): only then it gets the channels of MCP servers."""
     needs_models: bool = False
-    """Its people cannot choose an agent without models (VS Code): such agents are shown with one (`any_model`)."""
+    """Whether its users can only choose agents that have models (VS Code): other agents are shown with one
+    (`any_model`)."""
 
     @property
     def stream(self) -> str:
@@ -82,7 +83,7 @@ class GenerationDialect:
     def ours(self) -> bool:
         return self.canvases or self.generation == V.V0_4
 
-    # -- what the client says --------------------------------------------------------------------------------------
+    # -- from the client -------------------------------------------------------------------------------------------
 
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
         if not knows_method(self.generation, method):
@@ -115,7 +116,7 @@ class GenerationDialect:
         projected = self._action(logged)
         return projected is not None and actions_down.covers(any_model.without_it(sent), projected)
 
-    # -- what the client is told -----------------------------------------------------------------------------------
+    # -- to the client ---------------------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
         if action_type == any_model.ACTION and self.needs_models:
@@ -216,7 +217,7 @@ class GenerationDialect:
 
     @property
     def takes_windows(self) -> bool:
-        """Before it, `fetchTurns {before, limit}` is answered with the turns; now they come as an action."""
+        """Earlier versions get the turns in the answer to `fetchTurns {before, limit}`; later ones as an action."""
         return self.generation >= V.V0_5_1
 
 

@@ -1,7 +1,7 @@
 """Table of the generations of AHP: their versions, what each supports, and which of them receive the same bytes.
 
-Tables and lookups only. How bytes are changed is in `actions_down`. It is long because most of it is one table: what
-each generation has, by name.
+Tables and lookups only; `actions_down` changes the bytes. It is long because most of it is one table of what each
+generation has.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _BY_MINOR: Final[Mapping[int, Generation]] = {
     9: Generation.V0_9,
 }
 
-# -- what each generation knows ----------------------------------------------------------------------------------
+# -- what each generation has ------------------------------------------------------------------------------------
 
 OUR_ACTIONS: Final = frozenset(
     {
@@ -75,7 +75,7 @@ OUR_ACTIONS: Final = frozenset(
         "session/canvasInstanceCloseRequested",
     }
 )
-"""The canvas model of the specification that 0.4 connections were promised. Newer clients get it when they ask."""
+"""The actions of our canvas model. 0.4 connections always get them; newer clients get them when they ask."""
 
 _IN_ALL_BUT_CHANGED: Final = (
     "annotations/set",
@@ -97,7 +97,7 @@ _IN_ALL_BUT_CHANGED: Final = (
     "session/customizationsChanged",
     "session/metaChanged",
 )
-"""Known to all generations; some values of them have to be written differently for older ones."""
+"""Actions that all generations have, but some values must be written differently for older ones."""
 
 IDENTICAL: Final = frozenset(
     {
@@ -154,7 +154,7 @@ IDENTICAL: Final = frozenset(
         "terminal/titleChanged",
     }
 )
-"""The same bytes for every generation, whatever is in them: nobody ever looks inside. All that streams is here."""
+"""Actions with the same bytes for every generation, so they are never decoded. All streaming actions are here."""
 
 _SINCE: Final[Mapping[str, Generation]] = {
     "session/activeClientSet": Generation.V0_5_0,
@@ -204,7 +204,7 @@ _GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
     "session/modelChanged": (Generation.V0_4, Generation.V0_4),
     "changeset/filesReviewedChanged": (Generation.V0_5_2, Generation.V0_5_2),
 }
-"""Actions that are no more, with the first and the last generation that had them."""
+"""Actions that were removed, with the first and the last generation that had them."""
 
 _BY_CLIENTS: Final = frozenset(
     {
@@ -277,7 +277,7 @@ _METHODS_SINCE: Final[Mapping[str, Generation]] = {
 
 
 def knows_action(generation: Generation, action_type: str) -> bool:
-    """Whether a peer of that generation knows an action of the protocol, ours left aside."""
+    """Whether a generation has an action of the protocol; our canvas actions do not count."""
     if (span := _GONE.get(action_type)) is not None:
         return span[0] <= generation <= span[1]
     if (since := _SINCE.get(action_type)) is not None:
@@ -286,14 +286,14 @@ def knows_action(generation: Generation, action_type: str) -> bool:
 
 
 def may_dispatch(generation: Generation, action_type: str, *, ours: bool = False) -> bool:
-    """Whether a client of that generation may dispatch an action; `ours`: it also speaks our canvas actions."""
+    """Whether a client of that generation may dispatch an action; `ours`: including our canvas actions."""
     if action_type not in _BY_CLIENTS:
         return False
     return ours if action_type in OUR_ACTIONS else knows_action(generation, action_type)
 
 
 def knows_method(generation: Generation, method: str) -> bool:
-    """Whether a generation has a method; names nobody knows pass, somebody else answers for them."""
+    """Whether a generation has a method. Unknown names pass; they are handled elsewhere."""
     return generation >= _METHODS_SINCE.get(method, Generation.V0_4)
 
 
@@ -303,16 +303,16 @@ def knows_method(generation: Generation, method: str) -> bool:
 class Stream(Enum):
     """One way of writing the actions of a commit. No commit is written in more than these."""
 
-    __hash__ = object.__hash__  # They are looked up for every action; the one of `Enum` is slow.
+    __hash__ = object.__hash__  # Used for every action; the hash of `Enum` is slow.
 
     N = "1.0"
     """The logged bytes."""
     L = "0.5-0.8"
-    """1.0 with the older names beside the new ones, so that one buffer serves five versions."""
+    """1.0 with the older names added, so that one buffer serves five versions."""
     Z = "0.4"
     """0.4, exactly."""
     OMIT = "nothing"
-    """The reader does not know it and loses nothing that it could show."""
+    """The reader does not have the action, and could not show its effect."""
     RESYNC = "resync"
     """The reader's reducer cannot express it: only a new snapshot can."""
 
@@ -398,7 +398,7 @@ def routes(action_type: str, payload: bytes, *, ours: bool = False) -> Routes:
 
 @lru_cache(maxsize=1024)
 def _routes(action_type: str, *needed: bool) -> Routes:
-    """Asked for every action and every version that is connected; there are few different answers.
+    """Cached: it is called for every action and connected version, and has few different answers.
 
     `needed` says of each rule for the type whether the bytes need it.
     """
@@ -419,7 +419,7 @@ def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Gene
 
 
 _INEXPRESSIBLE: Final = frozenset({"chat/turnResume"})
-"""Actions that readers who do not know them must not miss."""
+"""Actions that cannot simply be left out for readers that do not have them."""
 
 
 def needs_snapshot(generation: Generation, action_types: frozenset[str]) -> bool:
@@ -452,11 +452,11 @@ class Selection(TypedDict, total=False):
 
 
 _NOTES: Final = "ahpkit.dev/"
-"""What the names of all notes begin with."""
+"""The prefix of all notes."""
 
 
 def without_notes(said: JsonObject, *, but: Collection[str] = ()) -> JsonObject:
-    """What a client says, without the notes that only we may make: in its `_meta`, and in that of an active client."""
+    """A client's action without notes that only the host may set, in its `_meta` and in that of an active client."""
     after = said
     for key, holder in (("_meta", said), ("activeClient", said.get("activeClient"))):
         meta: Any = cast("JsonObject", holder).get("_meta") if isinstance(holder, dict) else None
@@ -477,7 +477,7 @@ def selection_of(item: Mapping[str, Any] | None) -> Selection:
 
 
 def unmarked(meta: JsonObject) -> JsonObject:
-    """A `_meta` whose selection says nothing about what changed last: for a change of something else."""
+    """A `_meta` whose selection does not say what changed last, for a change of something else."""
     selection: JsonObject | None = meta.get(SELECTION)
     if not selection or CHANGED not in selection:
         return meta

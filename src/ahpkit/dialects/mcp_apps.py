@@ -10,14 +10,14 @@ from ahpkit.wire.codec import decode_own, encode
 ACTIONS: Final = frozenset(
     {"session/customizationsChanged", "session/customizationUpdated", "session/mcpServerStateChanged"}
 )
-"""Actions that may tell it."""
+"""Actions that may carry it."""
 
 _FIELDS: Final = ("mcpApp", "channel")
 _MARKS: Final = (b'"mcpApp"', b'"mcp://')
 
 
 def without(envelope: bytes) -> bytes:
-    """The envelope of one of `ACTIONS` without it. Most have nothing of it, and are not decoded."""
+    """The envelope of one of `ACTIONS` without it. Most do not contain it, and are not decoded."""
     if not any(mark in envelope for mark in _MARKS):
         return envelope
     told: JsonObject = decode_own(envelope)

@@ -28,9 +28,10 @@ class Migrated(NamedTuple):
 def migrate_channels(
     states: Mapping[str, JsonObject], kind_of: Callable[[str], str | None], session_of: Callable[[str], str | None]
 ) -> Mapping[str, Migrated]:
-    """All channels of a 0.4.0 log, by URI, each with every action applied. One that is 1.0.0 already stays so.
+    """Convert all channels of a 0.4.0 log, by URI, each with every action applied. A channel that is 1.0.0 already
+    stays as it is.
 
-    A channel of unknown kind is kept as it is: nothing is lost because nobody knows it.
+    A channel of unknown kind is kept as it is.
     """
     return {uri: migrate_channel(uri, state, states, kind_of, session_of) for uri, state in states.items()}
 
@@ -65,7 +66,7 @@ def highest_numbers(said: Iterable[tuple[str | None, int | None]], before: Mappi
 
 
 def migrate_export(document: JsonObject) -> JsonObject:
-    """An exported session with turns of 1.0.0. Raises `InvalidParams`, in words, when it is from the future."""
+    """An exported session with turns of 1.0.0. Raises `InvalidParams` for a format that is not known."""
     found = document.get("format")
     if found == OLD_EXPORT:
         chats: Sequence[JsonObject] = document["chats"]

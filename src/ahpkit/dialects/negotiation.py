@@ -1,4 +1,4 @@
-"""Chooses the version of a connection: the rule of 1.0, its traps, and pinning to one generation. Pure."""
+"""Chooses the version of a connection by the rule of 1.0, and pins a host to one generation. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Agreed(NamedTuple):
     """What both sides use from now on."""
 
     version: str
-    """The very string that was offered."""
+    """Exactly as it was offered."""
     generation: Generation
 
 
@@ -63,8 +63,8 @@ class _Offer(NamedTuple):
 def _without_drafts(offer: list[_Offer]) -> list[_Offer]:
     """The offer without the 1.x that means an earlier draft.
 
-    VS Code 1.135 and 1.136 offer 1.0.0 beside versions below 0.9, and have the shapes of 0.9 or older ones. Of the
-    clients of the released 1.0 only ours offers something older than 0.9: it offers 0.9.0 and 0.4.0 beside it.
+    VS Code 1.135 and 1.136 offer 1.0.0 together with versions below 0.9, but speak 0.9 or older. Of the clients of the
+    released 1.0 only ours offers something older than 0.9: `1.0.0, 0.9.0, 0.4.0`.
     """
     older = {entry.generation for entry in offer if entry.generation < Generation.V1_0}
     if older <= {Generation.V0_9} or older == {Generation.V0_9, Generation.V0_4}:
@@ -97,7 +97,7 @@ def supported_versions(spoken: Sequence[Generation] = SPOKEN) -> Sequence[str]:
 def pin(text: str) -> Sequence[Generation]:
     """The generations that a setting such as "0.9", "0.5.1" or "1" restricts a side to.
 
-    Raises `ValueError`, in words for a person, when it names none that we speak.
+    Raises `ValueError`, with a message for a person, when it names none that is supported.
     """
     match = _PIN.fullmatch(text) if len(text) <= _LONGEST else None
     if match is not None:

@@ -1,7 +1,7 @@
-"""For clients: reads hosts of 0.4 and 0.9 as 1.0.0, and rewrites what they are sent.
+"""Translates between a 1.0.0 client and a host of 0.4 or 0.9.
 
-A client has one mirror and one API, both 1.0.0. 0.9 and 1.0 need no reading. Pure: the clock and the mirror's states
-are passed in.
+A client has one mirror and one API, both 1.0.0. What hosts of 0.9 and 1.0 send needs no translation. Pure: the clock
+and the mirror's states are passed in.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ V = Generation
 
 
 class Heard(NamedTuple):
-    """What reading an action of the host may depend on besides the action itself."""
+    """What translating an action of the host may need besides the action itself."""
 
     channel: str
     now: int
@@ -47,7 +47,7 @@ class Heard(NamedTuple):
 
 
 class Written(NamedTuple):
-    """An action in the host's words, and what has to be dispatched before it, each in its channel."""
+    """An action in the host's version, and actions that have to be dispatched before it, each with its channel."""
 
     action: JsonObject
     before: Sequence[tuple[str, JsonObject]] = ()
@@ -55,7 +55,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostDialect:
-    """How one host speaks."""
+    """The dialect of one host."""
 
     version: str
     generation: Generation
@@ -64,7 +64,7 @@ class HostDialect:
     def _is_old(self) -> bool:
         return self.generation < V.V0_9
 
-    # -- what the host says ----------------------------------------------------------------------------------------
+    # -- from the host ---------------------------------------------------------------------------------------------
 
     def state(self, kind: str | None, state: JsonObject, heard: Heard) -> JsonObject:
         """The state in a snapshot."""
@@ -75,7 +75,7 @@ class HostDialect:
         return up.state_of_kind(kind or "", state, session=session, default_chat=default_chat)
 
     def actions(self, action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-        """An action, as the mirror takes it: mostly one, sometimes several in its place."""
+        """An action as the mirror applies it: mostly one, sometimes several."""
         if not self._is_old:
             return [action]
         read = _READINGS.get(action["type"])
@@ -94,7 +94,7 @@ class HostDialect:
                 return result
 
     def notification(self, method: str, params: JsonObject) -> JsonObject:
-        """What the host tells unasked."""
+        """A notification of the host."""
         if not self._is_old:
             return params
         match method:
@@ -107,10 +107,10 @@ class HostDialect:
             case _:
                 return params
 
-    # -- what the host is told -------------------------------------------------------------------------------------
+    # -- to the host -----------------------------------------------------------------------------------------------
 
     def write(self, method: str, params: JsonObject) -> JsonObject:
-        """The params of a request. Raises `LocalProtocolError` when the host's version cannot be asked that."""
+        """The params of a request. Raises `LocalProtocolError` when the host's version does not have it."""
         if not knows_method(self.generation, method):
             raise LocalProtocolError(f"the host speaks {self.version}, which has no {method}")
         if not self._is_old:
@@ -128,7 +128,7 @@ class HostDialect:
                 return params
 
     def write_action(self, action: JsonObject, heard: Heard) -> Written:
-        """An action for the host. Raises `LocalProtocolError` when its version has no way to say it."""
+        """An action for the host. Raises `LocalProtocolError` when its version cannot express it."""
         if action["type"] in OUR_ACTIONS:
             return Written(action)
         if self._is_old and action["type"] in _WRITINGS:
@@ -160,7 +160,7 @@ def _error(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
 
 
 def _active_client_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    """There is one active client: another one leaves when it comes."""
+    """0.4 has one active client: the one before is removed."""
     client: JsonObject | None = action["activeClient"]
     present: Sequence[JsonObject] = heard.state.get("activeClients") or ()
     stays = None if client is None else client["clientId"]
@@ -215,7 +215,7 @@ def _claim(value: JsonObject, heard: Heard) -> JsonObject:
 
 
 def _content_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    """An error was told with the content; now it is a status."""
+    """0.4 sends an error with the content; in 1.0 it is a status."""
     error: JsonObject | None = action.get("error")
     changed = without(action, "error")
     return (
@@ -250,7 +250,7 @@ _READINGS: Final[Mapping[str, _Reading]] = {
 
 
 def _summary_changes(changes: JsonObject) -> JsonObject:
-    """0.4 says with an empty value that there is none any more."""
+    """In 0.4 an empty value says that a field was removed."""
     after = up.session_summary(changes)
     if changes.get("activity") == "":
         after = {**after, "activity": None}
@@ -270,7 +270,7 @@ def _client_removed(action: JsonObject, heard: Heard) -> Written:
 
 
 def _start_turn(action: JsonObject, heard: Heard) -> Written:
-    """Model and agent of a message are chosen for the session before it."""
+    """Choose the model and agent of a message for the session, before the message."""
     session = heard.session_of(heard.channel)
     written = actions_down.action(without(action, "startedAt"), V.V0_4) or action
     message: JsonObject = written["message"]

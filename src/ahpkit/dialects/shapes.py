@@ -1,4 +1,4 @@
-"""Checks whether what a client says is well formed in its own version.
+"""Checks whether a client's message is well formed in its own version.
 
 0.4 has types of its own. 0.5 to 0.9 are checked with those of 1.0, except where they had another form.
 """
@@ -26,7 +26,7 @@ V = Generation
 
 
 class _TurnStarted(TypedDict):
-    """Nobody says when."""
+    """Without the time it started."""
 
     type: Literal["chat/turnStarted"]
     turnId: str
@@ -35,7 +35,7 @@ class _TurnStarted(TypedDict):
 
 
 class _TurnCancelled(TypedDict):
-    """Nobody says how long it took."""
+    """Without its duration."""
 
     type: Literal["chat/turnCancelled"]
     turnId: str
@@ -57,7 +57,7 @@ class _ForkSource(TypedDict):
 
 
 class _CreateChat(BaseParams):
-    """Only forks, so they need no kind."""
+    """Only forks, so the source has no kind."""
 
     chat: str
     initialMessage: NotRequired[Message]
@@ -161,7 +161,7 @@ class _AnnotationUpdated(TypedDict):
 
 
 class _SessionClaim(TypedDict):
-    """A session has a terminal, whatever the chat."""
+    """A session's claim of a terminal, without a chat."""
 
     kind: Literal["session"]
     session: str
@@ -191,13 +191,13 @@ class _Selection(TypedDict):
 
 
 _NOTES: Final[Mapping[str, Any]] = {SELECTION: _Selection, FORK: _SessionFork}
-"""What clients since 0.5 say in the `_meta` of a command, because it is no longer a member of it."""
+"""Notes that clients since 0.5 may put into the `_meta` of a command, because the command no longer has the member."""
 
 _NOTED: Final[Mapping[str, frozenset[str]]] = {
     "createSession": frozenset({SELECTION, FORK}),
     "createChat": frozenset({SELECTION}),
 }
-"""Commands with such notes. Other notes are not for clients to make."""
+"""Commands with such notes. Clients may not set other notes."""
 
 _SWITCHES: Final = frozenset({SWITCH})
 """The same for a plain switch of a customization."""
@@ -223,7 +223,7 @@ _PARAMS: Final[_Shapes] = {
 
 
 def _registry(by: Generation) -> ModuleType:
-    """The types of a generation. Those of 0.4 are loaded when they are needed: few clients ever do."""
+    """The types of a generation. Those of 0.4 are loaded only when they are needed."""
     if by != V.V0_4:
         return newest
     from ahpkit.dialects.v0_4 import registry as oldest
@@ -232,7 +232,7 @@ def _registry(by: Generation) -> ModuleType:
 
 
 def load_all() -> None:
-    """Load the types of every generation. A host does it before its first client of 0.4 waits for that."""
+    """Load the types of every generation, so that the first client of 0.4 does not wait for it."""
     _registry(V.V0_4)
 
 
@@ -247,7 +247,7 @@ class _AnyParams(TypedDict):
 def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
     """Raise `InvalidParams` when the params of a client's request are malformed in its version.
 
-    Methods nobody knows pass: extensions have rules of their own. `reconnect` may leave out `channel`, as VS Code does.
+    Unknown methods pass: extensions have rules of their own. `reconnect` may leave out `channel`, as VS Code does.
     """
     if method == "reconnect":
         params = {"channel": ROOT_URI, **params}
@@ -259,7 +259,7 @@ def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
 
 
 def own_params(method: str, params: JsonObject) -> JsonObject:
-    """Params without the notes that are not for clients to make."""
+    """Params without notes that clients may not set."""
     return without_notes(params, but=_NOTED.get(method, ()))
 
 

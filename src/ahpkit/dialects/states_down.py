@@ -1,7 +1,7 @@
 """Rewrites states of 1.0.0, and the values inside them, for an older generation. Pure.
 
-0.4 gets exactly its own form. 0.5 to 0.8 get the old names beside the new ones, because readers ignore what they do not
-know. What a generation cannot express is listed in the topic page on generations.
+0.4 gets exactly its own form. 0.5 to 0.8 get the old names in addition to the new ones, because readers ignore unknown
+members. What a generation cannot express is listed in the topic page on generations.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def attachment(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def tool_input(value: Any) -> Any:
-    """The input of a tool call as text: what a reference leads to is beside it, or else its address is told."""
+    """The input of a tool call as text: for a reference the text in its `_meta`, or else its address."""
     if not isinstance(value, dict):
         return value
     reference = cast("JsonObject", value)
@@ -87,7 +87,7 @@ def _parts(parts: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
 
 
 def _keeps(part: JsonObject, to: Generation) -> bool:
-    """Older readers have the error beside the parts, and open questions in a list of the chat."""
+    """Whether a part is kept: older readers get errors outside the parts, and open questions in a list of the chat."""
     if part.get("kind") == "error":
         return to >= V.V0_9
     if part.get("kind") == "inputRequest":
@@ -121,7 +121,7 @@ def _active_turn(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def chat_origin(value: JsonObject | None, to: Generation) -> JsonObject | None:
-    """How a chat came to be: a side chat looks like a fork where nobody knows side chats."""
+    """How a chat was made: for readers without side chats, a side chat is shown as a fork."""
     if to < V.V0_7 and value and value.get("kind") == "sideChat":
         return {**without(value, "selection"), "kind": "fork"}
     return value
@@ -137,7 +137,7 @@ def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
-    """One directory where several cannot be told: the first."""
+    """For readers with one directory: the first."""
     if to >= V.V0_7 or "workingDirectories" not in value:
         return value
     directories: Sequence[str] = value["workingDirectories"] or ()
@@ -146,7 +146,7 @@ def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def _with_selection(after: JsonObject, value: JsonObject) -> JsonObject:
-    """Model and agent as 0.4 keeps them; the note that held them is not its business."""
+    """Model and agent as 0.4 keeps them, without our note."""
     selection = selection_of(value)
     after = {**after, **{key: one for key in ("model", "agent") if (one := selection.get(key)) is not None}}
     return without_note(after, SELECTION)
@@ -229,12 +229,12 @@ def active_client(value: JsonObject, to: Generation, *, ours: bool) -> JsonObjec
 
 
 def primary(active_clients: Sequence[JsonObject]) -> JsonObject | None:
-    """The one active client that 0.4 sees: the last that said so itself, else the first."""
+    """The one active client that 0.4 sees: the last that took the role on a 0.4 connection, else the first."""
     return max(active_clients, key=primary_mark, default=None)
 
 
 def primary_mark(client: Mapping[str, Any]) -> int:
-    """How lately an active client took the role that 0.4 knows; 0: never."""
+    """When an active client took the single role of 0.4, as a rising number; 0: never."""
     meta: JsonObject = client.get("_meta") or {}
     mark = meta.get(PRIMARY, 0)
     return mark if isinstance(mark, int) else 0
@@ -256,7 +256,7 @@ def session_summary(value: JsonObject, to: Generation) -> JsonObject:
 _SUMMARY_IN_STATE: Final = ("provider", "title", "status", "activity", "project", "annotations")
 
 _DERIVED: Final = ("status", "activity", "annotations")
-"""What no action keeps up to date in a session's state: a snapshot takes it from the catalogue."""
+"""Members of a session's state that no action updates: a snapshot takes them from the list of sessions."""
 
 
 def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObject, *, ours: bool) -> JsonObject:
@@ -283,7 +283,7 @@ def _as_listed(state: JsonObject, summary: JsonObject) -> JsonObject:
 
 
 def can_wait(request: JsonObject, to: Generation) -> bool:
-    """Whether a generation knows this kind of entry in the queue."""
+    """Whether a generation has this kind of entry in `inputNeeded`."""
     return to >= V.V0_6 or request.get("kind") != "toolAuthentication"
 
 

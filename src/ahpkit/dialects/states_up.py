@@ -1,7 +1,7 @@
 """Rewrites states of 0.4 to 0.9, and the values inside them, to 1.0.0. Pure.
 
-Used for what clients say, for what older hosts say, and for logs and archives of earlier days. A value that is 1.0
-already stays as it is, so nobody has to know how old it is.
+Used for messages of clients and older hosts, and for old logs and exports. A value that is 1.0 already stays as it is,
+so the caller need not know its version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DefaultChat = Callable[[str], str | None]
 
 
 def with_selection(value: JsonObject) -> JsonObject:
-    """0.4 keeps model and agent in sessions and chats; they move to a note beside."""
+    """Move the model and agent that 0.4 keeps in sessions and chats to a note in `_meta`."""
     kept = {key: value[key] for key in ("model", "agent") if value.get(key) is not None}
     return with_note(without(value, "model", "agent"), SELECTION, kept) if kept else without(value, "model", "agent")
 
@@ -42,8 +42,8 @@ def working_directories(value: JsonObject) -> JsonObject:
 
 
 def local_directories(value: JsonObject) -> JsonObject:
-    """Directories as they are called on this machine. VS Code up to 1.136 names the folders of its server, which runs
-    beside the host, by the address of its page: `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
+    """Directories as `file:` URIs. VS Code up to 1.136 names the folders of its server by the address of its page:
+    `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
     """
     after = put(value, "cwd", local_directory(value["cwd"])) if isinstance(value.get("cwd"), str) else value
     directories: Sequence[str] | None = value.get("workingDirectories")
@@ -83,7 +83,7 @@ def with_customizations(value: JsonObject) -> JsonObject:
 
 
 def marked_primary(client: JsonObject, clients: Sequence[JsonObject]) -> JsonObject:
-    """An active client that 0.4 readers see from now on, before all others."""
+    """Mark the active client that 0.4 readers see from now on."""
     return with_note(client, PRIMARY, 1 + max(map(primary_mark, clients), default=0))
 
 
@@ -106,7 +106,7 @@ def chat_summary(value: JsonObject) -> JsonObject:
 
 
 def chat_state(state: JsonObject) -> JsonObject:
-    """The state of a chat. Nobody kept when an old active turn began: the chat's last change is the best guess."""
+    """The state of a chat. 0.4 does not store when an active turn began: the chat's last change is the best guess."""
     turns: Sequence[JsonObject] = state["turns"]
     after = chat_summary(without({**state, "turns": [turn(one) for one in turns]}, "inputRequests"))
     active: JsonObject | None = state.get("activeTurn")
@@ -120,7 +120,7 @@ def chat_state(state: JsonObject) -> JsonObject:
 # -- sessions ------------------------------------------------------------------------------------------------------
 
 _NOT_IN_STATE: Final = ("resource", "createdAt", "modifiedAt", "changes")
-"""What a session's summary has and its state has not."""
+"""Members of a session's summary that are not in its state."""
 
 
 def session_summary(value: JsonObject) -> JsonObject:
@@ -151,7 +151,7 @@ def session_state(state: JsonObject) -> JsonObject:
 
 
 def listed(state: JsonObject) -> JsonObject | None:
-    """The entry of the catalogue that a session's 0.4 state holds; None when it holds none."""
+    """The list entry in a session's 0.4 state; None when there is none."""
     summary: JsonObject | None = state.get("summary")
     return None if summary is None else session_summary(summary)
 

@@ -1,6 +1,6 @@
 """The life cycle of a tool call: which event leads from which status to which, and what each status carries.
 
-The two tables are the specification; tests and the diagram in the docs read them.
+The two tables define it; tests read them.
 """
 
 from __future__ import annotations

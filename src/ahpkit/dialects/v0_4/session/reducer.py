@@ -75,7 +75,7 @@ def _creation_failed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _in_summary(change: Handler) -> Handler:
-    """Make a change of the summary a handler of the state."""
+    """Turn a change of the summary into a handler of the state."""
 
     def handler(state: JsonObject, action: JsonObject) -> JsonObject:
         after = change(state["summary"], action)
