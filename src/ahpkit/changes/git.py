@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ahpkit.platform.limits import limit_child
+
 DEADLINE = 60.0
 """Seconds. A scan of a very large work tree on a cold disk takes a few."""
 
@@ -246,6 +248,7 @@ async def run_git(
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
+    limit_child(process.pid)  # A commit runs the hooks of the repository.
     try:
         async with asyncio.timeout(deadline):
             out, err = await _communicate(process, stdin)

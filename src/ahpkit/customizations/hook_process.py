@@ -13,6 +13,7 @@ from typing import Any
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hooks import HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
 from ahpkit.host.trust import Standing
+from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import kill_group
 
 CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
@@ -110,6 +111,7 @@ async def run_command(command: HookCommand, stdin: bytes) -> tuple[int | None, s
         )
     except (OSError, ValueError) as error:
         return None, "", f"cannot run {command.argv[0]} ({getattr(error, 'strerror', None) or error})"
+    limit_child(process.get_pid())
     try:
         async with asyncio.timeout(command.timeout):
             stdout, stderr, _, _ = await asyncio.gather(

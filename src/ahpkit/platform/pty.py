@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from ahpkit.platform import Unsupported
+from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import end_session
 
 CHUNK = 32 * 1024
@@ -88,6 +89,7 @@ class PtyProcess:
                 cwd=cwd,
                 start_new_session=True,
             )
+            limit_child(process.pid)
         except BaseException:
             os.close(master)
             raise
