@@ -1,14 +1,18 @@
 """A person types while an agent works: the line, what is shown above it, and who gets the keys."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from ahpkit.cli.line_editor import LineEditor
+from ahpkit.cli.terminal_console import TerminalConsole
 from ahpkit.client import ConfirmationNeeded, connect
 from support.process import HostProcess, host_process
 from support.terminal import Terminal, terminal
+from support.waiting import BOUND
 
 AGENT = """
 import asyncio
@@ -132,3 +136,46 @@ async def test_an_answer_of_one_very_long_line_is_shown_as_fast_as_it_comes(home
         person.enter("/stream 10000")
         await person.see("delta 10000")
         await person.ready()
+
+
+class Unseen(TerminalConsole):
+    """Notes what is said, and reads keys that a test gives. Draws nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = asyncio.Queue[str]()
+        self.typed_bytes = asyncio.Queue[bytes]()
+
+    def say(self, text: str, style: str = "", *, error: bool = False) -> None:
+        self.said.put_nowait(text)
+
+    def _draw(self) -> None:
+        pass
+
+    def _erase(self) -> None:
+        pass
+
+    def _raw(self, text: str) -> None:
+        pass
+
+    async def _read(self) -> bytes:
+        return await self.typed_bytes.get()
+
+
+async def test_a_question_that_comes_together_with_a_key_is_not_kept_secret() -> None:
+    console = Unseen()
+
+    async def ask() -> None:
+        async with console.asking():
+            pass
+
+    async with asyncio.timeout(BOUND), asyncio.TaskGroup() as tasks:
+        typing = tasks.create_task(console.typed("> ", LineEditor()))
+        for _ in range(5):  # Until it waits for a key.
+            await asyncio.sleep(0)
+        console.typed_bytes.put_nowait(b"1")
+        asking = tasks.create_task(ask())
+        assert "the agent waits for an answer" in await console.said.get()
+        console.typed_bytes.put_nowait(b"\x15")
+        await asking
+        typing.cancel()

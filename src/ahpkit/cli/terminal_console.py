@@ -210,12 +210,14 @@ class TerminalConsole(Console):
         """
         while not self._ended:
             async with self._keyboard:
-                if self._for_line:
+                if told := bool(self._for_line):
                     self._line_goes_on.set()
                 self._keys.extendleft(reversed(self._for_line))
                 self._for_line.clear()
                 if not await self._begun(editor):
                     continue  # Let the question have the keyboard.
+                if self._asked.is_set() and not told:  # A key and a question came at the same moment.
+                    self.say(_WAITING, "yellow")
                 if await self._edit(prompt, editor, until_empty=True) == "enter" and (line := _taken(editor)).strip():
                     return line
         return await super().typed(prompt, editor)
