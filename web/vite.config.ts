@@ -18,5 +18,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
   },
   server: { host: "127.0.0.1" },
-  test: { include: ["tests/unit/**/*.test.{ts,tsx}"], environment: "node", testTimeout: 20_000 },
+  test: { include: ["tests/unit/**/*.test.{ts,tsx}"], environment: "node", testTimeout: 60_000 },
 });

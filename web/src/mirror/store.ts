@@ -1,4 +1,4 @@
-/** The host's state as signals: one per channel, painted once per frame however much arrives. Uses no DOM elements. */
+/** The host's state as signals: one per channel, painted every second frame however much arrives. Uses no DOM elements. */
 
 import { batch, computed, type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -6,6 +6,7 @@ import {
   type Action, type Channel, type ChannelKind, Client, type InitializeResult, type LinkStatus, type Outcome, ROOT,
   type RootState, type SessionSummary, type Socket, type Uri,
 } from "../ahp/index.ts";
+import { dialBeside } from "./socket.ts";
 
 /** What a view sees of a channel. */
 export interface Seen<T> {
@@ -43,12 +44,15 @@ window.addEventListener("pageshow", () => sessionStorage.removeItem("client"));
 let client: Client;
 export const now = (): number => Date.now();
 
-// Painting: states are applied at once, signals are written once per frame, every second frame when frames get long.
+// Painting: states are applied at once. Signals are written every second frame at most, and seldom enough that drawing takes
+// half of the time at most, however much there is to draw.
 
 const dirty = new Set<() => void>();
 let scheduled = false;
-let skip = false;
-const LONG_FRAME = 32;
+/** Milliseconds between two paintings: more than one frame of 60 a second, less than two. Nobody reads faster. */
+const PAUSE = 24;
+const LONGEST_PAUSE = 1_000;
+let notBefore = 0;
 
 function schedule(): void {
   if (scheduled) return;
@@ -65,17 +69,18 @@ export function paint(write: () => void): void {
 
 function flush(): void {
   scheduled = false;
-  if (skip && !document.hidden) {
-    skip = false;
-    return schedule();
-  }
   const begun = performance.now();
+  if (begun < notBefore && !document.hidden) return schedule();
   const writes = [...dirty];
   dirty.clear();
   batch(() => {
     for (const write of writes) write();
   });
-  skip = performance.now() - begun > LONG_FRAME;
+  notBefore = begun + PAUSE;
+  // The next task comes when the views and the browser have drawn.
+  setTimeout(() => {
+    notBefore = begun + Math.min(Math.max(PAUSE, 2 * (performance.now() - begun)), LONGEST_PAUSE);
+  });
 }
 
 // Channels.
@@ -223,7 +228,7 @@ function dial(): Socket {
   const url = new URL("/", location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.hash = "";
-  return new WebSocket(url, ["ahp"]) as unknown as Socket;
+  return dialBeside(url.href, "ahp");
 }
 
 function onStatus(status: LinkStatus): void {

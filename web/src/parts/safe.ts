@@ -1,7 +1,7 @@
 /** The one door for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
 
 import DOMPurify from "dompurify";
-import { marked, type Token, type TokensList } from "marked";
+import { marked, type Token, type Tokens, type TokensList } from "marked";
 
 const TAGS = [
   "p", "br", "em", "strong", "del", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -50,6 +50,20 @@ function unload(image: HTMLImageElement): void {
 }
 
 export const lex = (text: string): TokensList => marked.lexer(text, { gfm: true });
+
+/** The first part of a paragraph that is longer than `long`, up to a word between two of its marks; undefined when it has no such place. */
+export function firstPart(token: Token, long: number): string | undefined {
+  if (token.type !== "paragraph" || token.raw.length <= long) return undefined;
+  let end = 0;
+  let found: number | undefined;
+  for (const inline of (token as Tokens.Paragraph).tokens) {
+    const room = token.raw.length - long / 2 - end; // The end may still change its meaning.
+    const word = inline.type === "text" ? inline.raw.slice(0, Math.max(0, room)).search(/\s\p{L}\S*\s*$/u) : -1;
+    if (word >= 0) found = end + word + 1;
+    end += inline.raw.length;
+  }
+  return found === undefined ? undefined : token.raw.slice(0, found);
+}
 
 export function renderTokens(tokens: Token[], links: TokensList["links"]): DocumentFragment {
   return sanitised(marked.parser(Object.assign([...tokens], { links }) as TokensList));

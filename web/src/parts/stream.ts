@@ -3,8 +3,15 @@
  * An open code fence grows as plain text in one node. When the text is complete it is drawn once as a whole.
  */
 
+import type { TokensList } from "marked";
 import { decorate } from "./code.ts";
-import { lex, renderMarkdown, renderTokens } from "./safe.ts";
+import { firstPart, lex, renderMarkdown, renderTokens } from "./safe.ts";
+
+/** So many settled blocks stand together: what is out of sight is neither laid out nor painted again, see `.chunk`. */
+const CHUNK = 24;
+
+/** Characters of a paragraph from which on its first part is settled. */
+const LONG = 4_000;
 
 const OPEN_FENCE = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/;
 
@@ -56,14 +63,38 @@ export class MarkdownStream {
     // A run of blank lines belongs to the block before it.
     const done = tokens.slice(0, Math.max(0, last));
     if (done.some((token) => token.type !== "space")) {
-      this.#settled.append(decorate(renderTokens(done, tokens.links)));
+      this.#settle(decorate(renderTokens(done, tokens.links)));
       for (const token of done) this.#end += token.raw.length;
     }
+    else if (this.#splitLong(tokens)) return this.#tailAnew(text);
     const rest = text.slice(this.#end);
     const fence = OPEN_FENCE.exec(rest);
     if (fence && !closing(fence[1] as string).test(rest.slice(fence[0].length))) return this.#openFence(rest, fence);
     const open = done.some((token) => token.type !== "space") ? tokens.slice(last) : tokens;
     this.#tail.replaceChildren(decorate(renderTokens(open, tokens.links), true));
+  }
+
+  /** Settle the first part of a paragraph that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
+  #splitLong(tokens: TokensList): boolean {
+    const part = tokens.length === 1 && tokens[0] ? firstPart(tokens[0], LONG) : undefined;
+    if (part === undefined) return false;
+    const drawn = renderTokens(lex(part), tokens.links);
+    drawn.lastElementChild?.classList.add("goes-on");
+    this.#settle(drawn);
+    this.#end += part.length;
+    return true;
+  }
+
+  #settle(blocks: DocumentFragment): void {
+    let chunk = this.#settled.lastElementChild;
+    for (const block of [...blocks.childNodes]) {
+      if (!chunk || chunk.childElementCount >= CHUNK) {
+        chunk = document.createElement("div");
+        chunk.className = "chunk";
+        this.#settled.append(chunk);
+      }
+      chunk.append(block);
+    }
   }
 
   #openFence(rest: string, fence: RegExpExecArray): void {

@@ -516,10 +516,11 @@ describe("the transcript", () => {
     expect(nodes).toBeLessThan(3_000);
   });
 
-  it("draws 2,000 deltas a second with little of the main thread (16)", async () => {
+  for (const [length, before, blank] of [["", "", 60], [" of a long answer", `${"Some words of an answer, with `code` in it. ".repeat(5)}\n\n`.repeat(300), 60], [" of a paragraph that does not end", "", 1e9]] as const)
+  it(`draws 2,000 deltas a second${length} with little of the main thread (16)`, async () => {
     const made = host.addSession("fast", { title: "Fast" });
     host.startTurn(made.chat, "t", "go");
-    host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md("", "m1") });
+    host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md(before, "m1") });
     const page = await visit(at(made.session));
     await page.getByRole("log").waitFor();
     const session = await page.context().newCDPSession(page);
@@ -547,7 +548,7 @@ describe("the transcript", () => {
       const first = sent;
       while (Date.now() < begun + 1_500) {
         for (const due = first + (Date.now() - begun) * 2; sent < due; sent += 1) {
-          const content = sent % 60 === 59 ? "\n\n" : `${words[sent % words.length]} `;
+          const content = sent % blank === blank - 1 ? "\n\n" : `${words[sent % words.length]} `;
           host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content });
         }
         await new Promise((resolve) => setTimeout(resolve, 10));

@@ -17,13 +17,13 @@ const html = (fragment: DocumentFragment): string => {
   return box.innerHTML;
 };
 
-const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence"];
+const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence", "word ".repeat(1_500), "Some **bold words** and `code` in a paragraph that does not end, - with 1. marks. ".repeat(100), "**bold ".repeat(900)];
 
 describe("a stream of Markdown", () => {
   for (const [index, text] of TEXTS.entries())
     it(`draws every prefix and ends like one drawing (${index})`, () => {
       const stream = new MarkdownStream(root);
-      for (let end = 0; end <= text.length; end += 1) stream.show(text.slice(0, end), false);
+      for (let end = 0; end <= text.length; end += text.length > 5_000 ? 997 : 1) stream.show(text.slice(0, end), false);
       stream.show(text, true);
       const once = document.createElement("div");
       new MarkdownStream(once).show(text, true);
@@ -39,6 +39,22 @@ describe("a stream of Markdown", () => {
     expect(root.querySelector("h1")).toBe(title);
     expect(root.querySelector("p")).toBe(first);
     expect(root.textContent).toContain("third");
+  });
+
+  it("draws only the end of a paragraph that does not end, and of hundreds of blocks", () => {
+    const stream = new MarkdownStream(root);
+    for (const piece of ["a few words ".repeat(50), "a paragraph of its own\n\n".repeat(25)]) {
+      let text = "";
+      for (let count = 0; count < 20; count += 1) {
+        text += piece;
+        stream.show(text, false);
+      }
+      const before = new Set(root.querySelectorAll("p"));
+      stream.show(`${text}and more`, false);
+      expect([...root.querySelectorAll("p")].filter((each) => !before.has(each)).length).toBeLessThanOrEqual(1);
+      expect(root.lastElementChild?.textContent?.length).toBeLessThan(5_000);
+      expect(root.textContent?.replace(/\s+/g, "")).toBe(`${text}andmore`.replace(/\s+/g, ""));
+    }
   });
 
   it("grows an open fence in one text node", () => {
