@@ -200,7 +200,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     }
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     const control = event.ctrlKey || event.metaKey;
-    const phone = matchMedia("(max-width: 719px)").matches && matchMedia("(pointer: coarse)").matches;
+    const phone = matchMedia("(max-width: 44.99em)").matches && matchMedia("(pointer: coarse)").matches;
     if (control || (sendWith.value === "enter" && !phone)) {
       event.preventDefault();
       send(busy ? "queued" : "turn");

@@ -5,9 +5,9 @@ import { createRequire } from "node:module";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
 import { ScriptedHost } from "../scripted/host.ts";
-import { asking, busy, changing, CUSTOMIZATIONS } from "../scripted/scenes.ts";
+import { asking, busy, changing, CUSTOMIZATIONS, md, turn } from "../scripted/scenes.ts";
 import { PageServer } from "../scripted/server.ts";
-import { DESK, drawn, open, PHONE, shot, shut, TABLET } from "./browser.ts";
+import { DESK, drawn, type Opened, open, PHONE, shot, shut, TABLET } from "./browser.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -50,6 +50,15 @@ const SCREENS: [string, () => string, string][] = [
   ["rules", () => "#/rules", "h1"],
 ];
 
+/** How far what is on the screen reaches beyond its right edge. */
+const overflow = (page: Page): Promise<number> => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+async function show(page: Page, hash: string, ready: string): Promise<void> {
+  await page.goto(`${server.url}${hash}`);
+  await page.waitForSelector(ready, { state: "attached" });
+  await drawn(page);
+}
+
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const result = await page.evaluate(() => (window as unknown as { axe: { run(what: unknown): Promise<{ violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[] }> } }).axe.run({ exclude: [["iframe"]] }));
@@ -63,12 +72,9 @@ for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]] as con
         const { page, problems, close } = await open(server.url, { viewport, colorScheme, hasTouch: width === "phone" });
         const serious: string[] = [];
         for (const [name, hash, ready] of SCREENS) {
-          await page.goto(`${server.url}${hash()}`);
-          await page.waitForSelector(ready, { state: "attached" });
-          await drawn(page);
+          await show(page, hash(), ready);
           await shot(page, `${name}-${width}-${theme}`);
-          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-          expect(overflow, `${name} is wider than the screen`).toBeLessThanOrEqual(0);
+          expect(await overflow(page), `${name} is wider than the screen`).toBeLessThanOrEqual(0);
           if (width !== "tablet") serious.push(...(await findings(page)).map((each) => `${name}: ${each}`));
         }
         expect(serious).toEqual([]);
@@ -76,3 +82,67 @@ for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]] as con
         await close();
       }, 240_000);
     });
+
+describe("as people set it", () => {
+  const SETTINGS: [string, Parameters<typeof open>[1], (here: Opened) => Promise<unknown>][] = [
+    ["text-200", { viewport: DESK }, twiceTheText],
+    ["phone-text-200", { viewport: PHONE }, twiceTheText],
+    ["zoom-400", { viewport: { width: 320, height: 256 }, deviceScaleFactor: 4 }, async () => undefined], // 1280 × 1024 at 400 %.
+    ["forced-colours", { viewport: DESK, forcedColors: "active" }, async () => undefined],
+  ];
+
+  /** The size of text that somebody chose in the browser. */
+  async function twiceTheText({ page }: Opened): Promise<void> {
+    const session = await page.context().newCDPSession(page);
+    const size = (): Promise<number> => page.evaluate(() => parseFloat(getComputedStyle(document.body).fontSize));
+    const before = await size();
+    await session.send("Page.setFontSizes", { fontSizes: { standard: 32, fixed: 26 } });
+    await page.reload();
+    expect(await size()).toBeGreaterThanOrEqual(before * 2);
+  }
+
+  for (const [name, options, set] of SETTINGS)
+    it(`every screen fits: ${name}`, async () => {
+      const here = await open(server.url, options);
+      await set(here);
+      for (const [screen, hash, ready] of SCREENS) {
+        await show(here.page, hash(), ready);
+        await shot(here.page, `${name}-${screen}`);
+        expect(await overflow(here.page), `${screen} is wider than the screen`).toBeLessThanOrEqual(0);
+      }
+      expect(here.problems).toEqual([]);
+      await here.close();
+    }, 240_000);
+
+  it("text that runs from right to left does so in titles, messages, answers and while it is written", async () => {
+    const made = host.addSession("rtl", { title: "תיקון המנתח" }, { turns: [turn("r1", "למה המנתח צריך 800 MB?", [md("כי הקובץ **כולו** בזיכרון.\n\n1. `read_all`\n2. המטמון\n\nEnglish words stay as they are.")])] });
+    const { page, close } = await open(server.url, { viewport: PHONE });
+    await show(page, at(made.session), ".md li");
+    await page.getByRole("textbox", { name: "Message", exact: true }).fill("תודה");
+    const directions = await page.evaluate(() => ["h1", ".said .text", ".md p", ".composer textarea"].map((each) => getComputedStyle(document.querySelector(each) as Element).direction));
+    await shot(page, "right-to-left");
+    expect(directions).toEqual(["rtl", "rtl", "rtl", "rtl"]);
+    const indent = (text: string): Promise<number> => page.getByText(text).evaluate((element) => {
+      const words = document.createRange();
+      words.selectNodeContents(element);
+      return words.getBoundingClientRect().left - element.getBoundingClientRect().left;
+    });
+    expect(await indent("English words stay")).toBeLessThan(2);
+    expect(await indent("כי הקובץ")).toBeGreaterThan(20);
+    await close();
+  });
+
+  it("300 sessions are a short list with the rest on demand", async () => {
+    const many = new ScriptedHost();
+    for (let index = 0; index < 300; index += 1) many.addSession(`many-${index}`, { title: `Session ${index}`, workingDirectories: [`file:///home/ada/project-${index % 7}`], status: index % 40 ? 33 : 24 });
+    const other = await new PageServer(many).listen();
+    for (const [name, viewport] of [["desk", DESK], ["phone", PHONE]] as const) {
+      const { page, close } = await open(`${other.url}#/sessions`, { viewport, colorScheme: "dark" });
+      await page.getByRole("button", { name: /\d+ more/ }).first().waitFor();
+      await shot(page, `sessions-300-${name}`);
+      expect(await page.locator("a.session").count()).toBeLessThan(100);
+      await close();
+    }
+    await other.close();
+  });
+});
