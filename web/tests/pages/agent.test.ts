@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Opened, open, press, shot, shut } from "./browser.ts";
-import { RealHost } from "./real.ts";
+import { owned, RealHost } from "./real.ts";
 import { composer, idle, PYTHON, say } from "./stage.ts";
 
 const program = join(process.env.AHPKIT_REAL_AGENTS ?? "/nowhere", "node_modules/@aaif/goose-binary-linux-x64/bin/goose");
@@ -16,7 +16,7 @@ describe.skipIf(!existsSync(program))("goose", () => {
   let here: Opened;
 
   beforeAll(async () => {
-    model = spawn(PYTHON, ["-m", "ahpkit.testing.fake_model", "--port", "0"]);
+    model = owned(spawn(PYTHON, ["-m", "ahpkit.testing.fake_model", "--port", "0"]));
     const said = await new Promise<string>((resolve) => model.stdout?.once("data", (data) => resolve(String(data))));
     const root = /http:\/\/[\d.]+:\d+/.exec(said)?.[0];
     host = new RealHost();

@@ -1,12 +1,30 @@
-/** A real host as its own process, with the demo agent, in directories of its own. */
+/** A real host as its own process, with the demo agent, in directories of its own. What a test file leaves is ended after it. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { afterAll } from "vitest";
 
 const COMMAND = process.env.AHPKIT ?? fileURLToPath(new URL("../../../.venv/bin/ahpkit", import.meta.url));
+
+const started = new Set<ChildProcess>();
+const directories = new Set<string>();
+
+/** A process that ends with the test file at the latest, also when the hook that started it gave up. */
+export function owned(child: ChildProcess): ChildProcess {
+  started.add(child);
+  child.on("exit", () => started.delete(child));
+  return child;
+}
+
+afterAll(async () => {
+  const ends = [...started].map((child) => new Promise((resolve) => child.on("exit", resolve)));
+  for (const child of started) child.kill();
+  await Promise.all(ends);
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+});
 
 export interface Announced {
   url: string;
@@ -26,6 +44,7 @@ export class RealHost {
   errors = "";
 
   constructor(private readonly options: string[] = []) {
+    directories.add(this.base);
     mkdirSync(this.home);
     mkdirSync(this.work);
     writeFileSync(join(this.work, "README.md"), "# A project\n\nWith one file.\n");
@@ -66,7 +85,7 @@ export class RealHost {
     const args = ["serve", "--json", "--port", port, "--data-dir", join(this.home, "data"), "--root", this.work, ...this.options];
     const environment = { ...process.env, HOME: this.home, XDG_RUNTIME_DIR: this.home, XDG_DATA_HOME: join(this.home, "share"), XDG_CONFIG_HOME: join(this.home, "config") };
     const child = spawn(COMMAND, args, { cwd: this.work, env: environment });
-    this.#process = child;
+    this.#process = owned(child);
     child.stderr.on("data", (data) => {
       this.errors += String(data);
     });

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { RealHost } from "./real.ts";
+import { owned, RealHost } from "./real.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 export const PYTHON = here("../../../.venv/bin/python");
@@ -46,7 +46,7 @@ export class Guarded {
 
   async start(): Promise<this> {
     const child = spawn(PYTHON, [here("./stage/guarded.py")], { env: { ...process.env, PYTHONPATH: here("../../../tests") } });
-    this.#process = child;
+    this.#process = owned(child);
     let said = "";
     child.stderr.on("data", (data) => {
       said += String(data);
@@ -54,6 +54,7 @@ export class Guarded {
     this.url = await new Promise<string>((resolve, reject) => {
       child.stdout.once("data", (data) => resolve(String(data).trim()));
       child.on("exit", () => reject(new Error(`the server ended: ${said}`)));
+      setTimeout(() => reject(new Error(`the server does not start: ${said}`)), 30_000);
     });
     return this;
   }
