@@ -101,6 +101,7 @@ class RecordingChat:
         self.background: Sequence[TurnRecord] = ()
         self.memory: JsonObject = memory or {}
         self.forked_memory: JsonObject = {}
+        self.watched = True
         self.session_meta: JsonObject = {}
         self.said: list[Said] = []
         self.extensions: JsonObject = extensions or {}

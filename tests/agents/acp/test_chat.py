@@ -192,6 +192,19 @@ class TestIdle:
 
         assert turn.answer == "You said: two"
 
+    async def test_one_that_no_client_follows_is_ended_sooner(self, scripted: Scripted) -> None:
+        opened, chat = await scripted.open(config={"unwatched_timeout": 0.0})
+        await opened.run(RecordingTurn("one", chat=chat))
+        await asyncio.sleep(0)
+        assert len(scripted.running()) == 1, "it is followed"
+
+        chat.watched = False
+        await until(lambda: not scripted.running())
+
+        turn = RecordingTurn("two", chat=chat)
+        await opened.run(turn)
+        assert turn.answer == "You said: two"
+
     async def test_one_that_was_never_asked_anything_is_ended_too(self, scripted: Scripted) -> None:
         opened, chat = await scripted.open(config={"idle_timeout": 0.05}, initialize=FORGETFUL)
         await until(lambda: not scripted.running())

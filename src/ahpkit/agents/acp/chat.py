@@ -34,6 +34,9 @@ _SAID_MODES = "saidModes"
 _TOLD = "told"
 """Key of a chat's memory: the instructions that its ACP session was told."""
 
+_LOOK = 0.05
+"""Seconds at least between two looks whether a client follows an idle chat."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -309,9 +312,20 @@ class AcpChat(AgentChat):
 
     async def _end_when_idle(self) -> None:
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(self._setup().config.idle_timeout)
+            await self._until_unused()
             async with self._turns:
                 await self._drop()
+
+    async def _until_unused(self) -> None:
+        """Until nobody has asked anything for long, or for a shorter time in which no client followed the chat."""
+        config, clock = self._setup().config, asyncio.get_running_loop().time
+        since = left = clock()
+        while (now := clock()) - since < config.idle_timeout:
+            left = now if self._chat.watched else left
+            if now - left >= config.unwatched_timeout:
+                return
+            look = max(config.unwatched_timeout / 4, _LOOK)
+            await asyncio.sleep(min(config.idle_timeout - (now - since), look))
 
 
 def _interrupted(turn: Turn) -> list[TurnRecord]:

@@ -56,6 +56,8 @@ class AcpAgentConfig:
     """Seconds to end a cancelled turn before the process is ended."""
     idle_timeout: float = 900.0
     """Seconds without a turn after which the process of a chat is ended, if the agent can take the chat up again."""
+    unwatched_timeout: float = 120.0
+    """The same for a chat that no client follows, such as one of `ahpkit prompt`."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -126,6 +128,7 @@ _TABLE: Mapping[str, type | tuple[type, ...]] = {
     "start_timeout": (int, float),
     "cancel_timeout": (int, float),
     "idle_timeout": (int, float),
+    "unwatched_timeout": (int, float),
 }
 
 

@@ -299,6 +299,11 @@ class Chat(Protocol):
         ...
 
     @property
+    def watched(self) -> bool:
+        """Whether a client follows this chat or its session now."""
+        ...
+
+    @property
     def memory(self) -> JsonObject:
         """What this agent stored about the chat with `remember`; survives restarts, never shown to clients."""
         ...
