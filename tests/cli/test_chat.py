@@ -621,6 +621,20 @@ async def test_ctrl_c_cancels_the_turn_and_the_conversation_goes_on(host: HostPr
         assert person.is_sane
 
 
+async def test_ctrl_c_ends_the_text_of_an_answer_that_came_long_ago(host: HostProcess) -> None:
+    """The host says all of it at once; a terminal takes much longer to show it."""
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter("/stream 100000")
+        await person.see("delta 20 ")
+        person.interrupt()
+        await person.until(lambda screen: "✗ cancelled" in screen.text or "✗ stopped here" in screen.text)
+        await person.ready()
+        assert "99999" not in person.screen.text
+        await leave(person)
+        assert person.is_sane
+
+
 async def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host, terminal(["chat"], tmp_path) as person:
         await person.ready()

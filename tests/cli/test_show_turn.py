@@ -42,6 +42,25 @@ def test_parts_are_streamed_one_below_the_other(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        (events.TurnCancelled(None), "✗ cancelled"),
+        (events.TurnCompleted(TURN), "✗ stopped here; the answer was complete already (ahpkit sessions show)"),
+    ],
+)
+def test_text_that_comes_after_a_stop_is_not_shown(
+    capsys: pytest.CaptureFixture[str], end: events.TurnEvent, line: str
+) -> None:
+    printer = TurnPrinter(Output())
+    printer.show(events.TextDelta("a", "One "))
+    printer.stop()
+    for text in (events.TextDelta("a", "two"), events.ReasoningDelta("r", "three"), events.TextDelta("b", "four")):
+        printer.show(text)
+    printer.show(end)
+    assert capsys.readouterr().out == f"One \n{line}\n"
+
+
+@pytest.mark.parametrize(
     ("event", "line"),
     [
         (events.ToolCallRunning(call(invocationMessage={"markdown": "Running"})), "… Running"),

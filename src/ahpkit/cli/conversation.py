@@ -80,6 +80,8 @@ class Conversation:
         self._make_helpers = functools.partial(Helpers, console, client, session)
         self._helpers: Helpers | None = None
         """Of the turn on the screen."""
+        self._printer = TurnPrinter(console)
+        """Shows that turn."""
         self._asking: asyncio.Task[None] | None = None
         """Asks again for what was left for later."""
         self._decisions = Decisions(console, client, chat, channel)
@@ -197,7 +199,11 @@ class Conversation:
             self._console.say("  queued until this turn is over; :steer TEXT tells the agent now", "dim")
 
     def _cancel(self) -> None:
-        """Cancel the turn. What was queued here comes back to the line: it was meant for after an answer."""
+        """Cancel the turn, and show no more of its text, however much has come already.
+
+        What was queued here comes back to the line: it was meant for after an answer.
+        """
+        self._printer.stop()
         waiting = {message["id"] for message in self._chat.state.get("queuedMessages", ())}
         back = {id: text for id, text in self._queued.items() if id in waiting}
         for id in back:
@@ -297,7 +303,7 @@ class Conversation:
             self._console.status(None)
 
     async def _show_events(self, turn_id: str, turn: AsyncIterable[TurnEvent], *, ours: bool, past: bool) -> None:
-        printer = TurnPrinter(self._console)
+        printer = self._printer = TurnPrinter(self._console)
         chosen: Any = self._session.selection.get("model", {})
         status = StatusLine(self._session.state["provider"], chosen.get("id"), self._now())
         async with self._make_helpers() as helpers, _running(self._tick(status)):

@@ -263,7 +263,7 @@ class _OneShot:
         chat = await session.chat()
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
-        async with _cancelled_by_interrupt(chat), self._says_why_it_waits(client):
+        async with _cancelled_by_interrupt(chat, self._printer), self._says_why_it_waits(client):
             try:
                 async with asyncio.timeout(timeout):
                     return await self._take(session, chat, begin)
@@ -307,7 +307,7 @@ class _OneShot:
                 if uri not in self._helpers:
                     self._helpers.add(uri)
                     await session.chat(uri)  # From now on the callbacks are asked for it, too.
-        if isinstance(last, TurnCancelled):
+        if isinstance(last, TurnCancelled) or self._printer.left_out:
             return EXIT_INTERRUPTED
         turns = chat.confirmed["turns"]
         self.resumable = bool(turns) and is_resumable(turns[-1])
@@ -331,7 +331,7 @@ class _OneShot:
 
 
 @asynccontextmanager
-async def _cancelled_by_interrupt(chat: Chat) -> AsyncGenerator[None]:
+async def _cancelled_by_interrupt(chat: Chat, printer: TurnPrinter) -> AsyncGenerator[None]:
     """Ctrl-C cancels the turn, so that it ends as one that was cancelled; the second one does not wait for that."""
     running = asyncio.current_task()
     assert running is not None
@@ -341,6 +341,7 @@ async def _cancelled_by_interrupt(chat: Chat) -> AsyncGenerator[None]:
         if next(presses):
             running.cancel()
         else:
+            printer.stop()
             with suppress(LookupError):  # The turn is over.
                 chat.cancel()
 

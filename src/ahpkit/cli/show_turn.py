@@ -130,9 +130,18 @@ class TurnPrinter:
         self._output = output
         self._quiet = quiet
         self._part = ""
+        self._stopped = False
+        self.left_out = False
+        """Whether text came after `stop`."""
+
+    def stop(self) -> None:
+        """A person has seen enough: text that is on its way already is not shown any more, only how the turn ends."""
+        self._stopped = True
 
     def show(self, event: TurnEvent) -> None:
         match event:
+            case events.TextDelta() | events.ReasoningDelta() if self._stopped:
+                self.left_out = True
             case events.TextDelta(part_id=part, text=text):
                 self._begin(part)
                 self._output.stream_markdown(text)
@@ -144,6 +153,9 @@ class TurnPrinter:
                 self._output.say("✗ cancelled", "yellow", error=self._quiet)
             case events.TurnCompleted():
                 self._output.end_line()
+                if self.left_out:
+                    words = "✗ stopped here; the answer was complete already (ahpkit sessions show)"
+                    self._output.say(words, "yellow", error=self._quiet)
             case _:
                 if not self._quiet:
                     self._show_aside(event)
