@@ -93,6 +93,14 @@ async def test_the_list_has_a_line_for_each_the_last_changed_first(host: HostPro
     assert re.fullmatch(rf"{session[:8]}  \d+-\d\d-\d\d \d\d:\d\d  demo +idle +A session of its own", second)
 
 
+async def test_sessions_without_a_title_are_told_apart_by_the_command_that_they_began_with(host: HostProcess) -> None:
+    for command in ("/stream 3", "/think"):
+        assert (await finish_cli(["prompt", command], host.home))[0] == 0
+    assert {one["title"] for one in await listed(host)} == {"New session"}
+    _, output, _ = await sessions(host, "list")
+    assert [line.split("  ")[-1] for line in output.splitlines()] == ["(/think)", "(/stream 3)"]
+
+
 async def test_show_prints_the_conversation(host: HostProcess) -> None:
     lines = '/tool calculate {"expression": "6*7"}\n1\n/tool calculate {"expression": "x"}\n2\n/think\n/fail badly\n'
     await finish_cli(["chat"], host.home, input=lines)

@@ -267,6 +267,8 @@ async def test_the_only_chat_is_called_like_its_session_and_a_command_is_no_titl
     await client.accepted(chat, go(version, "/stream 3"))
     await turn_over(client, "t1")
     assert await titles() == unnamed
+    opening = (await listed(client, session)).get("_meta", {}).get("ahpkit/opening")
+    assert opening == (None if version == "0.4.0" else "/stream 3"), "which tells it from others"
     await client.accepted(chat, go(version, "Make a plan\nfor today", "t2"))
     await turn_over(client, "t2")
     assert await titles() == {"Make a plan"}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ahpkit.cli.announce import tilde
 from ahpkit.cli.output import Output
+from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.show_turn import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, TurnStream, UnknownSetting
@@ -22,9 +23,6 @@ from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.wire.errors import LocalProtocolError
 
 _COMMAND = re.compile(r":([a-z]+)(?:\s+(.*))?", re.DOTALL)
-
-UNTITLED = "New session"
-"""What hosts call a chat that nobody has named yet."""
 
 _LONGEST = 60
 
@@ -332,4 +330,4 @@ COMMANDS: dict[str, Command] = {
     "remove": Command("N", "take a directory away again", Commands.remove),
 }
 
-__all__ = ["COMMANDS", "UNTITLED", "Command", "Commands", "Elsewhere", "Refused", "chat_title", "is_read_only"]
+__all__ = ["COMMANDS", "Command", "Commands", "Elsewhere", "Refused", "chat_title", "is_read_only"]

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from ahpkit.cli.ask_person import in_words, once_first, reasons
-from ahpkit.cli.chat_commands import UNTITLED
 from ahpkit.cli.choosing import read_answer
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import KINDS, Output, notify
+from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option

@@ -13,6 +13,7 @@ import click
 from ahpkit.cli.ask_person import in_words
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
+from ahpkit.cli.session_search import session_title
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
@@ -177,7 +178,7 @@ async def log(
         found = await client.approvals(session=only, limit=limit)
         if json_output:
             return json_text(found, watching=watching)
-        titles = {one["resource"]: one["title"] for one in await client.sessions()} if found else {}
+        titles = {one["resource"]: session_title(one) for one in await client.sessions()} if found else {}
         told = [_decision(entry, titles.get(entry["session"])) for entry in found]
         return "\n".join(told) or "Nothing was decided yet."
 

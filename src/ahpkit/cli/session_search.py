@@ -17,7 +17,11 @@ from ahpkit.cli.shell_completion import AGENT
 from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.client import Client
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.meta_keys import OPENING
 from ahpkit.protocol.session.state import SessionStatus
+
+UNTITLED = "New session"
+"""What the host calls a session or chat that nobody has named."""
 
 _ACTIVITIES = (
     (SessionStatus.InputNeeded, "needs input"),
@@ -42,9 +46,15 @@ def status_word(summary: Any) -> str:
 def summary_line(summary: Any) -> str:
     status = status_word(summary)
     status += ", archived" if is_archived(summary) else ""
-    title = shorten(summary["title"], 60)
+    title = shorten(session_title(summary), 60)
     when = _when(summary["modifiedAt"])
     return f"{summary['resource'].rpartition('/')[2][:8]:8}  {when:16}  {summary['provider']:10}  {status:14}  {title}"
+
+
+def session_title(summary: Any) -> str:
+    """What a session is called; one without a title by the slash command that it began with."""
+    title, opening = summary["title"].strip(), summary.get("_meta", {}).get(OPENING)
+    return f"({opening})" if opening and title in ("", UNTITLED) else title
 
 
 def _when(time: str) -> str:
@@ -159,7 +169,7 @@ async def search(client: Client, summaries: Iterable[Any], words: Sequence[str])
                     async with await session.chat(entry["resource"]) as chat:
                         async for turn in chat.history():
                             if (found := excerpt(text_of(turn), words)) is not None:
-                                yield Hit(summary["resource"], summary["title"], chat.uri, turn["id"], found)
+                                yield Hit(summary["resource"], session_title(summary), chat.uri, turn["id"], found)
 
 
 def text_of(turn: Any) -> str:
@@ -197,6 +207,7 @@ def excerpt(text: str, words: Sequence[str]) -> str | None:
 
 __all__ = [
     "STATUSES",
+    "UNTITLED",
     "Age",
     "Filter",
     "Hit",
@@ -206,6 +217,7 @@ __all__ = [
     "is_archived",
     "pick_session",
     "search",
+    "session_title",
     "status_word",
     "summary_line",
     "text_of",

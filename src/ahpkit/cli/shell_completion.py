@@ -42,9 +42,12 @@ async def _asked(ask: Ask, url: str | None, token: str | None) -> Iterable[tuple
 
 
 async def _sessions(client: Any) -> list[tuple[str, str]]:
+    from ahpkit.cli.session_search import session_title
     from ahpkit.cli.text import shorten
 
-    return [(one["resource"].rpartition("/")[2][:8], shorten(one["title"], 60)) for one in await client.sessions()]
+    return [
+        (one["resource"].rpartition("/")[2][:8], shorten(session_title(one), 60)) for one in await client.sessions()
+    ]
 
 
 async def _agents(client: Any) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import click
 
 from ahpkit.cli.connection import connected, host_command, short_id
 from ahpkit.cli.output import progress
-from ahpkit.cli.session_search import Filter, filter_options
+from ahpkit.cli.session_search import Filter, filter_options, session_title
 from ahpkit.cli.text import printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
@@ -149,7 +149,7 @@ def spent_on(summary: Any, turn: Any) -> Spent | None:
     cost, currency = cost_of(info)
     return Spent(
         summary["resource"],
-        summary["title"],
+        session_title(summary),
         summary["provider"],
         datetime.fromisoformat(started).astimezone().strftime("%Y-%m-%d"),
         info.get("inputTokens", 0),

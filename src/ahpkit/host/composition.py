@@ -44,6 +44,7 @@ from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.approvals import Approvals
 from ahpkit.host.turns.session_tools import SessionTools
+from ahpkit.host.turns.titles import OPENING_PREFIX
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
 
@@ -105,7 +106,13 @@ class ClientParts:
         self._now = basis.now
         self.clients = Clients(spine.store, spine.fanout, basis.registered, reader_patience=config.reader_patience)
         self.times = SessionTimes(spine.values, basis.now)
-        self.catalogue = SessionCatalogue(spine.store.committed, self.clients, self.times, kinds=spine.kinds.name_of)
+        self.catalogue = SessionCatalogue(
+            spine.store.committed,
+            self.clients,
+            self.times,
+            kinds=spine.kinds.name_of,
+            opening=lambda chat: spine.values.get(f"{OPENING_PREFIX}{chat}"),
+        )
         self.delivery = Delivery(
             spine.log,
             spine.store,

@@ -16,6 +16,10 @@ MISSED = "ahpkit/missed"
 """In `reconnect`: how the client wants to get what it missed: as "actions" wherever the log has them, or as "states".
 Without it the host sends whichever is smaller."""
 
+OPENING = "ahpkit/opening"
+"""In a session's entry in lists: the slash command that it began with. A command is no title, but tells sessions that
+have none apart."""
+
 SPOKEN = "ahpkit/spoken"
 """In `reconnect`: the protocol version that the client spoke before, for a host that has forgotten it."""
 
@@ -84,6 +88,7 @@ __all__ = [
     "MODELS_LATER",
     "MORE",
     "NOT_LISTED",
+    "OPENING",
     "OURS",
     "RENEWAL",
     "SETTLED",

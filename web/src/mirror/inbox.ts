@@ -2,7 +2,7 @@
 
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { ChannelKind, ChatState, InputNeeded, SessionState, SessionSummary, Uri } from "../ahp/index.ts";
-import { activity, asksPerson, isArchived, isRead, keyOf, plain, waiting } from "./selectors.ts";
+import { activity, asksPerson, isArchived, isRead, keyOf, plain, titleOf, waiting } from "./selectors.ts";
 import { type Seen, sessions, signIns, watch } from "./store.ts";
 
 export interface InboxItem {
@@ -85,7 +85,7 @@ function wantedBy(request: InputNeeded): Pick<InboxItem, "kind" | "what"> {
 }
 
 function* ofSession(summary: SessionSummary, state: SessionState | undefined): Generator<InboxItem> {
-  const shared = { session: summary.resource, title: summary.title || "Untitled", summary };
+  const shared = { session: summary.resource, title: titleOf(summary), summary };
   const requests = waitingIn(state);
   for (const request of requests)
     yield { ...shared, ...wantedBy(request), key: keyOf(request), url: sessionUrl(summary.resource, request.chat), request };
@@ -103,7 +103,7 @@ export const inbox = computed<InboxItem[]>(() => {
     if (state === "needs") items.push(...ofSession(summary, following.get(summary.resource)?.seen.value.state));
     else if (state === "failed" && !isRead(summary.status))
       items.push({
-        key: `${summary.resource} failed ${summary.modifiedAt}`, session: summary.resource, title: summary.title || "Untitled",
+        key: `${summary.resource} failed ${summary.modifiedAt}`, session: summary.resource, title: titleOf(summary),
         what: "Failed", url: sessionUrl(summary.resource), summary, request: undefined, kind: "failure",
       });
   }

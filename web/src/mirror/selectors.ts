@@ -64,6 +64,17 @@ export function duration(time: number): string {
   return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+const UNTITLED = /^(New session)?$/; // What the host calls a session that nobody has named.
+
+/** The slash command that a session without a title began with: no title, but it tells such sessions apart. */
+export function opening(summary: SessionSummary | undefined): string | undefined {
+  const command = summary?._meta?.["ahpkit/opening"];
+  return summary && UNTITLED.test(summary.title.trim()) && typeof command === "string" ? command : undefined;
+}
+
+/** What a session is called in lists. */
+export const titleOf = (summary: SessionSummary): string => opening(summary) ?? (summary.title || "Untitled");
+
 // Sessions: what waits comes first, then the newest.
 
 export interface Group {
@@ -80,7 +91,7 @@ export function groups(all: Iterable<SessionSummary>, query: string, archived: b
   const found = new Map<string, SessionSummary[]>();
   for (const summary of all) {
     if (isArchived(summary.status) !== archived) continue;
-    const text = `${summary.title} ${summary.provider} ${directoryOf(summary)} ${summary.activity ?? ""}`.toLowerCase();
+    const text = `${titleOf(summary)} ${summary.provider} ${directoryOf(summary)} ${summary.activity ?? ""}`.toLowerCase();
     if (!words.every((word) => text.includes(word)) && !hits?.has(summary.resource)) continue;
     const directory = directoryOf(summary);
     found.set(directory, [...(found.get(directory) ?? []), summary]);

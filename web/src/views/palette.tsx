@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { theme } from "../local/settings.ts";
+import { titleOf } from "../mirror/selectors.ts";
 import { sessions } from "../mirror/store.ts";
 import { go, type Panel, panelUrl, route } from "../routes.ts";
 import { Dialog } from "../ui/bits.tsx";
@@ -41,7 +42,7 @@ function commands(): Command[] {
     for (const [panel, label] of PANELS) list.unshift({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) });
     if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
   }
-  for (const summary of sessions.value.values()) list.push({ label: summary.title || "Untitled", hint: summary.provider, run: () => go(sessionUrl(summary.resource)) });
+  for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: summary.provider, run: () => go(sessionUrl(summary.resource)) });
   return list;
 }
 

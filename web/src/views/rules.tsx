@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ROOT, type SessionSummary } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { age, pathOf } from "../mirror/selectors.ts";
+import { age, pathOf, titleOf } from "../mirror/selectors.ts";
 import { clientId, request, sessions } from "../mirror/store.ts";
 import { Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
@@ -53,7 +53,7 @@ export function placeWords(rule: Rule, known: ReadonlyMap<string, SessionSummary
   if (rule.scope !== "session" && rule.scope !== "chat") return rule.scope;
   const summary = [...known.values()].find((each) => each.resource === rule.place || each.defaultChat === rule.place || each.chats?.some((chat) => chat.resource === rule.place));
   if (!summary) return `in a ${rule.scope} that is gone`;
-  const title = `“${summary.title || "Untitled"}”`;
+  const title = `“${titleOf(summary)}”`;
   return rule.scope === "session" ? `in the session ${title}` : `in a chat of ${title}`;
 }
 
@@ -92,7 +92,7 @@ function DecisionRow({ decision, rules, at }: { decision: Decision; rules: Rule[
       <div class="stack" style={{ gap: "2px" }}>
         <div class="row wrap" style={{ gap: "0 8px" }}><strong class="break">{decision.shown?.title || decision.tool}</strong><span>{decision.decision}</span><span class="muted">{decider(decision, rules)}</span></div>
         <p class="small muted break">
-          {owner ? `${decision.tool} of ${owner}` : decision.tool}{session ? <> · <a href={sessionUrl(decision.session, decision.chat)}>{session.title || "Untitled"}</a></> : ""} · <span title={new Date(decision.at).toLocaleString()}>{age(new Date(decision.at).toISOString(), at)}</span>
+          {owner ? `${decision.tool} of ${owner}` : decision.tool}{session ? <> · <a href={sessionUrl(decision.session, decision.chat)}>{titleOf(session)}</a></> : ""} · <span title={new Date(decision.at).toLocaleString()}>{age(new Date(decision.at).toISOString(), at)}</span>
           {decision.reason ? ` · ${decision.reason}` : ""}
         </p>
         {input && <details class="fold"><summary>Input</summary><pre class="payload">{input}</pre></details>}

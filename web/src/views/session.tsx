@@ -7,7 +7,7 @@ import { mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { activity, isArchived, isRead, nameOf, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
+import { activity, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
 import { clientId, creating, dispatch, request, root, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
@@ -59,10 +59,10 @@ function useFinished(uri: string, title: string, chat: ChatState | undefined): v
   }, [running]);
 }
 
-function Title({ uri, title }: { uri: string; title: string }): JSX.Element {
+function Title({ uri, title, opening }: { uri: string; title: string; opening: string | undefined }): JSX.Element {
   const [editing, edit] = useState<string | undefined>(undefined);
   if (editing === undefined)
-    return <h1 class="cut" style={{ fontSize: "16px" }} dir="auto" title={title} onDblClick={() => edit(title)}>{title || "Untitled"}</h1>;
+    return <h1 class={`cut${opening ? " muted" : ""}`} style={{ fontSize: "1rem" }} dir="auto" title={title} onDblClick={() => edit(title)}>{opening ?? (title || "Untitled")}</h1>;
   const save = (): void => {
     if (editing.trim() && editing !== title) void dispatch(uri, { type: "session/titleChanged", title: editing.trim() }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
     edit(undefined);
@@ -91,8 +91,8 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
       <Mark of={activity(status)} />
       <div class="grow" style={{ lineHeight: 1.25 }}>
-        <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} />
-        <div class="small muted cut" style={{ fontSize: "12px" }}>
+        <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} opening={opening(summary)} />
+        <div class="small muted cut" style={{ fontSize: ".75rem" }}>
           {WORDS[activity(status)]} · {agent?.displayName ?? state?.provider ?? summary?.provider}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>
       </div>

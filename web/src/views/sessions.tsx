@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
-import { activity, age, groups, isArchived, isRead, nameOf, pathOf } from "../mirror/selectors.ts";
+import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, titleOf } from "../mirror/selectors.ts";
 import { askAgents, dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
@@ -30,7 +30,7 @@ export async function archive(summary: SessionSummary, on: boolean): Promise<voi
 }
 
 export async function dispose(summary: SessionSummary): Promise<void> {
-  if (!(await confirmed(`Delete “${summary.title || "Untitled"}” for good? Archive it instead to keep it.`, "Delete"))) return;
+  if (!(await confirmed(`Delete “${titleOf(summary)}” for good? Archive it instead to keep it.`, "Delete"))) return;
   await request("disposeSession", { channel: summary.resource }).catch((error: Error) => tellRefused(error.message));
 }
 
@@ -46,7 +46,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
     <li style={{ position: "relative" }}>
       <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
-        <span class="title" dir="auto">{summary.title || "Untitled"}</span>
+        <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto">{titleOf(summary)}</span>
         <span class="age">{age(summary.modifiedAt, at)}</span>
         <span class="meta">
           <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : summary.provider}</span>

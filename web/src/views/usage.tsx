@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Turn } from "../ahp/index.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { price, tokens, total } from "../mirror/selectors.ts";
+import { price, titleOf, tokens, total } from "../mirror/selectors.ts";
 import { root, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
@@ -77,7 +77,7 @@ export default function UsageView(): JSX.Element {
             <h2>By agent</h2><Bars label="Tokens by agent" bars={agents.map(bar)} />
             <h2>By session</h2>
             <table class="table-wide"><thead><tr><th>Session</th><th class="num">Input</th><th class="num">Output</th><th class="num">Cost</th></tr></thead>
-              <tbody>{bySession.map(({ summary, sum }) => <tr key={summary.resource}><td><a href={sessionUrl(summary.resource)}>{summary.title || "Untitled"}</a></td><td class="num">{tokens(sum.input)}</td><td class="num">{tokens(sum.output)}</td><td class="num">{price(sum) || "–"}</td></tr>)}</tbody>
+              <tbody>{bySession.map(({ summary, sum }) => <tr key={summary.resource}><td><a href={sessionUrl(summary.resource)}>{titleOf(summary)}</a></td><td class="num">{tokens(sum.input)}</td><td class="num">{tokens(sum.output)}</td><td class="num">{price(sum) || "–"}</td></tr>)}</tbody>
             </table>
             <p class="small muted">Counted from the newest {Math.min(SESSIONS, sessions.value.size)} sessions and the last turns of each{done ? "" : "; still counting"}.</p>
           </>

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, groups, price, summaryOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, groups, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
 import { ends, folded } from "../../src/parts/output.tsx";
 import { narrowest } from "../../src/views/approvals.tsx";
@@ -24,6 +24,11 @@ describe("sessions", () => {
     const all = [made("fix the parser"), made("write docs")];
     expect(groups(all, "parser fix", false).flatMap((group) => group.sessions)).toHaveLength(1);
     expect(groups(all, "zebra", false, new Set(["s:/write docs"])).flatMap((group) => group.sessions)).toHaveLength(1);
+  });
+  it("without a title are told apart, and found, by the slash command that they began with", () => {
+    const begun = (title: string): SessionSummary => ({ ...made(title), _meta: { "ahpkit/opening": "/stream 100" } });
+    expect([begun("New session"), begun(""), begun("A name"), made("New session"), made("")].map(titleOf)).toEqual(["/stream 100", "/stream 100", "A name", "New session", "Untitled"]);
+    expect(groups([begun("New session"), made("New session")], "stream", false).flatMap((group) => group.sessions)).toHaveLength(1);
   });
   it("have four plain states", () => {
     expect([24, 26, 2, 8, 1, 33].map(activity)).toEqual(["needs", "needs", "failed", "running", "done", "done"]);

@@ -14,10 +14,11 @@ from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.sessions.session_times import SessionTimes
 from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.host.turns.new_state import present
 from ahpkit.host.turns.titles import DEFAULT_TITLE
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import CHANGES
+from ahpkit.protocol.meta_keys import CHANGES, OPENING
 from ahpkit.protocol.session.state import SessionSummary
 from ahpkit.protocol.session.summary import annotations_summary, changed_fields, has_lost, only_chat, session_summary
 
@@ -41,10 +42,13 @@ class SessionCatalogue:
         times: SessionTimes,
         *,
         kinds: Callable[[str], str | None],
+        opening: Callable[[str], str | None] = lambda chat: None,
     ) -> None:
+        """`opening`: the slash command that a chat began with, if it did."""
         self._state_of = state_of
         self._times = times
         self._kind_of = kinds
+        self._opening_of = opening
         self._clients = clients
         self._told: dict[str, SessionSummary | None] = {}
         """None: the session is from before the restart, and its summary was not needed yet."""
@@ -121,8 +125,9 @@ class SessionCatalogue:
         )
         summary["createdAt"] = self._times.past(summary["createdAt"])
         summary["modifiedAt"] = self._times.past(summary["modifiedAt"])
-        if selection := selection_of(state):
-            summary["_meta"] = {SELECTION: selection}
+        opening = self._opening_of(state.get("defaultChat", ""))
+        if notes := present(**{SELECTION: selection_of(state) or None, OPENING: opening}):
+            summary["_meta"] = notes
         if annotations:
             summary["annotations"] = annotations_summary(uri + _ANNOTATIONS, annotations)
         return summary

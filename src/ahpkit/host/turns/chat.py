@@ -15,7 +15,7 @@ from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.attached_chats import written_out
 from ahpkit.host.turns.new_state import NO_CONFIG
-from ahpkit.host.turns.titles import DEFAULT_TITLE, agent_title, title_from
+from ahpkit.host.turns.titles import DEFAULT_TITLE, OPENING_PREFIX, agent_title, opening, title_from
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -138,6 +138,10 @@ class LiveChat:
         self._services.values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property
+    def watched(self) -> bool:
+        return any(self._services.subscribers(uri) for uri in (self.uri, self.session_uri))
+
+    @property
     def memory(self) -> JsonObject:
         return self._services.values.get(self._memory_key) or {}
 
@@ -159,6 +163,7 @@ class LiveChat:
         """The chat is disposed: drop what its agent stored."""
         self._services.values.set(self._memory_key, None)
         self._services.values.set(self._title_key, None)
+        self._services.values.set(OPENING_PREFIX + self.uri, None)
         self._services.values.set(BACKGROUND_PREFIX + self.uri, None)
 
     def title(self, title: str) -> None:
@@ -176,8 +181,12 @@ class LiveChat:
 
     def name_after(self, message: str) -> None:
         """Name the session after its first message that says something, unless somebody has named it."""
-        if self.session["title"] == DEFAULT_TITLE and (title := title_from(message)):
+        if self.session["title"] != DEFAULT_TITLE:
+            return
+        if title := title_from(message):
             self.title(title)
+        elif self._services.values.get(OPENING_PREFIX + self.uri) is None:
+            self._services.values.set(OPENING_PREFIX + self.uri, opening(message) or None)
 
     def commands(self, commands: Sequence[Command]) -> None:
         if self._exists:  # An agent may talk on while its session is disposed of.

@@ -9,6 +9,9 @@ DEFAULT_TITLE = "New session"
 MAX_TITLE = 200
 """Characters of a title that an agent gives: every list of sessions shows it."""
 
+OPENING_PREFIX = "opening/"
+"""Prefix of the durable value with the slash command that a chat began with."""
+
 _FROM_MESSAGE = 60
 """Characters of a title that is only a guess."""
 
@@ -28,6 +31,11 @@ def title_from(message: str) -> str | None:
     return None if _COMMAND.match(line) else _short(line, _FROM_MESSAGE)
 
 
+def opening(message: str) -> str:
+    """The slash command that a session began with. It is no title, but tells sessions without one apart."""
+    return _short(message.strip().partition("\n")[0], _FROM_MESSAGE)
+
+
 def agent_title(title: str) -> str:
     """What an agent calls a session, in one line without control characters."""
     return _short(title, MAX_TITLE)
@@ -38,4 +46,4 @@ def _short(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
-__all__ = ["DEFAULT_TITLE", "MAX_TITLE", "agent_title", "title_from"]
+__all__ = ["DEFAULT_TITLE", "MAX_TITLE", "OPENING_PREFIX", "agent_title", "opening", "title_from"]
