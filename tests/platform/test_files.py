@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.platform.files import is_ours, make_private_directory, try_lock, wait_lock, write_private
+from ahpkit.platform.files import followed, is_ours, make_private_directory, try_lock, wait_lock, write_private
 from support.waiting import BOUND
 
 
@@ -75,3 +75,18 @@ def test_a_lock_keeps_other_processes_out_and_goes_with_its_own(tmp_path: Path) 
         assert try_lock(ours)
     finally:
         os.close(ours)
+
+
+def test_links_are_followed_while_somebody_replaces_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python looks at a link twice, and gives up when it is gone the second time."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    read, gone = os.readlink, [True, True, False]
+
+    def readlink(path: str) -> str:
+        if gone.pop(0):
+            raise FileNotFoundError(path)
+        return read(path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    assert followed(tmp_path / "link" / "file") in [str(tmp_path / name / "file") for name in ("link", "there")]

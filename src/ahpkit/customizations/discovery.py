@@ -25,6 +25,7 @@ from ahpkit.customizations.source import IGNORED_FOLDERS, load, run_now
 from ahpkit.customizations.standard_places import NESTED, NESTED_NAMES, USER, WORKSPACE, StandardPlace
 from ahpkit.customizations.text import clean_label, clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join
+from ahpkit.platform.files import followed
 
 _log = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ def _plugins(folder: Path, above: tuple[Path, ...] = ()) -> list[Location]:
     if market is None:
         inner = [] if is_plugin(folder) else inner_plugins(folder)
         return [_plugin(folder, inner=inner), *(one for each in inner for one in _of_entry(Entry(each, ""), above))]
-    real = Path(os.path.realpath(folder))
+    real = Path(followed(folder))
     inner = [entry.folder for entry in market.local if entry.folder != real]
     said = tuple(_market_findings(market, broken="warning" if is_plugin(folder) else "error"))
     here = [_plugin(real, entry, said, inner) for entry in market.local if entry.folder == real]

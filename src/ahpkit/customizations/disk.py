@@ -16,6 +16,7 @@ from ahpkit.customizations.diagnostics import Diagnostic, Level
 from ahpkit.customizations.source import Listing
 from ahpkit.customizations.tree import Content, File, Unreadable, join, parent
 from ahpkit.host.resources.beneath import Entry, Passage, open_regular, reach
+from ahpkit.platform.files import followed
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 
 _ATTEMPTS = 3
@@ -29,8 +30,8 @@ class DiskSource:
         self.uri = root.absolute().as_uri()
         self.name = root.absolute().name
         self._root = root
-        self._real_root = os.path.realpath(root)
-        self._boundary = self._real_root if boundary is None else os.path.realpath(boundary)
+        self._real_root = followed(root)
+        self._boundary = self._real_root if boundary is None else followed(boundary)
         self._only = only
         self._real_folders = {"": self._real_root}
         self._passage = Passage(self._check)
@@ -92,7 +93,7 @@ class DiskSource:
                 self._file(listing, path, full, entry.stat(follow_symlinks=False))
 
     def _link(self, listing: Listing, path: str, full: str) -> None:
-        real = os.path.realpath(full)
+        real = followed(full)
         try:
             status = os.stat(real)
         except OSError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +42,7 @@ from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Applied, Feature, Registration, Services
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
+from ahpkit.platform.files import followed
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.turns import find_tool_call
@@ -164,7 +164,7 @@ class Customizations(Feature):
             trust.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # So that this folder can be watched.
         own.add(own_runnables(home, self._settings.plugins), now=self.services.now())
         for folder in self._settings.trusted:
-            real = Path(os.path.realpath(folder))
+            real = Path(followed(folder))
             if str(real) not in trust.directories():
                 trust.add(runnables_at(real, home=home), now=self.services.now(), directory=real)
         return Word(trust, own)

@@ -15,6 +15,7 @@ from typing import Any, cast
 from ahpkit.customizations.formats import MANIFESTS, POWER_FILE
 from ahpkit.customizations.jsonc import JsonError
 from ahpkit.customizations.jsonc import parse as parse_json
+from ahpkit.platform.files import followed
 
 MARKETPLACES = (
     ".claude-plugin/marketplace.json",
@@ -110,10 +111,10 @@ def _sort(market: Market, root: Path, base: str, entry: Mapping[str, Any]) -> No
     if source is None:
         market.elsewhere.append(str(name or "unnamed"))
         return
-    real_root = os.path.realpath(root)
+    real_root = followed(root)
     tried = [os.path.normpath(os.path.join(real_root, base, source)), os.path.normpath(os.path.join(real_root, source))]
     for folder in tried:
-        real = os.path.realpath(folder)
+        real = followed(folder)
         if (real == real_root or real.startswith(real_root + os.sep)) and os.path.isdir(real):
             declared = entry if any(key in entry for key in _COMPONENTS) else None
             market.local.append(Entry(Path(real), str(name or ""), declared))

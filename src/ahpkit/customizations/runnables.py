@@ -29,6 +29,7 @@ from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import walk
 
@@ -101,7 +102,7 @@ class Surrounding:
     def holds(self, path: str) -> bool:
         """Whether a file is in a place where people change files, unlike the programs of the system."""
         return any(
-            place is not None and path.startswith(f"{os.path.realpath(place).rstrip('/')}/")
+            place is not None and path.startswith(f"{followed(place).rstrip('/')}/")
             for place in (self.workspace, self.plugin_root, self.home)
         )
 
@@ -162,13 +163,13 @@ def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]
     for place in places:
         for word in named:
             for path in _paths(place, word, around if runs_data else None):
-                real = os.path.realpath(path)
+                real = followed(path)
                 if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
                     yield real
 
 
 def _is_folder(path: str, around: Surrounding) -> bool:
-    return os.path.isdir(path) and around.holds(f"{os.path.realpath(path)}/")
+    return os.path.isdir(path) and around.holds(f"{followed(path)}/")
 
 
 def _paths(place: str, word: str, globs: Surrounding | None) -> Iterator[str]:
@@ -276,7 +277,7 @@ def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
     if container is not None and "clientId" in container:
         return f"{CLIENT}{container['uri']}"
     path = local_path(uri)
-    return uri if path is None else os.path.realpath(path)
+    return uri if path is None else followed(path)
 
 
 def surrounding_of(location: Location, home: Path | None) -> Surrounding:
@@ -300,7 +301,7 @@ def runs_something(location: Location) -> bool:
 
 def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
     """What a directory and everything below it would run, or one file that declares something. Blocks."""
-    real = Path(os.path.realpath(path))
+    real = Path(followed(path))
     if real.is_file() and ".git" in real.parts:
         return [one for one in git_runnables(Path(*real.parts[: real.parts.index(".git")])) if one.source == str(real)]
     locations = _locations_of_file(real, home) if real.is_file() else _locations_below(real, home)
@@ -370,18 +371,18 @@ def git_runnables(top: Path) -> list[Runnable]:
     if hooks.is_dir():
         for path in sorted(hooks.iterdir()):
             if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK):
-                real = os.path.realpath(path)
+                real = followed(path)
                 found.append(Runnable("hook", f"git {path.name}", real, {}, fingerprints([real])))
     lines = config.read_text("utf-8", "replace").splitlines() if config.is_file() else []
     if any(line.strip().startswith("[filter") for line in lines):
-        real = os.path.realpath(config)
+        real = followed(config)
         found.append(Runnable("hook", "git filters", real, {}, fingerprints([real])))
     return found
 
 
 def repository_is_trusted(folder: Path, trust: Trust) -> bool:
     """Whether Git may run what a repository brings: all of it is as it was trusted."""
-    real = Path(os.path.realpath(folder))
+    real = Path(followed(folder))
     top = next((one for one in (real, *real.parents) if (one / ".git").is_dir()), None)
     found = [] if top is None else git_runnables(top)
     return bool(found) and all(trust.standing(one) == "trusted" for one in found)

@@ -21,6 +21,7 @@ from typing import Self
 
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.host.resources.notify import open_notify
+from ahpkit.platform.files import followed
 
 _log = logging.getLogger(__name__)
 
@@ -278,7 +279,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 def _spellings(root: Path) -> set[str]:
     """The root as given and as it resolves: systems differ in which one they report."""
-    return {str(root), os.path.realpath(root)}
+    return {str(root), followed(root)}
 
 
 def _is_temporary(path: str) -> bool:

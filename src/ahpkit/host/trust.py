@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ahpkit.host.owner_file import OwnerFile
+from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject
 
 Kind = Literal["hook", "server", "extension", "settings"]
@@ -263,7 +264,7 @@ def _files(runnables: Iterable[Runnable]) -> Iterator[str]:
     for one in runnables:
         for path in (*one.files, *(() if one.of_client else (one.source,))):
             yield path
-            yield os.path.realpath(path)
+            yield followed(path)
 
 
 def _place(runnable: Runnable) -> tuple[str, str, str]:

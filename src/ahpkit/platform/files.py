@@ -1,4 +1,4 @@
-"""Writes files that only their owner can read, as a whole; and locks files. Blocks for a moment."""
+"""Writes files that only their owner can read, as a whole; locks files; follows links. Blocks for a moment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from pathlib import Path
 from typing import IO
 
 from ahpkit.platform import Unsupported
+
+_LOOKS = 20
+"""Times that a path is looked up while somebody replaces the links on it."""
+
+
+def followed(path: str | Path) -> str:
+    """The path with all its links followed (`os.path.realpath`), also while somebody replaces one of them.
+
+    Python 3.12 and older raise `FileNotFoundError` when a link goes between two looks at it.
+    """
+    for _ in range(_LOOKS):
+        with suppress(FileNotFoundError):
+            return os.path.realpath(path)
+    return os.path.realpath(path)
 
 
 def make_private_directory(path: Path) -> None:
@@ -79,4 +93,4 @@ def _lock(descriptor: int, *, wait: bool) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
-__all__ = ["is_ours", "make_private_directory", "private_draft", "try_lock", "wait_lock", "write_private"]
+__all__ = ["followed", "is_ours", "make_private_directory", "private_draft", "try_lock", "wait_lock", "write_private"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ahpkit.platform.files import followed
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied
 
 T = TypeVar("T")
@@ -123,8 +124,8 @@ def real_path(path: Path, *, follow: bool = True) -> Path:
     """Where a path really is; for what does not exist yet, where its nearest existing parent really is."""
     try:
         if follow or path.name in ("", ".."):
-            return Path(os.path.realpath(path))
-        return Path(os.path.realpath(path.parent)) / path.name
+            return Path(followed(path))
+        return Path(followed(path.parent)) / path.name
     except (OSError, RuntimeError, ValueError) as error:
         raise InvalidParams(f"uri: {path} cannot be resolved: {error}") from error
 

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.beneath import Identity, identity
 from ahpkit.host.resources.sealed import plain
+from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
@@ -126,7 +127,7 @@ class Fence:
 
     def _resolved(self, root: Path) -> Path:
         if str(root) not in self._real:
-            self._real[str(root)] = Path(os.path.realpath(root))
+            self._real[str(root)] = Path(followed(root))
         return self._real[str(root)]
 
 
@@ -139,14 +140,14 @@ def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
 
 def default_roots(started_in: Path, home: Path, cuts: Cuts) -> list[Path]:
     """The default roots: the home directory, and the directory where the host was started if it is suitable."""
-    here = Path(os.path.realpath(started_in))
+    here = Path(followed(started_in))
     usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and cuts.reason(here) is None
-    return [*([here] if usable else []), Path(os.path.realpath(home))]
+    return [*([here] if usable else []), Path(followed(home))]
 
 
 def check_root(root: Path, cuts: Cuts) -> Path:
     """The real path of a directory that somebody names as a root; raises `InvalidParams` when it cannot be a root."""
-    real = Path(os.path.realpath(root))
+    real = Path(followed(root))
     if not real.is_dir():
         raise InvalidParams(f"{root} is not a directory, so it cannot be a root")
     if real != Path(real.anchor) and (reason := cuts.reason(real)) is not None:

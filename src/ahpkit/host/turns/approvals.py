@@ -17,6 +17,7 @@ from typing import Any
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.limits import MAX_RULES, MAX_RULES_OF_A_TOOL
 from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import followed
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
@@ -192,27 +193,27 @@ def _in_real_folders(rule: Rule) -> Rule:
     """
     if rule.scope == "workspace":
         rule = replace(rule, place=_real(rule.place or ""))
-    return _with_links_followed(rule) if rule.decision == "allow" else rule
+    return _with_links_real_name(rule) if rule.decision == "allow" else rule
 
 
-def _with_links_followed(rule: Rule) -> Rule:
+def _with_links_real_name(rule: Rule) -> Rule:
     if rule.kind != "path":
         return rule
     fixed = fixed_part(rule.pattern)
-    return replace(rule, pattern=_followed(fixed or "/").rstrip("/") + rule.pattern.removeprefix(fixed))
+    return replace(rule, pattern=_real_name(fixed or "/").rstrip("/") + rule.pattern.removeprefix(fixed))
 
 
-def _followed(path: str) -> str:
+def _real_name(path: str) -> str:
     """A path with its links followed; as it is, where there can be no such file."""
     try:
-        return os.path.realpath(path)
+        return followed(path)
     except (ValueError, OSError):
         return os.path.normpath(path)
 
 
 def _real(uri: str) -> str:
     folder = local_path(uri)
-    return uri if folder is None else Path(os.path.realpath(folder)).as_uri()
+    return uri if folder is None else Path(followed(folder)).as_uri()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class CallGate:
             is_server=owner is not None and owner.startswith("mcp:"),
             paths=paths,
             home=str(Path.home()),
-            real=_followed,
+            real=_real_name,
         )
 
     def judge(self, subject: Subject) -> Ruling:
@@ -269,7 +270,7 @@ class CallGate:
         rules = [
             rule for rule in self._approvals.rules if rule.owner == subject.owner and rule.tool in ("", subject.tool)
         ]
-        denials = [_with_links_followed(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
+        denials = [_with_links_real_name(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
         return judge(dict.fromkeys([*rules, *denials]), subject, replace(place, workspace=_real(place.workspace)))
 
     @contextmanager
