@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
 from ahpkit.web.rights import ANSWERS, WATCHING
+from support import requirement
 from support.http import Answer, request
 from support.process import HostProcess, host_process
 from support.raw_client import Json
@@ -145,6 +146,7 @@ PRIVATE: list[tuple[str, str, Any]] = [
 ]
 
 
+@requirement("telemetry:allowed")
 @pytest.mark.parametrize("right", ["watch", "answer"])
 async def test_a_right_is_not_more_than_it_says(tmp_path: Path, right: str) -> None:
     async with page_of(tmp_path) as page:

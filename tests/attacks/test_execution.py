@@ -11,6 +11,7 @@ from customizations.desk import Publisher
 from support import requirement
 from support.raw_client import Json
 from support.site import Site
+from support.waiting import until
 
 DENIED = -32009
 
@@ -250,8 +251,8 @@ async def test_a_server_of_a_client_or_of_an_agent_is_not_started_and_gets_no_en
 
 @requirement("security:trust:environment")
 async def test_the_environment_is_only_for_the_users_own_and_for_trusted_content(site: Site) -> None:
-    own = {"mcpServers": {"own": {"command": "x", "args": ["${HOME}/own"]}}}
-    trusted = {"mcpServers": {"ours": {"command": "x", "args": ["${HOME}/ours"]}}}
+    own = {"mcpServers": {"own": {"command": "sh", "args": ["-c", "touch '${HOME}/own'"]}}}
+    trusted = {"mcpServers": {"ours": {"command": "sh", "args": ["-c", "touch '${HOME}/ours'"]}}}
     place(site.home / ".copilot" / "mcp-config.json", json.dumps(own))
     place(site.work / ".mcp.json", json.dumps(trusted))
     foreign = site.home / "foreign"
@@ -260,6 +261,7 @@ async def test_the_environment_is_only_for_the_users_own_and_for_trusted_content
         for directory in (site.work, foreign):
             _, chat = await site.session(directory, provider="scripted")
             await site.turn(chat)
+        await until(lambda: (site.home / "own").exists() and (site.home / "ours").exists())
         assert "${HOME}/foreign" not in site.recorded
         assert f"{site.home}/foreign\\" not in site.recorded
         assert not (site.home / "started").exists()

@@ -163,6 +163,7 @@ async def test_approvals_and_questions_by_callback(url: str):
 
 
 @requirement("client-tools:call:client-completes", "client-tools:call:client-may-stream-content")
+@requirement("commands:create-session:active-client-id")
 async def test_a_client_tool_runs_in_the_clients_process(url: str):
     async with reach(url) as client:
 

@@ -101,6 +101,7 @@ async def test_a_new_file_appears_with_its_whole_container(desk: Desk) -> None:
 
 @requirement("customizations:save:write-into-writable-directory")
 @requirement("customizations:save:no-save-action")
+@requirement("session:customization:directory-write")
 async def test_saving_is_writing_into_a_writable_directory_that_need_not_exist(desk: Desk) -> None:
     client = await desk.start()
     session, _ = await desk.session(client)
@@ -370,11 +371,12 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
 
 
 @requirement("customizations:identity:persistent-reference-is-uri")
-@requirement("enablement:invocation:agent-user-gate")
+@requirement("enablement:invocation:agent-user-gate", "enablement:invocation:agent-model-gate")
 @requirement("session:summary:agent-uri")
 @requirement("commands:create-session:agent")
 async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
-    desk.files({".github/agents/a.md": text("You are A."), ".github/agents/b.md": text("B", user_invocable="false")})
+    mine = text("You are A.", disable_model_invocation="true")
+    desk.files({".github/agents/a.md": mine, ".github/agents/b.md": text("B", user_invocable="false")})
     client = await desk.start()
     session, _ = await desk.session(client)
     first, second = (await desk.containers(client, session))[".github/agents"]["children"]
@@ -383,7 +385,9 @@ async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(de
     await client.accepted(session, {"type": "session/agentChanged", "agent": {"uri": first["uri"]}})
     other, chat = await desk.session(client, agent={"uri": first["uri"]})
     assert other != session
-    assert (await desk.turn(client, chat, "hi")).context.system_prompt == "You are A.\n"
+    context = (await desk.turn(client, chat, "hi")).context
+    assert context.system_prompt == "You are A.\n"
+    assert [offer.name for offer in context.agents] == ["b"], "the model delegates only to what is for it"
 
 
 async def test_completions_offer_what_the_user_may_invoke(desk: Desk) -> None:

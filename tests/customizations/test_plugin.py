@@ -281,6 +281,9 @@ def test_a_manifest_that_is_no_object_is_an_error_of_the_plugin(tmp_path: Path, 
     assert path in load(parsed)["message"]
     assert "children" not in parsed.container
     assert parsed.container["name"] == "folder"
+    unread = {item.path for item in parsed.diagnostics if item.code == "not-listed"}
+    assert {"skills/s/SKILL.md", "agents/a.md", "commands/c.md"} <= unread
+    assert "because the manifest is broken" in str(cast("JsonObject", parsed.container)["_meta"]["ahpkit/notListed"])
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,8 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
         ({"args": ["serve.py", "--db-path", "notes.sqlite"]}, {"serve.py"}),
         ({"args": ["serve.py", "--log=run.log"]}, {"serve.py"}),
         ({"args": ["serve.py"], "env": {"MEMORY_FILE_PATH": "m.jsonl"}}, {"serve.py"}),
+        ({"args": ["serve.py"], "env": {"MEMORY_FILE_PATH": "m.json"}}, {"serve.py"}),
+        ({"args": ["serve.py"], "env": {"CONFIG_PATH": "m.json"}}, {"serve.py", "m.json"}),
         ({"args": ["run.log"]}, {"run.log"}),
         ({"args": ["--require", "run.log"]}, {"run.log"}),
         ({"args": ["--database", "serve.py"]}, {"serve.py"}),
@@ -107,7 +109,7 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
     ],
 )
 def test_what_a_server_writes_is_no_part_of_what_it_runs(tmp_path: Path, declared: JsonObject, named: set[str]) -> None:
-    for name in ("serve.py", "notes.sqlite", "run.log", "m.jsonl"):
+    for name in ("serve.py", "notes.sqlite", "run.log", "m.jsonl", "m.json"):
         (tmp_path / name).write_text("x")
     detail = ServerDetail("notes", {"command": "python", **declared}, "workspace")
     found = runnable_of(detail, str(tmp_path / ".mcp.json"), Surrounding(str(tmp_path))).files

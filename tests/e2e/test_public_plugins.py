@@ -54,9 +54,21 @@ PLUGINS: dict[str, dict[str, Any]] = {
                 {"name": "one", "source": "./one"},
                 {"name": "far", "source": {"source": "github", "repo": "a/b"}},
                 {"name": "gone", "source": "./gone"},
+                {"name": "inner", "source": "./lists/inner"},
             ]
         },
         "one/skills/a/SKILL.md": skill("a"),
+        "lists/inner/.claude-plugin/marketplace.json": {"plugins": [{"name": "deep", "source": "./deep"}]},
+        "lists/inner/deep/skills/a/SKILL.md": skill("a"),
+    },
+    "pattern": {
+        CLAUDE: {"name": "pattern", "commands": ["./do/*.md"], "agents": "./none/*.md"},
+        "do/ship.md": "Ship it.",
+    },
+    "others": {
+        ".codex/prompts/plan.md": "Plan it.",
+        ".agent/skills/s/SKILL.md": skill("s"),
+        ".codex/config.toml": "x = 1",
     },
 }
 
@@ -100,6 +112,9 @@ async def shown(tmp_path: Path) -> Any:
     "customizations:found:broken-said",
     "customizations:found:harmless",
     "customizations:found:names",
+    "customizations:found:nested-marketplace",
+    "customizations:found:patterns",
+    "customizations:found:other-products",
 )
 async def test_each_is_listed_once_or_named_and_what_is_wrong_is_said(shown: Shown) -> None:
     ids = [one["id"] for entry in shown.entries for one in (entry, *entry.get("children", []))]
@@ -113,6 +128,7 @@ async def test_each_is_listed_once_or_named_and_what_is_wrong_is_said(shown: Sho
         "no-url": "`url` is empty",
         "newer": "seen: workflows, monitors, .lsp.json",
         "market": "not on this machine, and nothing is fetched: far",
+        "pattern": "'./none/*.md' matches nothing",
     }
     said = {name: shown.load(name).get("message", "") for name in wrong}
     assert {name: wrong[name] in said[name] for name in wrong} == dict.fromkeys(wrong, True), said
@@ -120,6 +136,10 @@ async def test_each_is_listed_once_or_named_and_what_is_wrong_is_said(shown: Sho
     assert shown.load("not-there") == {"kind": "error", "message": "there is no such folder"}
     assert "./gone" in said["market"]
     assert shown.names("one") == ["one:a"]
+    assert shown.names("deep") == ["deep:a"]
+    assert shown.names("pattern") == ["pattern:ship"]
+    assert sorted(shown.names("others")) == ["others:plan", "others:s"]
+    assert ".codex/config.toml" in str(shown.plugins["others"]["_meta"]["ahpkit/notListed"])
     assert "plugins/x" in shown.plugins["inner"]["_meta"]["ahpkit/notListed"][0]
     sound = ("twice", "loose", "inner", "kiro", "cursor", "names", "one")
     assert {name: shown.load(name) for name in sound} == {name: {"kind": "loaded"} for name in sound}

@@ -56,8 +56,10 @@ async def test_a_new_session_may_have_a_value_that_a_dynamic_property_does_not_l
 async def test_config_values_of_a_new_session_are_checked_and_filled_in(bench: Bench) -> None:
     await configured(bench)
     client = await bench.client()
-    session, _ = await bench.session(client, config={"region": "eu"})
+    resolved = await client.ask("resolveSessionConfig", config={"region": "eu"})
+    session, _ = await bench.session(client, config=resolved["values"])
     config = (await bench.state(client, session))["config"]
+    assert config == resolved
     assert config == {"schema": SCHEMA, "values": {"mode": "ask", "region": "eu"}}
     wrong = await client.refused("createSession", "ahp-session:/w", config={"mode": "fly"})
     assert wrong["code"] == -32602

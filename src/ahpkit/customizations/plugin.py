@@ -34,7 +34,7 @@ from ahpkit.customizations.manifest import (
     report_shapes,
 )
 from ahpkit.customizations.mcp_files import mcp_file, servers
-from ahpkit.customizations.standard_places import WORKSPACE
+from ahpkit.customizations.standard_places import OTHER_PRODUCTS, WORKSPACE
 from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.tree import FileTree, base, join, parent
 from ahpkit.protocol.common.state import JsonObject
@@ -85,6 +85,8 @@ def parse_plugin(
     builder.report.items += findings
     manifest = find_manifest(builder)
     if manifest is None:
+        for path in filter(_looks_like_component, tree.files):
+            builder.report.note("not-listed", "not read, because the manifest is broken", path)
         return builder.finish(_base(name or clean_name(tree.name)), root=root)
     if entry is not None and manifest.path is None:
         manifest = listed_manifest(entry, "marketplace.json")
@@ -259,6 +261,10 @@ def _strays(builder: Builder, manifest: Manifest) -> None:
         if name in builder.tree.files or (name in builder.tree.folders and any(builder.tree.walk(name))):
             builder.report.note("no-type", f"`{name}`: AHP has no such customization; not listed", name)
             builder.claimed.update({name, *builder.tree.walk(name)})
+    for name in OTHER_PRODUCTS:
+        if name in builder.tree.files and name not in builder.claimed:
+            builder.report.note("no-type", f"`{name}`: settings of another product; not listed", name)
+            builder.claimed.add(name)
     for path in builder.tree.files:
         if path in builder.claimed or builder.is_taken(path) or not _looks_like_component(path):
             continue

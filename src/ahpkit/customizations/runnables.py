@@ -149,7 +149,10 @@ def _settings(env: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _is_data(name: str, value: Any) -> bool:
-    return isinstance(value, str) and bool(_DATA_NAMES.search(name)) and value.lower().endswith(_DATA_ENDINGS)
+    if not isinstance(value, str):
+        return False
+    is_memory = "memory" in name.lower() and value.lower().endswith(".json")  # As the reference server has it.
+    return is_memory or (bool(_DATA_NAMES.search(name)) and value.lower().endswith(_DATA_ENDINGS))
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
