@@ -16,7 +16,7 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.acp.host_tools import host_tool, is_search
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.meta_keys import SETTLED
+from ahpkit.protocol.meta_keys import DIRECT, SETTLED
 from ahpkit.testing.acp_agent import scripted_command
 from mcp_servers.running import PROGRAM
 from support import requirement
@@ -270,6 +270,21 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+async def test_a_server_that_the_agent_loads_by_itself_is_not_started_a_second_time(tmp_path: Path) -> None:
+    for kind in ACP:
+        directory = tmp_path / kind
+        directory.mkdir()
+        async with (
+            agent_of_kind(kind, directory, loads_servers=(".mcp.json",)) as agent,
+            staged(agent, directory, servers=server(directory)) as stage,
+        ):
+            assert "test_add" not in (await stage.turn("LIST")).text
+            shown = await stage.server("test", "ready")  # The agent runs now, and so does what it loads.
+            assert shown["_meta"][DIRECT] is True
+            assert "channel" not in shown
+            assert not (directory / "started").exists()
 
 
 async def test_what_an_agent_runs_by_itself_is_said_once(tmp_path: Path) -> None:

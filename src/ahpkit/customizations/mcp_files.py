@@ -12,9 +12,7 @@ from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_name
 from ahpkit.protocol.common.state import JsonObject
-
-META_DIRECT = "ahpkit/direct"
-"""In `_meta` of a server: agents get it as declared, and the host does not run it."""
+from ahpkit.protocol.meta_keys import DIRECT
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})
@@ -123,8 +121,8 @@ def configured_server(config: JsonObject) -> tuple[JsonObject, ServerDetail]:
         "state": {"kind": "stopped"},
     }
     if config.get("direct") is True:
-        entry["_meta"] = {META_DIRECT: True}
+        entry["_meta"] = {DIRECT: True}
     return entry, ServerDetail(name, declared, "workspace", consented=True)
 
 
-__all__ = ["META_DIRECT", "configured_server", "mcp_file", "servers"]
+__all__ = ["configured_server", "mcp_file", "servers"]

@@ -7,7 +7,7 @@ from typing import cast
 
 from ahpkit.customizations.ids import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import LEFT_OUT
+from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
 from ahpkit.protocol.session.actions import SessionAction, session_customization_removed, session_customization_updated
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import DECIDED, decided_note
@@ -47,9 +47,8 @@ def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool
     fresh: JsonObject = {key: value for key, value in server.items() if key not in _RUNTIME}
     kept = {**fresh, **{key: old[key] for key in _RUNTIME if key in old}}
     noted: JsonObject = old.get("_meta") or {}
-    return (
-        kept if LEFT_OUT not in noted else {**kept, "_meta": {**(kept.get("_meta") or {}), LEFT_OUT: noted[LEFT_OUT]}}
-    )
+    runtime = {key: noted[key] for key in (LEFT_OUT, DIRECT) if key in noted}
+    return {**kept, "_meta": {**(kept.get("_meta") or {}), **runtime}} if runtime else kept
 
 
 def _following(entry: JsonObject, children: list[JsonObject], crashed: Collection[str]) -> JsonObject:

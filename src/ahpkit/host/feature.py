@@ -169,6 +169,10 @@ class Services(States, Protocol):
         """The turn that runs in a chat, as its agent has it."""
         ...
 
+    def loads_servers(self, session_uri: str) -> Sequence[str]:
+        """Files of a workspace whose MCP servers the agent of a session starts by itself (`Agent.loads_servers`)."""
+        ...
+
     def sampling(self, session_uri: str) -> JsonObject | None:
         """Which parts of MCP sampling the agent of a session supports (`Agent.sampling`); None: nothing."""
         ...

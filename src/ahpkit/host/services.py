@@ -131,6 +131,10 @@ class HostServices(States):
     def running_turn(self, chat_uri: str) -> Turn | None:
         return self.turns().running_turn(chat_uri)
 
+    def loads_servers(self, session_uri: str) -> Sequence[str]:
+        session = self.store.session(session_uri)
+        return () if session is None else self.agents.of_session(session["provider"]).loads_servers
+
     def sampling(self, session_uri: str) -> JsonObject | None:
         return self.turns().sampling(session_uri)
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -26,7 +27,7 @@ from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL
+from ahpkit.protocol.meta_keys import DIRECT, KEEP_TOKEN, RENEWAL
 from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
@@ -162,7 +163,7 @@ class McpServers(Feature):
             self._sessions[uri] = SessionServers(
                 uri,
                 self._services,
-                self._offers,
+                self._offered,
                 self.tokens,
                 self.shared,
                 self._limits,
@@ -192,6 +193,19 @@ class McpServers(Feature):
 
             self._tokens = Tokens()
         return self._tokens
+
+    async def _offered(self, session_uri: str) -> Sequence[McpServerOffer]:
+        """Those that are switched on and may run. What the agent loads from the workspace by itself is its own."""
+        offers = await self._offers(session_uri)
+        if not (files := self._services.loads_servers(session_uri)):
+            return offers
+        state = self._services.state(session_uri) or {}
+        roots: Sequence[str] = state.get("workingDirectories") or [self._directory.as_uri()]
+        loaded = {f"{root.rstrip('/')}/{file}" for root in roots for file in files}
+        declared = {placed.entry["id"]: placed.entry.get("uri") for placed in walk(state)}
+        return [
+            replace(offer, direct=True, loaded=True) if declared.get(offer.id) in loaded else offer for offer in offers
+        ]
 
     def _disposed(self, session_uri: str) -> None:
         session = self._sessions.pop(session_uri, None)
@@ -242,7 +256,7 @@ class McpServers(Feature):
         meta: JsonObject = placed.entry.get("_meta") or {}
         if meta.get("ahpkit/trust"):
             return f"nobody has agreed to the MCP server {placed.entry['name']} as it is; see: ahpkit trust list"
-        if meta.get("ahpkit/direct"):
+        if meta.get(DIRECT):
             return f"the MCP server {placed.entry['name']} is run by the agent, not by the host"
         return None
 
@@ -335,10 +349,11 @@ class McpServers(Feature):
             web = await (await self._http_doorway()).admit(gateway)
             stack.callback(web.close)
             config["http"] = {"url": web.url, "headers": dict(web.headers)}
-        direct = [offer for offer in await self._offers(chat.session_uri) if offer.direct]
+        direct = [offer for offer in await self._offered(chat.session_uri) if offer.direct]
         session.handed_over(chat.uri, [offer.id for offer in direct])
         stack.callback(session.handed_over, chat.uri, ())
-        return chat.session_uri, [McpServerOffer("ahp", NAME, config), *direct], stack
+        given = [offer for offer in direct if not offer.loaded]
+        return chat.session_uri, [McpServerOffer("ahp", NAME, config), *given], stack
 
     async def _http_doorway(self) -> HttpDoorway:
         if self._http is None:

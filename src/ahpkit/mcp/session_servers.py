@@ -22,9 +22,9 @@ from ahpkit.mcp.results import definition_of
 from ahpkit.mcp.side_channel import capabilities_of, channel_of, has_apps
 from ahpkit.protocol.common.reducing import put
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import LEFT_OUT
+from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
 from ahpkit.protocol.session.actions import session_customization_updated, session_mcp_server_state_changed
-from ahpkit.protocol.session.enablement import find, walk
+from ahpkit.protocol.session.enablement import Placed, find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner
 
@@ -294,12 +294,15 @@ class SessionServers:
             return
         left_out = dict(server.lists.left_out) if server.ready and server.lists.left_out else None
         noted: JsonObject = placed.entry.get("_meta") or {}
-        entry = put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None)
+        self._update(placed, put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None))
+
+    def _update(self, placed: Placed, entry: JsonObject) -> None:
+        """Show another entry in the place of the one that is shown."""
         if entry == placed.entry:
             return
         top = entry
         if (container := placed.container) is not None:
-            children = [entry if child["id"] == server.id else child for child in container["children"]]
+            children = [entry if child["id"] == entry["id"] else child for child in container["children"]]
             top = {**container, "children": children}
         self._services.dispatch(self.uri, session_customization_updated(customization=cast("Any", top)))
 
@@ -308,10 +311,12 @@ class SessionServers:
         an agent was given is ready: the agent runs it, and nobody here hears more of it."""
         running = {server.id for server in self.servers()}
         given = self._direct & frozenset[str]().union(*self._handed_over.values())
-        for placed in walk(self._services.state(self.uri) or {}):
+        for placed in list(walk(self._services.state(self.uri) or {})):
             entry = placed.entry
             if entry.get("type") != "mcpServer" or entry["id"] in running:
                 continue
+            if entry["id"] in self._direct:
+                self._note_direct(entry["id"])
             if (problem := self._problems.get(entry["id"])) is not None:
                 error = {"errorType": "mcp/configuration", "message": problem}
                 self._show_state(entry["id"], {"kind": "error", "error": error})
@@ -319,6 +324,11 @@ class SessionServers:
                 self._show_state(entry["id"], {"kind": "ready"})
             elif entry.get("state", {}).get("kind") not in ("stopped", "error"):
                 self._show_state(entry["id"], {"kind": "stopped"})
+
+    def _note_direct(self, id: str) -> None:
+        placed = find(self._services.state(self.uri) or {}, id)
+        if placed is not None:
+            self._update(placed, {**placed.entry, "_meta": {**(placed.entry.get("_meta") or {}), DIRECT: True}})
 
     def _show_state(self, id: str, wanted: JsonObject, channel: str | None = None) -> None:
         placed = find(self._services.state(self.uri) or {}, id)

@@ -70,6 +70,9 @@ MORE = "ahpkit/more"
 NOT_LISTED = "ahpkit/notListed"
 """In a plugin of a session: lines about what it holds that looks like a component and is not listed."""
 
+DIRECT = "ahpkit/direct"
+"""In an MCP server of a session's customizations: the agent runs it, and the host does not."""
+
 LEFT_OUT = "ahpkit/left-out"
 """In an MCP server of a session's customizations: its tools that cannot be used, each with the reason."""
 
@@ -80,6 +83,7 @@ __all__ = [
     "CHANGES",
     "CLIENTS",
     "CONFIG_META",
+    "DIRECT",
     "ELSEWHERE",
     "HIGHEST",
     "KEEP_TOKEN",

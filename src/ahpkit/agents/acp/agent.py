@@ -49,6 +49,7 @@ class AcpAgent(Agent):
         self.display_name = config.display_name
         self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
         self.permissions = config.permissions
+        self.loads_servers = config.loads_servers
         self.models_later = True
         self._config = config
         self._files = files

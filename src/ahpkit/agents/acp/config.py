@@ -48,6 +48,8 @@ class AcpAgentConfig:
     description: str = ""
     default_model: str | None = None
     permissions: Policy = "ask"
+    loads_servers: tuple[str, ...] = ()
+    """Files of a workspace whose MCP servers the agent starts by itself: the host does not start them too."""
     files: bool = False
     """Tell the agent that it may read and write files through the host. Several agents work worse when told so."""
     start_timeout: float = 60.0
@@ -91,7 +93,13 @@ def parse_agent_option(option: str) -> AcpAgentConfig:
     if not words:
         raise AcpConfigError(f"agent {name}: the command is empty; write NAME=COMMAND ARGS")
     known = KNOWN_AGENTS.get(name) or _known_command(words[0])
-    return AcpAgentConfig(name=name, command=words[0], args=tuple(words[1:]), pass_env=known.variables if known else ())
+    return AcpAgentConfig(
+        name=name,
+        command=words[0],
+        args=tuple(words[1:]),
+        pass_env=known.variables if known else (),
+        loads_servers=known.loads_servers if known else (),
+    )
 
 
 def _known_command(command: str) -> KnownAgent | None:
@@ -124,6 +132,7 @@ _TABLE: Mapping[str, type | tuple[type, ...]] = {
     "description": str,
     "default_model": str,
     "permissions": str,
+    "loads_servers": list,
     "files": bool,
     "start_timeout": (int, float),
     "cancel_timeout": (int, float),
@@ -134,7 +143,7 @@ _TABLE: Mapping[str, type | tuple[type, ...]] = {
 
 def _fields(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(table)
-    for key in ("args", "pass_env", "env"):
+    for key in ("args", "pass_env", "env", "loads_servers"):
         if key in fields:
             fields[key] = _all_strings(f"agents.{name}.{key}", fields[key])
     if "cwd" in fields:
@@ -166,7 +175,13 @@ def _of_known(known: KnownAgent | None) -> dict[str, Any]:
     if known is None:
         return {}
     command = known.command if shutil.which(known.command) else program_of(known) or known.command
-    return {"command": command, "args": known.args, "title": known.title, "pass_env": known.variables}
+    return {
+        "command": command,
+        "args": known.args,
+        "title": known.title,
+        "pass_env": known.variables,
+        "loads_servers": known.loads_servers,
+    }
 
 
 def _spelled(kind: type | tuple[type, ...]) -> str:

@@ -26,6 +26,9 @@ class KnownAgent:
     asks: str = "not known"
     """Whether it asks before it acts, as it comes: yes, no, or when. The host asks for what goes through the host."""
 
+    loads_servers: tuple[str, ...] = ()
+    """Files of a workspace whose MCP servers it starts by itself, as far as the host reads them too."""
+
     @property
     def variables(self) -> tuple[str, ...]:
         """What is passed on to it from the host's environment."""
@@ -41,6 +44,7 @@ _AGENTS = (
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
         settings=("ANTHROPIC_*", "CLAUDE_*", "IS_SANDBOX"),
+        loads_servers=(".mcp.json",),
     ),
     KnownAgent(
         name="cline",

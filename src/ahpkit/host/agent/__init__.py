@@ -427,6 +427,9 @@ class Agent(abc.ABC):
     """Who decides about a tool call where no rule does: a person, or the configuration."""
     sampling: JsonObject | None = None
     """Which MCP sampling `sample` supports: `{}`, or `{"tools": {}}` when it accepts tools; None: no sampling."""
+    loads_servers: Sequence[str] = ()
+    """Files of a workspace whose MCP servers the agent starts by itself, such as `.mcp.json`. The host leaves those to
+    it."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 

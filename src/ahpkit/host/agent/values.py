@@ -91,7 +91,9 @@ class McpServerOffer:
     shared: bool = False
     """One process serves all sessions."""
     direct: bool = False
-    """The agent starts it by itself; the host does not run it."""
+    """The agent runs it, and the host does not."""
+    loaded: bool = False
+    """The agent finds it in the workspace by itself."""
 
 
 @dataclass(slots=True)
