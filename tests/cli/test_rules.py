@@ -59,8 +59,8 @@ async def test_what_makes_no_rule_is_refused_in_words(host: HostProcess) -> None
     for words, reason in (
         (("add", "allow", "--owner", "nobody"), "the owner is agent:NAME"),
         (("add", "allow", "--owner", "agent:x"), "name a tool"),
-        (("add", "allow", "--owner", "mcp:x", "--tool", ""), "no empty words"),
-        (("add", "allow", "--owner", "mcp:x", "--tool", "a", "--command", ""), "no empty words"),
+        (("add", "allow", "--owner", "mcp:x", "--tool", ""), "an argument is empty"),
+        (("add", "allow", "--owner", "mcp:x", "--tool", "a", "--command", ""), "an argument is empty"),
         (("add", "allow", "--owner", "mcp:x", "--tool", "a", "--command", "b", "--path", "/c"), "command or a path"),
         (("add", "deny", "--owner", "mcp:x", "--tool", "a", "--path", "src/**"), "a path pattern is absolute"),
         (("add", "allow", "--owner", "agent:x", "--tool", "t", "--command", "a; b"), "without shell operators"),

@@ -253,7 +253,7 @@ async def test_long_work_shows_how_far_it_is(host: HostProcess, session: str) ->
 
 async def test_an_agent_the_host_does_not_have_is_replaced_and_named(host: HostProcess) -> None:
     code, _, errors = await sessions(host, "import", "-", input=json.dumps({**DOCUMENT, "provider": "gone"}))
-    assert (code, errors) == (0, "the host has no agent 'gone'; it goes on with 'demo'\n")
+    assert (code, errors) == (0, "the host has no agent 'gone'; the session continues with 'demo'\n")
 
 
 @pytest.mark.parametrize(
@@ -335,6 +335,6 @@ async def test_an_export_is_markdown_for_people_and_without_secrets(host: HostPr
     assert code == 0
     assert "hunter22" not in output
     assert "With demo.\n\n---\n\n> my password=[removed] is here\n\n" in output
-    assert re.fullmatch(r"\d removed; look it over before you hand it on\n", errors)
+    assert re.fullmatch(r"\d removed; check the result before you pass it on\n", errors)
     _, output, _ = await sessions(host, "export", "password")
     assert "hunter22" in output

@@ -109,7 +109,10 @@ def test_messages_are_queued_and_steer_at_any_time() -> None:
 def test_a_full_queue_takes_changes_but_no_new_message() -> None:
     full = chat(queuedMessages=[{"id": str(n), "message": message()} for n in range(MAX_QUEUED_MESSAGES)])
     assert queue(full, id="0") is None
-    assert queue(full, id="new") == f"{MAX_QUEUED_MESSAGES} messages are queued already, and a chat takes no more"
+    assert (
+        queue(full, id="new")
+        == f"{MAX_QUEUED_MESSAGES} messages are queued, which is the limit of a chat; wait, or remove one first"
+    )
     assert queue(full, id="new", kind="steering") is None
 
 
@@ -179,7 +182,7 @@ def test_only_an_offered_option_can_be_selected() -> None:
 
 def test_the_option_must_mean_what_the_decision_says() -> None:
     waiting = busy_chat(tool_call("pending-confirmation", options=OPTIONS))
-    assert confirm(waiting, selectedOptionId="no") == "option 'no' means deny, which is not what `approved` says"
+    assert confirm(waiting, selectedOptionId="no") == "option 'no' means deny, which contradicts `approved`"
 
 
 def test_only_editable_input_can_be_edited() -> None:

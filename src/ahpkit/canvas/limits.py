@@ -100,7 +100,7 @@ def check_declarations(declared: Any) -> str | None:
         return error.message
     size = len(encode(declared))
     if size > MAX_DECLARATIONS:
-        return f"the canvases are declared in {size} bytes; at most {MAX_DECLARATIONS} are taken"
+        return f"the canvases are declared in {size} bytes; at most {MAX_DECLARATIONS} are accepted"
     return check_providers(declared)
 
 
@@ -119,7 +119,7 @@ def _copy(value: Any, limit: int, *, what: str, code: str) -> Any:
     except LocalProtocolError as error:
         raise CanvasError(f"{what} is not JSON", code=code) from error
     if len(data) > limit:
-        raise CanvasError(f"{what} has {len(data)} bytes; at most {limit} are taken", code=code)
+        raise CanvasError(f"{what} has {len(data)} bytes; at most {limit} are accepted", code=code)
     copied = decode_json(data)
     if is_deeper(copied, MAX_DEPTH):
         raise CanvasError(f"{what} is nested more than {MAX_DEPTH} levels deep", code=code)

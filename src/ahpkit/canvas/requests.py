@@ -66,7 +66,9 @@ class Requests:
     async def ask(self, kind: CanvasRequestKind, call: JsonObject, target: Provider | str) -> JsonObject:
         """Put a request to a provider, or to the client with that id; its result, or `CanvasError`."""
         if len(self._waiting) >= MAX_REQUESTS:
-            raise CanvasError(f"{MAX_REQUESTS} canvas calls wait in this session already", code=LIMIT)
+            raise CanvasError(
+                f"{MAX_REQUESTS} canvas calls wait in this session, which is the limit; wait for an answer", code=LIMIT
+            )
         loop = asyncio.get_running_loop()
         waiting = _Waiting(self._request(kind, call, target), loop.create_future())
         request_id = waiting.request["requestId"]

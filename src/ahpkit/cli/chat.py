@@ -35,7 +35,7 @@ from ahpkit.protocol.errors import AhpError
 @click.command()
 @session_options
 @click.option(
-    "--notify", "kind", type=click.Choice(KINDS), default="bell", show_default=True, help="How you are called."
+    "--notify", "kind", type=click.Choice(KINDS), default="bell", show_default=True, help="How to notify you."
 )
 @host_command
 async def chat(

@@ -129,11 +129,11 @@ def _move_aside(directory: Path, there: list[Path]) -> Path | None:
 
 @data.command()
 @click.option("--older-than", type=Age(), help="Those that nobody changed for this time, such as 90d.")
-@click.option("--keep", type=click.IntRange(min=0), default=0, help="The newest so many stay in any case.")
+@click.option("--keep", type=click.IntRange(min=0), default=0, help="Keep this many of the newest in any case.")
 @click.option("--archived", is_flag=True, help="Only archived ones.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "json_output", is_flag=True, help="Print the sessions that went, or would go, as JSON.")
+@click.option("--json", "json_output", is_flag=True, help="Print the deleted sessions, or those to delete, as JSON.")
 @host_command
 async def prune(
     url: str | None,

@@ -53,7 +53,9 @@ class Item:
 
 @click.command()
 @watch_option
-@click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="With --watch: ring when it grows.")
+@click.option(
+    "--notify", "kind", type=click.Choice(KINDS), default="none", help="With --watch: how to notify you of more."
+)
 @click.option("--json", "json_output", is_flag=True, help="Print JSON; with --watch one list on each line.")
 @host_command
 async def inbox(url: str | None, token: str | None, watching: bool, kind: str, json_output: bool) -> None:

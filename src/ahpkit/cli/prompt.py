@@ -75,7 +75,7 @@ _timeout_option = click.option(
 @_timeout_option
 @click.option("--no-wait", is_flag=True, help="Send the message, print the session and leave; see: ahpkit inbox.")
 @click.option("--keep/--no-keep", default=None, help="Whether a new session stays afterwards.  [default: it stays]")
-@click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="How you are called at the end.")
+@click.option("--notify", "kind", type=click.Choice(KINDS), default="none", help="How to notify you at the end.")
 @click.option("--json", "json_lines", is_flag=True, help="Print every event as a line of JSON, as it comes.")
 @host_command
 async def prompt(

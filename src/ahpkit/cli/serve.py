@@ -64,7 +64,7 @@ _PATIENCE = 1.0
 @click.option(
     "--durability",
     type=click.Choice(get_args(Durability)),
-    help="What is survived: full: a power cut; normal: a crash; memory: neither.  [default: full]",
+    help="What the log survives. full: a power cut; normal: a crash; memory: neither.  [default: full]",
 )
 @click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND|URL]", help=_AGENT_HELP)

@@ -140,7 +140,7 @@ def filter_options(function: Any) -> Any:
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
         click.option("--since", type=Age(), help="Only those changed within this time, such as 12h or 30d."),
-        click.option("--status", type=click.Choice(STATUSES), help="Only those that are so."),
+        click.option("--status", type=click.Choice(STATUSES), help="Only those with this status."),
         click.option("--dir", "directory", type=place, help="Only those that work in this directory."),
         click.option("--agent", shell_complete=AGENT, help="Only those with this agent."),
     ):

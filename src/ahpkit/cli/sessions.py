@@ -277,7 +277,7 @@ async def export_command(
     if no_secrets:
         redactor = Redactor(os.environ)
         document = redactor.clean(document)
-        click.echo(f"{redactor.removed} removed; look it over before you hand it on", err=True)
+        click.echo(f"{redactor.removed} removed; check the result before you pass it on", err=True)
     text = as_json(document) if form == "json" else as_markdown(document)
     if output == "-":
         click.echo(text)
@@ -354,7 +354,8 @@ async def import_command(url: str | None, token: str | None, file: Any, json_out
         return
     click.echo(made["session"])
     if made["provider"] != document["provider"]:
-        click.echo(f"the host has no agent {document['provider']!r}; it goes on with {made['provider']!r}", err=True)
+        wanted, taken = document["provider"], made["provider"]
+        click.echo(f"the host has no agent {wanted!r}; the session continues with {taken!r}", err=True)
 
 
 def _read_document(file: Any) -> Any:

@@ -314,11 +314,11 @@ class Client:
         when one is empty.
         """
         if "" in (owner, tool, command, path, chat, session, workspace):
-            raise ValueError("a rule has no empty words: leave out what it is not about")
+            raise ValueError("an argument is empty; leave it out instead")
         kind = "command" if command else "path" if path else "tool" if tool else "server"
         places = given(chat=chat, session=session, workspace=workspace)
         if len(places) > 1 or (command and path):
-            raise ValueError("a rule is about a command or a path, and applies in one place")
+            raise ValueError("give a command or a path, not both, and at most one of chat, session and workspace")
         scope, place = next(iter(places.items()), ("everywhere", None))
         asked = given(owner=owner, tool=tool, pattern=command or path, place=place)
         return await self.request("x-ahpkit/rules/add", {"decision": decision, "kind": kind, "scope": scope, **asked})

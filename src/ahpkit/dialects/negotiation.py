@@ -105,7 +105,7 @@ def pin(text: str) -> Sequence[Generation]:
         found = tuple(one for one in Generation if _numbers(one)[: len(wanted)] == wanted)
         if found:
             return found
-    raise ValueError(f"{text!r} is not a protocol version that is spoken; known: {', '.join(supported_versions())}")
+    raise ValueError(f"{text!r} is not a supported protocol version; supported: {', '.join(supported_versions())}")
 
 
 def _numbers(generation: Generation) -> list[int]:

@@ -127,7 +127,7 @@ class Call:
         """Ask what the server wants to know. The time limit does not run while somebody answers."""
         self.asked += 1
         if self.asked > self._limits.asks:
-            raise McpError(f"a server may ask {self._limits.asks} times during one call, and has done so")
+            raise McpError(f"the server has asked {self._limits.asks} times during this call, which is the limit")
         self._clock.reschedule(None)
         try:
             return await question()

@@ -137,9 +137,9 @@ class Rule:
         if not re.fullmatch(r"host|(agent|client|mcp):.+", self.owner, re.DOTALL):
             raise ValueError("the owner is agent:NAME, client:NAME, mcp:SERVER or host")
         if self.kind == "server" and not self.owner.startswith("mcp:"):
-            raise ValueError("a rule about everything of an owner is about an MCP server; name a tool")
+            raise ValueError("only a rule about an MCP server may leave out the tool; name a tool")
         if self.decision not in ("allow", "deny") or self.kind not in KINDS or self.scope not in SCOPES:
-            raise ValueError("decision, kind or scope is not a known word")
+            raise ValueError("decision, kind or scope has an unknown value")
         if (self.scope == "everywhere") != (self.place is None):
             raise ValueError("a rule names the place where it applies, unless it applies everywhere")
         if self.kind in ("command", "path") and not self.pattern.strip():

@@ -326,7 +326,7 @@ class PageServer:
         if not credential.startswith(_DEVICE):
             return None
         if (device := self._devices.get(credential.removeprefix(_DEVICE))) is None:
-            raise HTTPException(401, "this browser was revoked meanwhile")
+            raise HTTPException(401, "this browser was revoked")
         return device
 
     def _may_everything(self, device: Device | None) -> None:

@@ -129,7 +129,7 @@ class DialectChoice:
         try:
             agreed = negotiate([note.version] if note else [], self.spoken)
         except UnsupportedProtocolVersion:
-            raise NotFound(f"clientId: nothing is known of {client_id[:_SHOWN]!r} here; initialize") from None
+            raise NotFound(f"clientId: this host does not know {client_id[:_SHOWN]!r}; send initialize") from None
         words = note.words if note else ()
         marks = {"canvases": _CANVASES in words, "apps": _APPS in words, "needs_models": _MODELS in words}
         return dialect_for(agreed, self.surroundings, **marks)

@@ -154,7 +154,7 @@ def _pending_message_set(proposed: ProposedAction[ChatPendingMessageSetAction, C
     if not action["id"]:
         return "a pending message needs an id"
     if action["kind"] == "queued" and len(queue) >= MAX_QUEUED_MESSAGES and not find(queue, "id", action["id"]):
-        return f"{len(queue)} messages are queued already, and a chat takes no more"
+        return f"{len(queue)} messages are queued, which is the limit of a chat; wait, or remove one first"
     return _check_message(proposed)
 
 
@@ -210,11 +210,11 @@ def _check_decision(call: ToolCallState, action: ChatToolCallConfirmedAction) ->
         if option is None:
             return f"{option_id!r} is not one of the options offered for this tool call"
         if option["kind"] != ("approve" if action["approved"] else "deny"):
-            return f"option {option_id!r} means {option['kind']}, which is not what `approved` says"
+            return f"option {option_id!r} means {option['kind']}, which contradicts `approved`"
     if "editedToolInput" in action and not call.get("editable"):
         return "the input of this tool call cannot be edited"
     if "editedToolInput" in action and not isinstance(call.get("toolInput", ""), str):
-        return "the input of this tool call is a reference: nobody here can write what it leads to"
+        return "the input of this tool call is a reference, so it cannot be edited"
     return None
 
 
@@ -238,7 +238,7 @@ def _tool_call_complete(proposed: ProposedAction[ChatToolCallCompleteAction, Cha
     if isinstance(call, str) or call["status"] != "auth-required":
         return _executing_tool_call(proposed)
     if proposed.action["result"].get("success"):
-        return f"tool call {call['toolCallId']!r} waits for a sign-in: it can only be given up"
+        return f"tool call {call['toolCallId']!r} waits for a sign-in: it can only be ended as a failure"
     return None
 
 

@@ -53,7 +53,7 @@ def _check_primary(proposed: ProposedAction[Any, SessionState], *fixing: str) ->
     directories = proposed.state.get("workingDirectories", [])
     capability = _capability(proposed.root, proposed.state) or _NO_CAPABILITY
     is_first = directories[:1] == [proposed.action["directory"]]
-    return "the first working directory stays" if is_first and any(map(capability.get, fixing)) else None
+    return "the first working directory cannot change" if is_first and any(map(capability.get, fixing)) else None
 
 
 RULES: Mapping[str, Rule] = {

@@ -87,7 +87,7 @@ def check_active_client(session: SessionState | None, client_id: str, claim: Ses
     if primary_mark(claim) and (holder := _other_primary(session, client_id)) is not None:
         return f"{holder.get('displayName') or 'another client'} is active in this session"
     if (size := len(encode(claim))) > MAX_OFFERED_BYTES:
-        return f"what a client offers in a session may have {MAX_OFFERED_BYTES} bytes together, this has {size}"
+        return f"all that a client offers in a session may have {MAX_OFFERED_BYTES} bytes together; this has {size}"
     return (
         _check_tools(claim["tools"])
         or _check_published(session, client_id, claim.get("customizations", []))

@@ -140,7 +140,7 @@ def _entered(real: Path, barred: frozenset[Identity], *, make: bool) -> Generato
             os.close(folder)
             folder = following
             if barred and identity(os.fstat(folder)) in barred:
-                raise PermissionDenied(f"{real}: it belongs to the host itself, and no --root opens it")
+                raise PermissionDenied(f"{real}: it belongs to the host itself, and --root cannot allow it")
         yield Entry(folder, real.name or ".", real)
     finally:
         os.close(folder)

@@ -97,7 +97,7 @@ class Fence:
     def refusal(self, path: Path) -> str | None:
         """Why no session may live at a real path, with the option that would allow it; None when it may."""
         if (reason := self.cuts.reason(path)) is not None:
-            return f"{path}: {reason}, and no --root opens it"
+            return f"{path}: {reason}, and --root cannot allow it"
         roots = self.roots()
         if any(path.is_relative_to(root) for root in roots):
             return None
@@ -115,7 +115,7 @@ class Fence:
     def check_cuts(self, path: Path) -> None:
         """The same for what may lie outside the roots: only the cuts count."""
         if (reason := self.cuts.reason(path)) is not None:
-            raise PermissionDenied(f"{path}: {reason}, and no --root opens it")
+            raise PermissionDenied(f"{path}: {reason}, and --root cannot allow it")
 
     def barred(self) -> frozenset[Identity]:
         """The host's own directories, whatever name leads to them."""

@@ -218,7 +218,7 @@ class Sessions:
         if self._ports.store.taken(uri):
             raise SessionAlreadyExists(f"the session {uri} exists already")
         if len(self._ports.index) >= (most := self._ports.max_sessions):
-            raise InvalidRequest(f"this host has {most} sessions, and takes no more; dispose of some first")
+            raise InvalidRequest(f"this host has {most} sessions, which is the limit; dispose of some first")
 
     def _agent_for(self, params: CreateSessionParams, source: Source | None) -> Agent:
         default = source[0]["provider"] if source else None

@@ -97,7 +97,7 @@ class Pool:
         if self._services.state(uri) is not None:
             raise AlreadyExists(f"there is a terminal {uri} already")
         if len(self._terminals) + self._starting >= self._max_terminals:
-            raise Conflict(f"this host has {self._max_terminals} terminals, and takes no more; dispose of one first")
+            raise Conflict(f"this host has {self._max_terminals} terminals, which is the limit; dispose of one first")
         self._services.open_channel(uri, launch.state())
         self._starting += 1
         try:

@@ -100,12 +100,12 @@ class Approvals(Feature):
         if self._saying_the_same(_in_real_folders(rule)):
             return None
         if len(self.rules) >= MAX_RULES:
-            return f"this host has {MAX_RULES} rules, and takes no more; remove some first"
+            return f"this host has {MAX_RULES} rules, which is the limit; remove some first"
         alike = sum((one.owner, one.tool) == (rule.owner, rule.tool) for one in self.rules)
         if alike < MAX_RULES_OF_A_TOOL:
             return None
         about = rule.tool or rule.owner
-        return f"there are {alike} rules about {about}, and no more are taken; remove some first"
+        return f"there are {alike} rules about {about}, which is the limit; remove some first"
 
     @contextmanager
     def follow(self, look: Callable[[], None]) -> Generator[None]:
