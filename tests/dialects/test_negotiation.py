@@ -123,7 +123,7 @@ def test_a_side_can_be_pinned(text: str, pinned: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["", "0.3", "2", "0.9.x", "newest", "0.9.0.0", "9" * 5000])
 def test_a_pin_that_names_no_version_is_refused_in_words(text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"known: {', '.join(supported_versions()[:2])}")):
+    with pytest.raises(ValueError, match=re.escape(f"supported: {', '.join(supported_versions()[:2])}")):
         pin(text)
 
 

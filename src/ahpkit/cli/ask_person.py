@@ -15,7 +15,7 @@ from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 
 _LINES, _CHARACTERS = 20, 2000
-"""Of a tool's input, shown without being asked for more: what a person reads before pressing a key."""
+"""How much of a tool's input is shown at first: what a person reads before pressing a key."""
 
 _SENTENCE = 300
 """Characters of why a call is made, or how it was judged."""
@@ -41,7 +41,7 @@ _STYLES = {"+": "green", "-": "red"}
 """Of lines that are added and removed."""
 
 Check = Callable[[str, Any], Awaitable[str | None]]
-"""Hands one answer, by question id, to whoever knows the limits; what is wrong with it."""
+"""Checks one answer, by question id; returns what is wrong with it."""
 
 
 async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
@@ -95,7 +95,7 @@ def verdict(risk: Any) -> str:
 
 
 def once_first(options: Sequence[Any]) -> list[Any]:
-    """The options in an order in which the first never means more than this one call."""
+    """The options, ordered so that the first one is for this call only."""
     ranks = {"approve": 0, "deny": 1}
     return sorted(options, key=lambda option: (is_remembered(option), ranks.get(option["kind"], 2)))
 
@@ -111,7 +111,7 @@ def _says_so(option: Any) -> bool:
 
 
 def in_words(option: Any) -> str:
-    """What an option is called. An id in place of a label is taken apart, or says only what kind of option it is."""
+    """An option in words. If its label is only an id, the id is split into words, or the kind of option is shown."""
     label = option["label"].strip()
     if " " in label or (re.fullmatch(r"[^\W\d_]+[.!]?", label) and not re.search("[a-z][A-Z]", label)):
         return label[:1].upper() + label[1:]

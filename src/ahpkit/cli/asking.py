@@ -15,7 +15,7 @@ _INTERRUPTED = 130
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """Ctrl-C counts at once. asyncio's own handling would wait for the loop, which the question holds up."""
+    """Let Ctrl-C work at once. asyncio's own handling would wait for the loop, which the question blocks."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

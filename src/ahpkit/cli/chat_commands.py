@@ -56,7 +56,7 @@ class Commands:
         self._session = session
         self._chat = chat
         self.ask_again: Callable[[], bool] = lambda: False
-        """Asks once more for what waits for a decision; False when there is no turn in which anything could."""
+        """Asks again for what waits for a decision; False when no turn runs."""
         self.show_turn: Callable[[TurnStream], Coroutine[Any, Any, object]] = _show_nothing
         """Shows a turn that a command began, until it is over."""
         self.later: list[str] = []

@@ -1,4 +1,4 @@
-"""What commands that talk to a host share: their options, the connection, and finding the session that is meant."""
+"""Shared by commands that talk to a host: their options, the connection, and finding a session by name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Choose = Callable[[Sequence[Any]], str]
 """Asks the person which of several sessions they mean; gives its URI."""
 
 _HOST_NAME = "ahpkit.host_name"
-"""Where the command's `--host-name` is kept for whoever connects."""
+"""Where the command's `--host-name` is kept for the code that connects."""
 
 _ACTIVITY = 300
 """Characters of what an agent that does not start is said to do."""
@@ -114,7 +114,7 @@ async def connected(
 ) -> AsyncGenerator[Client]:
     """A client of that host, or of the running one; with `start` of one that is started when none runs.
 
-    A lost connection is said, and an error when it does not come back soon. `lasting` commands wait and say it.
+    A lost connection is reported, and it is an error if it does not come back soon. `lasting` commands go on waiting.
     """
     name = chosen_name()
     if url is None:

@@ -93,9 +93,9 @@ class Conversation:
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
         self._failed: set[str] = set()
-        """Those that were shown until they failed: they may go on."""
+        """Turns that were shown until they failed: they may be resumed."""
         self._past_turns = {turn["id"] for turn in turns}
-        """Said before we came: by the same person, wherever that was."""
+        """Turns from before this chat was opened: they count as the same person's."""
 
     async def run(self) -> Elsewhere | None:
         """Until the person leaves, or goes on in another chat. `Left` is raised in the middle of a turn."""
@@ -168,7 +168,7 @@ class Conversation:
             self._entry.before = text
 
     async def _show_ours(self, turn: TurnStream) -> bool:
-        """Show a turn that was begun here; whether the host took it."""
+        """Show a turn that was begun here. Returns whether the host accepted it."""
         self._shown.add(turn.turn_id)
         try:
             await self._show(turn.turn_id, turn, ours=True)
@@ -323,7 +323,7 @@ class Conversation:
                 helpers.watch(terminals(event))
 
     def _mark(self, text: str) -> str:
-        """What stands in front of a message: was it typed here?"""
+        """The mark before a message: `>` if it was typed here, else `»`."""
         if text not in self._commands.later:
             return "»"
         self._commands.later.remove(text)
@@ -332,7 +332,7 @@ class Conversation:
 
 @asynccontextmanager
 async def _running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Work that goes on beside the block."""
+    """Run work while the block lasts."""
     task = asyncio.create_task(work)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A host in the background: started once per user, found by its endpoint, with a log file.
+"""Starts, finds and ends the host in the background: one per user, found by its endpoint, with a log file.
 
 Two commands that start it at the same time start one: a lock in the runtime directory decides, and the second finds
 the host that the first has started.
@@ -195,7 +195,7 @@ async def _only_one_starts() -> AsyncGenerator[None]:
 
 
 def _spawn(data_dir: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a host that has nothing to do with this terminal any more."""
+    """Start a host that is detached from this terminal."""
     make_private_directory(data_dir)
     make_private_directory(error_file(data_dir).parent)
     command = [sys.executable, "-m", "ahpkit", "serve", "--background", "--data-dir", str(data_dir), *options]

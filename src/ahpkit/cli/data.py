@@ -72,7 +72,7 @@ def _save(directory: Path, file: Path, place: Path) -> int:
 
 
 def _copy(path: Path, place: Path) -> Path:
-    """A file that does not change while it is read: of a database a copy as it is at one moment."""
+    """A file that does not change while it is read; for a database, a consistent copy."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
             return path
@@ -179,7 +179,7 @@ async def prune(
 def to_prune(
     summaries: list[Any], now: datetime, older_than: timedelta | None, keep: int, *, archived: bool
 ) -> list[Any]:
-    """The sessions that all rules let go, the oldest first."""
+    """The sessions that all rules select for deletion, the oldest first."""
     newest = sorted(summaries, key=lambda one: one["modifiedAt"], reverse=True)
     return [
         one

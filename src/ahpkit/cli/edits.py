@@ -1,7 +1,7 @@
 """Shows file edits: which file, and what changes line by line.
 
-An agent tells of edits in one of two ways: as such, or only by the input of its tool. The names that tools use for a
-path, an old and a new text are few, and a patch looks like a patch.
+An agent reports edits explicitly, or they can be read from the input of its tool: tools use few names for a path, an
+old and a new text, and a patch can be recognised.
 """
 
 from __future__ import annotations

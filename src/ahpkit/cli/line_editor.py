@@ -248,7 +248,7 @@ def utf16_length(text: str) -> int:
 
 
 def complete(editor: LineEditor, items: Sequence[CompletionItem]) -> Sequence[str]:
-    """Put in what is certain. What there is to choose from, to be shown, when that is nothing."""
+    """Insert what is certain. If nothing is, return the choices to show."""
     if not items:
         return ()
     start, end = _range(editor, items[0])

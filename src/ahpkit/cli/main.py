@@ -24,13 +24,13 @@ def explain(error: Exception) -> click.ClickException | None:
     from ahpkit.transports.errors import ConnectError
 
     match error:
-        case BrokenPipeError():  # Whoever read our output has enough; click ends quietly.
+        case BrokenPipeError():  # The reader of our output is gone; click ends quietly.
             return None
         case ConnectError(status=401):
             text = f"{error}\nGive the host's token with --token or AHPKIT_TOKEN."
         case ConnectError(transient=True) | ConnectionLost():
             text = f"{error}\nIs the host running? Start one with: ahpkit serve"
-        case ActionRejected(reason=reason):  # Which action that was says nothing to a person.
+        case ActionRejected(reason=reason):  # The action's name means nothing to a person.
             text = reason
         case AhpError():
             text = str(error)

@@ -1,4 +1,5 @@
-"""Plugins and directories that extend agents: found, read, watched, and offered to turns. Starts nothing by itself.
+"""Finds, reads and watches plugins and directories that extend agents, and offers them to turns. Starts nothing by
+itself.
 
 `discovery` finds and reads, `feature` brings it into a host's sessions, `details` holds what clients never see.
 """

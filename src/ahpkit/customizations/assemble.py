@@ -22,7 +22,7 @@ class Discovery:
     roots: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where a container is on this machine, by id."""
     bare: frozenset[str] = frozenset()
-    """Containers of the user's own servers: those stand in a list by themselves, not in a directory."""
+    """Containers of the user's own servers, which are listed directly and not in a directory."""
 
     def entries(self) -> list[JsonObject]:
         """The containers as a session lists them, with bare servers in place of theirs."""
@@ -34,7 +34,7 @@ class Discovery:
 
 
 def assemble(parsed: Iterable[Parsed]) -> Discovery:
-    """Containers side by side: a file is listed once, and two plugins of one name are told apart."""
+    """Join containers: a file is listed once, and two plugins with the same name are told apart."""
     containers: list[Container] = []
     details: dict[str, Detail] = {}
     diagnostics: dict[str, tuple[Diagnostic, ...]] = {}

@@ -45,7 +45,7 @@ class Builder:
     _reals: dict[str, str] = field(default_factory=dict[str, str])
 
     def claim(self, path: str) -> bool:
-        """Take a file for a child; no when it was taken before, also by another path to the same file."""
+        """Take a file for a child; False when it was taken before, also by another path to the same file."""
         self.claimed.add(path)
         real = self.tree.files[path].real
         other = self._reals.get(real)
@@ -57,7 +57,7 @@ class Builder:
         return False
 
     def document(self, path: str) -> Document | None:
-        """A text file; None when it is not at hand or cannot be read, which is reported."""
+        """A text file; None when it is not fetched yet, or when it cannot be read, which is reported."""
         document = self.tree.document(path)
         if document is None:
             return None
@@ -109,7 +109,7 @@ class Builder:
     def _nothing_found(self) -> None:
         """Note that a plugin has no children.
 
-        If it has files besides its manifest and readme, they are of a kind that we do not know.
+        If it has files besides its manifest and readme, they are of an unknown kind.
         """
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
@@ -147,6 +147,6 @@ class Builder:
 
 
 _PAPERS = ("plugin.json", "marketplace.json", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore")
-"""Files that no plugin is made for."""
+"""Files that do not make a plugin."""
 
 __all__ = ["JSON_LIMIT", "Builder"]

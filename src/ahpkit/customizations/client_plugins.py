@@ -1,7 +1,7 @@
 """Reads plugins that active clients publish, over their connections, and removes them when the client leaves.
 
-Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn while it is read
-is forgotten when its reading ends.
+Every plugin is read by a task of its own, and nobody waits for it. If a plugin is replaced or withdrawn while it is
+read, the result is dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClientPlugins:
         judge: Callable[[SessionTree, ClientPlugin], Parsed | None],
         timeout: float,
     ) -> None:
-        """`judge` says what of a plugin that was read may run; it blocks."""
+        """`judge` decides which parts of a plugin may run; it blocks."""
         self._services = services
         self._publish = publish
         self._judge = judge
@@ -43,7 +43,7 @@ class ClientPlugins:
         self._slots: WeakKeyDictionary[ConnectedClient, asyncio.Semaphore] = WeakKeyDictionary()
 
     def active_clients_changed(self, tree: SessionTree, state: JsonObject) -> None:
-        """Take over what the active clients publish now; what is not published any more goes."""
+        """Take over what the active clients publish now, and remove what they no longer publish."""
         before, tree.plugins = tree.plugins, {}
         fresh: list[ClientPlugin] = []
         for client_id, published in _published(state):
@@ -72,7 +72,7 @@ class ClientPlugins:
             self._publish(tree)
 
     async def judge_again(self, trees: Iterable[SessionTree]) -> None:
-        """The owner said something: what he agreed to may run now."""
+        """The owner changed a decision: judge the plugins again."""
         for tree in list(trees):
             for plugin in list(tree.plugins.values()):
                 plugin.parsed = await asyncio.to_thread(self._judge, tree, plugin)

@@ -13,7 +13,7 @@ TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
 
 
 def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
-    """Items for the word at `offset` (UTF-16 units). A command stands at the beginning of a message."""
+    """Items for the word at `offset` (UTF-16 units). Commands are offered only at the beginning of a message."""
     word = word_at(text, offset)
     mark, typed = word.typed[:1], word.typed[1:]
     if mark not in TRIGGERS or (mark == "/" and word.before.strip()):
@@ -46,7 +46,8 @@ def _item(text: Text, mark: str, word: Word, typed: str) -> CompletionItem:
 
 
 def _fit(tokens: tuple[str, ...], typed: str) -> int | None:
-    """How well the typed part fits: 0 it begins a name, 1 a word in one, 2 it stands somewhere in one; None: not."""
+    """How well the typed part fits: 0: a name begins with it; 1: a word in a name does; 2: a name contains it; None: no
+    fit."""
     fits = [2 for token in tokens if typed in token.lower()]
     fits += [1 for token in tokens for part in re.split(r"[:._-]", token.lower()) if part.startswith(typed)]
     fits += [0 for token in tokens if token.lower().startswith(typed)]

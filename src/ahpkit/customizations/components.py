@@ -1,4 +1,4 @@
-"""Agents, skills, commands, prompts and rules: a Markdown file with a header becomes a child, with its name."""
+"""Turns Markdown files with a header into children: agents, skills, commands, prompts and rules."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def _description(builder: Builder, path: str, document: Document) -> str | None:
 
 
 def _invocation(builder: Builder, path: str, document: Document, *, infer: bool = False) -> JsonObject:
-    """The two gates. Where the header contradicts itself the restrictive reading counts."""
+    """Who may invoke it: the user, the model. When the header contradicts itself, the restrictive reading counts."""
     model = _flag(builder, path, document, "disable-model-invocation")
     user = _flag(builder, path, document, "user-invocable")
     if user is None and "user-invokable" in document.meta:

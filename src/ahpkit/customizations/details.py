@@ -1,4 +1,4 @@
-"""What the host knows about customizations but does not send to clients: bodies, commands, configurations. Plain data.
+"""Plain data about customizations that the host does not send to clients: bodies, commands, configurations.
 
 Kept beside the tree, by child id. Nothing in here is ever put into state, an action or a snapshot.
 """
@@ -53,7 +53,7 @@ class ServerDetail:
     dialect: Dialect
     problem: str | None = None
     consented: bool = False
-    """The host's own configuration names it: nobody else has to agree that it runs."""
+    """Whether the host's own configuration names it, so that no further consent is needed."""
 
 
 Detail = TextDetail | HookDetail | ServerDetail
@@ -63,7 +63,7 @@ Container = PluginCustomization | DirectoryCustomization
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A container as it goes to clients, and everything about it that does not."""
+    """A container as clients get it, and the details that they do not get."""
 
     container: Container
     details: Mapping[str, Detail]

@@ -51,9 +51,9 @@ class Location:
     boundary: Path | None = None
     """Links may lead anywhere in here; None: only inside the root."""
     here: bool = True
-    """Listed while it is missing, if its place is offered; parents of the working directory are not."""
+    """Whether it may be listed before it exists: not for parents of the working directory."""
     trusted: bool = False
-    """The user put it there or named it: its servers need no further trust. What a workspace brings does."""
+    """Whether the user put it there or named it, so that its servers need no further trust."""
     entry: Mapping[str, Any] | None = field(default=None, hash=False)
     """What a marketplace says of a plugin."""
     findings: tuple[Diagnostic, ...] = ()
@@ -73,7 +73,7 @@ class Location:
 
     @property
     def expected(self) -> bool:
-        """There is something, or clients can save into it: shown before it is read. Touches the disk."""
+        """Whether it is shown before it is read: there is something, or clients can save into it. Touches the disk."""
         if self.bare:
             return False
         if self.place is not None and self.place.files:
@@ -85,7 +85,7 @@ class Location:
 
     @property
     def bare(self) -> bool:
-        """The user's own servers: each stands in a session's list by itself, not in a directory."""
+        """Whether it holds the user's own servers, which are listed directly and not in a directory."""
         return self.trusted and self.place is not None and self.place.contents == "mcpServer"
 
     @property
@@ -167,7 +167,7 @@ def _of_entry(entry: Entry, above: tuple[Path, ...]) -> list[Location]:
 
 
 def _is_alone(folder: Path, market: Market) -> bool:
-    """A plugin with a list that holds nothing besides it on this disk, as many have."""
+    """Whether a plugin's list holds only the plugin itself on this disk, which is common."""
     others = [one for one in market.local if one.folder != folder or one.declared is not None]
     return not others and (bool(market.local) or is_plugin(folder))
 

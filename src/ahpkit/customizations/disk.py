@@ -1,4 +1,4 @@
-"""A folder on disk as a `Source`. Never follows a link out of its boundary, never opens anything but regular files.
+"""Reads a folder on disk as a `Source`. It follows no link out of its boundary, and opens only regular files.
 
 Its methods are coroutines only by name: they block, so they run in a worker thread (`run_now`).
 """
@@ -20,7 +20,7 @@ from ahpkit.platform.files import followed
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 
 _ATTEMPTS = 3
-"""Reads of a file that changes under our hands before we take what we got."""
+"""How often a file that changes meanwhile is read before the last result is used."""
 
 
 class DiskSource:

@@ -1,8 +1,8 @@
 """Stores what people decided about customizations, by scope: for a session, for a directory, everywhere. Durable.
 
-The host owns the decisions. They are kept by what a customization is (`key_of`), not by its id, so that a decision
-holds in a later session in which the same plugin has another id. A plain switch, which is all that clients before 0.8
-have, is a decision for its session; the next session in that directory begins with it, and says since when.
+The host owns the decisions. They are stored by URI and name (`key_of`), not by id, so that a decision holds in a later
+session in which the same plugin has another id. A plain switch, which is all that clients before 0.8 have, is a
+decision for its session; the next session in that directory starts with it and shows since when.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SESSION = "customizations/decided/session/"
 _WORKSPACE = "customizations/decided/workspace/"
 _GLOBAL = "customizations/decided/global"
 _DEFAULTS = "customizations/decided/defaults/"
-"""Before a directory: how the last session there was left."""
+"""Prefix of the durable value with the switches of the last session in a directory."""
 
 _OLD_SESSION = "customizations/session/"
 _OLD_DEFAULTS = "customizations/workspace/"
@@ -31,7 +31,8 @@ Made = Mapping[str, JsonObject]
 
 
 def key_of(entry: JsonObject, container: JsonObject | None) -> str:
-    """What a customization is, whatever its id: its URI; of what is bundled, its container's URI and its name."""
+    """The key of a customization, independent of its id: its URI; for a bundled child, its container's URI and its
+    name."""
     if container is None:
         return entry.get("uri") or f"{entry['type']} {entry['name']}"
     return f"{container['uri']} {entry['type']} {entry['name']}"
@@ -51,7 +52,7 @@ class Here:
     def of(self, entry: JsonObject, container: JsonObject | None, published: Sequence[JsonObject] = ()) -> list[Any]:
         """The decisions about a customization, the most specific first, each with `since` where that is known.
 
-        `published` is what its publisher says. It is authoritative everywhere; here the host's own word counts first.
+        `published` is the decision of its publisher, which holds everywhere unless the host has a more specific one.
         """
         key = key_of(entry, container)
         said = {one["kind"]: one for one in published}
@@ -99,7 +100,7 @@ class Decisions:
                 self._values.set(_SESSION + session, taken)
 
     def convert(self, session: str, directory: str, keys: Mapping[str, str]) -> None:
-        """Take over the switches that an earlier version kept by id; `keys` says which id is what."""
+        """Take over the switches that an earlier version stored by id; `keys` maps ids to keys."""
         for old, new in (
             (_OLD_SESSION + session, _SESSION + session),
             (_OLD_DEFAULTS + directory, _DEFAULTS + directory),
@@ -115,8 +116,8 @@ class Decisions:
     ) -> set[str]:
         """Replace what was decided about a customization; the scopes in which something changed.
 
-        `switch`: it was a plain switch. A switch that was taken from an earlier session is forgotten once it is
-        decided anew.
+        `switch`: it was a plain switch. A switch that was taken over from an earlier session is forgotten once there is
+        a new decision.
         """
         said = {one["kind"]: one["enabled"] for one in decisions}
         taken = self._made(_SESSION + session).get(key, {}).get("taken", False)

@@ -1,4 +1,4 @@
-"""Customizations of the host's sessions: found, read, watched, toggled, published by clients, used in turns.
+"""Brings customizations into the host's sessions: finds, reads, watches and toggles them, and uses them in turns.
 
 Reading happens in threads or over a client's connection, never in the sequence of actions. What clients see is computed
 from what was read, what was toggled and the present state; only differences are dispatched.
@@ -57,7 +57,7 @@ from ahpkit.protocol.session.enablement import SWITCH, find
 _log = logging.getLogger(__name__)
 
 _TRUST = "trust"
-"""Key of the watched file with the owner's word; no container has it."""
+"""Key of the watched file with the owner's decisions; no container has it."""
 
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""
@@ -280,14 +280,14 @@ class Customizations(Feature):
             self.services.spawn(self._decided_elsewhere(tree, everywhere="global" in wide), name="decisions of others")
 
     async def _decided_elsewhere(self, origin: SessionTree, *, everywhere: bool) -> None:
-        """A decision holds in other sessions too."""
+        """A decision that also holds in other sessions was made: update those."""
         for tree in list(self._trees.values()):
             if tree is not origin and (everywhere or tree.workspace == origin.workspace):
                 self._publish(tree)
                 await asyncio.sleep(0)
 
     def _directories_changed(self, session_uri: str) -> None:
-        """A session has the customizations of its first directory: with another one it has others."""
+        """A session has the customizations of its first directory, so they change with it."""
         tree, workspace = self._trees.get(session_uri), self._workspace(session_uri)
         if tree is None or tree.workspace == workspace:
             return
@@ -317,7 +317,7 @@ class Customizations(Feature):
     # -- reading and watching --------------------------------------------------------------------------------------
 
     def _announce(self, tree: SessionTree) -> None:
-        """The whole set is new: one action for all of it. Entries of other features stay."""
+        """Replace the whole set with one action. Entries of other features stay."""
         state = self._shown(tree.uri)
         others = [entry for entry in state if not is_ours(entry)]
         entries = [*tree.entries(state), *others]
@@ -337,7 +337,8 @@ class Customizations(Feature):
             self._publish(new)
 
     def _convert(self, tree: SessionTree) -> None:
-        """Switches of an earlier version are kept by id; what each id is, is known when everything is read."""
+        """Convert switches of an earlier version, which are stored by id, once everything is read and the ids are
+        known."""
         entries = ((one, None) for one in tree.entries(self._shown(tree.uri)))
         placed = ((child, entry) for entry, _ in entries for child in (entry, *entry.get("children", ())))
         keys = {one["id"]: key_of(one, None if one is entry else entry) for one, entry in placed}
@@ -351,7 +352,7 @@ class Customizations(Feature):
                 self._publish(tree)
 
     def _judge(self, location: Location, parsed: Parsed) -> Judged:
-        """What of a container may run, and the files that it names; called in a worker."""
+        """Which parts of a container may run, and the files that it names; called in a worker."""
         if not runs_something(location):
             return Judged(parsed, ())
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
@@ -359,7 +360,8 @@ class Customizations(Feature):
         return Judged(shown_with(parsed, {id: self._word.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
-        """What a client's plugin would run, and how that stands; what nobody agreed to yet is kept for the owner."""
+        """What a client's plugin would run, and whether it may. What the owner has not agreed to yet is stored as a
+        request."""
         if plugin.read is None:
             return None
         home = self._settings.home

@@ -1,4 +1,4 @@
-"""Folders of components, and watched directories: finds the files that are components and reads them as children."""
+"""Finds the components in folders and watched directories, and reads them as children."""
 
 from __future__ import annotations
 
@@ -218,7 +218,8 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
 
 
 def parse_directory(tree: FileTree, place: StandardPlace, shown: Container, *, root: str) -> Parsed:
-    """The children of a place, in the container that was shown while it loaded. One that is not there has none."""
+    """The children of a place, in the container that was shown while it loaded. A place that does not exist has
+    none."""
     builder = Builder(tree, shown["id"], "workspace", inner=frozenset(place.without))
     if place.files or place.layout == "nested-rules":
         for file in sorted(tree.files.values(), key=lambda file: file.linked):

@@ -13,7 +13,7 @@ AGENT_PLUGIN_SCHEMA = ("https://agent-plugins.org/schemas/", "/plugin.schema.jso
 """How the `$schema` of an Agent Plugin begins and ends; never fetched."""
 
 VENDOR_FOLDER = "com.github.copilot"
-"""Where an Agent Plugin keeps what the portable format has no word for."""
+"""Where an Agent Plugin keeps what the portable format does not define."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Format:
     hooks: tuple[str, ...] = ("hooks/hooks.json",)
     servers: tuple[str, ...] = (".mcp.json",)
     replaces: frozenset[str] = frozenset()
-    """Manifest fields whose paths stand instead of the default folder; the others add to it."""
+    """Manifest fields whose paths replace the default folder; the others add to it."""
     declares: bool = True
-    """The manifest may name components at all."""
+    """Whether the manifest may name components."""
     root_skill: bool = True
     """A SKILL.md beside the manifest is a skill when there are no others."""
     nested: bool = False

@@ -94,7 +94,7 @@ class Paths:
 
 
 def is_universal(pattern: str) -> bool:
-    """It matches every file there is, so it does not wait for one to be mentioned."""
+    """Whether it matches every file, so that its rule applies without a file in the message."""
     return pattern.strip() in _UNIVERSAL
 
 

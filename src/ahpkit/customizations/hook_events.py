@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 class HookEvents:
-    """Runs the hooks of sessions. `allowed` is the owner's word about all of them, `word` about each."""
+    """Runs the hooks of sessions. `allowed`: the owner allows hooks at all; `word`: the owner's decisions about
+    each."""
 
     def __init__(self, services: Services, *, allowed: bool, word: Word, home: Path | None = None) -> None:
         self._services = services

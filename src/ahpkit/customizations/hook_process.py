@@ -17,7 +17,7 @@ from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import kill_group
 
 CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
-"""Said of a hook or server whose content is not the one that was trusted."""
+"""The reason for a hook or server whose content is not the one that was trusted."""
 
 _OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
@@ -92,7 +92,7 @@ async def _run_action(
 
 
 class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
-    """The pipes as streams, and the moment of the exit: what the hook started may hold its pipes open after it."""
+    """The pipes as streams, and the exit of the hook: processes that it started may keep its pipes open."""
 
     def __init__(self) -> None:
         super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
@@ -128,7 +128,7 @@ async def run_command(command: HookCommand, stdin: bytes) -> tuple[int | None, s
 
 
 async def _end_with(process: asyncio.SubprocessTransport, streams: _Streams) -> None:
-    """Nothing of the hook's process group survives it, so that its output ends with it."""
+    """End the hook's process group with it, so that its output ends too."""
     await streams.exited.wait()
     _kill_group(process)
 

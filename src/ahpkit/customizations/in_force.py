@@ -69,14 +69,14 @@ class InForce:
                     yield Text(placed, detail)
 
     def called(self, token: str, *types: str) -> Text | None:
-        """What a user means by `token`: the first that is called so and may be invoked, full names before short."""
+        """What a user means by `token`: the first with that name that may be invoked, full names before short ones."""
         texts = [text for text in self.texts(*types) if text.placed.effective.user_invocable]
         full = (text for text in texts if text.detail.tokens[:1] == (token,))
         short = (text for text in texts if token in text.detail.tokens)
         return next(full, None) or next(short, None)
 
     def why_not(self, token: str, *types: str) -> str | None:
-        """Why a user cannot call what has this name. None: nothing has it, or something else that can be called."""
+        """Why a user cannot call what has this name; None when nothing has it, or when it can be called."""
         of_type = [placed for placed in walk(self.customizations) if placed.entry["type"] in types]
         if any(placed.effective.user_invocable and placed.entry.get("name") == token for placed in of_type):
             return None
@@ -185,7 +185,7 @@ def _mentioned(message: Message, mark: str) -> set[str]:
 
 
 def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServerOffer]:
-    """Enabled servers that can be started and may be: starting one runs code.
+    """Enabled servers that can and may be started: starting one runs code.
 
     What a client brought gets nothing of the environment: the owner consented to the server, not to the client. A name
     is offered once; a plugin's second one carries the plugin's name.
@@ -219,7 +219,7 @@ def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServer
 
 
 def _origin(placed: Placed, detail: ServerDetail) -> str:
-    """A server in a form that lasts and that no other server has: its name, and where it is declared."""
+    """A stable and unique name of a server: its name, and where it is declared."""
     if detail.consented:
         return detail.name
     container = placed.container

@@ -153,7 +153,7 @@ class _Parser:
         return node
 
     def _more(self, node: Node, closing: str) -> bool:
-        """Stand before the next element, or behind the end of the collection."""
+        """Move to the next element, or past the end of the collection."""
         first = self.at == node.start
         if first:
             self.at += 1

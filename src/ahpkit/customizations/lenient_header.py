@@ -29,7 +29,7 @@ _LINES_QUOTED = 200
 
 @dataclass(frozen=True, slots=True)
 class LenientHeader:
-    """What a broken header says as far as it can be told, the chunks that needed help, and keys given twice."""
+    """What could be read of a broken header, the chunks that had to be repaired, and keys given twice."""
 
     meta: dict[str, Any]
     helped: list[Chunk]
