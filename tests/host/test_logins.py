@@ -33,7 +33,7 @@ class Guarded(ScriptedAgent):
 
     async def authenticate(self, resource: str, token: str) -> None:
         if token == "bad":
-            raise AgentError("no")
+            raise AgentError(f"{token} is too old")
         self.tokens[resource] = token
 
     async def revoke(self, resource: str) -> None:
@@ -69,6 +69,16 @@ async def test_only_what_was_asked_for_is_taken(sockets: Bench, guarded: Guarded
     await client.ask("authenticate", resource=VAULT["resource"], token="t1")
     await client.ask("createSession", "ahp-session:/s")
     assert guarded.tokens == {OTHER["resource"]: "t0", VAULT["resource"]: "t1"}
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_a_token_that_the_agent_refuses_is_refused_in_its_words(
+    sockets: Bench, guarded: Guarded, version: str
+) -> None:
+    client = await sockets.client("ahp-root://", client_id="any", offer=[version])
+    refused = await client.refused("authenticate", resource=VAULT["resource"], token="bad")
+    assert (refused["code"], refused["message"]) == (-32602, "… is too old")
+    assert (await client.refused("createSession", "ahp-session:/s"))["code"] == -32007
 
 
 @requirement("gen:auth:expires-in-valid")

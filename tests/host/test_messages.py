@@ -64,6 +64,23 @@ async def test_each_message_has_its_model_and_the_history_shows_it(sockets: Benc
     assert [turn.model["id"] for turn in sockets.agent.turns if turn.model] == ["large", "small"]
 
 
+@requirement("gen:message:primitive-config")
+@pytest.mark.parametrize("version", ["0.5.0", "0.7.0", "0.9.0", "1.0.0"])
+async def test_settings_of_a_model_keep_numbers_and_truth_and_null(sockets: Bench, version: str) -> None:
+    settings: Json = {"effort": 3, "share": 0.5, "fast": True, "slow": False, "seed": None, "tone": "3"}
+    client = await sockets.client("ahp-root://", client_id="one", offer=[version])
+    session, chat = await sockets.session(client)
+    await client.accepted(chat, start("one", "t1", model={"id": "large", "config": settings}))
+    await turn_of(sockets, client, chat, "t1")
+    [turn] = sockets.agent.turns
+    assert repr(turn.model and turn.model.get("config")) == repr(settings), "the agent gets them as they are"
+    await sockets.restart()
+    for reader in ("0.4.0", "0.7.0", "0.9.0", "1.0.0"):
+        other = await sockets.client("ahp-root://", session, chat, client_id=reader, offer=[reader])
+        [seen] = (await sockets.state(other, chat))["turns"]
+        assert repr(seen["message"]["model"]["config"]) == repr(settings), reader
+
+
 @requirement("gen:project-command:model-up", "gen:message:model-recorded")
 async def test_what_a_0_4_client_chose_holds_for_messages_that_name_nothing(sockets: Bench) -> None:
     old = await sockets.client("ahp-root://", client_id="old")

@@ -217,6 +217,49 @@ async def test_what_nobody_ever_agreed_to_is_never_started_and_starts_once_someb
         await bench.stop()
 
 
+@requirement("gen:enablement:child-enablement")
+async def test_a_bundled_server_that_its_publisher_switched_off_never_starts(tmp_path: Path) -> None:
+    def server(name: str) -> Json:
+        return {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": str(tmp_path / name)}}
+
+    def agreed_and_started(name: str) -> bool:
+        trust.add([one.runnable for one in trust.asked()], now=1)
+        return (tmp_path / name).exists()
+
+    file = json.dumps({"mcpServers": {"off": server("off"), "on": server("on")}})
+    trust = Trust(tmp_path / "trust.json")
+    customizations = Customizations(CustomizationSettings(default_directory=tmp_path, trust=trust))
+    bench = Bench(tmp_path)
+    bench.features = [customizations, McpServers(customizations.servers, limits=QUICK)]
+    await bench.start()
+    try:
+        client = await bench.client("ahp-root://", client_id="me", offer=["1.0.0"])
+        session, chat = await bench.session(client)
+        publisher = Publisher(client, {"plugin.json": json.dumps({"name": "theirs"}), ".mcp.json": file})
+        plugin = {
+            "type": "plugin",
+            "id": "theirs",
+            "uri": publisher.uri,
+            "name": "theirs",
+            "childEnablement": {"off": [{"kind": "global", "enabled": False}]},
+        }
+        active = {"clientId": "me", "tools": [], "customizations": [plugin]}
+        await client.accepted(session, {"type": "session/activeClientSet", "activeClient": active})
+        await until(lambda: agreed_and_started("on"))
+        await client.accepted(chat, say("hello", startedAt="2026-11-16T12:00:00.000Z"))
+        await client.action("chat/turnComplete")
+        assert not (tmp_path / "off").exists()
+        state = await bench.state(client, session)
+        [entry] = [one for one in state["customizations"] if one["id"] == "theirs"]
+        off = next(child for child in entry["children"] if child["name"].endswith("off"))
+        here = [{"kind": "session", "enabled": True}]
+        await client.accepted(session, {"type": "session/customizationToggled", "id": off["id"], "enablement": here})
+        await until(lambda: agreed_and_started("off"))
+        await publisher.aclose()
+    finally:
+        await bench.stop()
+
+
 @requirement("mcp:state:error")
 async def test_a_server_that_cannot_start_shows_why(tmp_path: Path) -> None:
     declared = {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_MODES": "dead"}}

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ahpkit.dialects import states_up as states
 from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
-from ahpkit.dialects.states_down import milliseconds, primary
+from ahpkit.dialects.states_down import milliseconds, primary, primary_mark
 from ahpkit.protocol.common.reducing import iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import SWITCH
@@ -221,10 +221,17 @@ def _clients_of(session: JsonObject | None) -> Sequence[JsonObject]:
 
 
 def _hint_at_set(value: JsonObject, before: Sequence[JsonObject]) -> JsonObject:
-    entry: JsonObject = value["activeClient"]
+    entry = _keeping_mark(value["activeClient"], before)
+    value = {**value, "activeClient": entry}
     others = [entry if one["clientId"] == entry["clientId"] else one for one in before]
     shown = primary(others if entry in others else [*others, entry])
     return states.with_note(value, PRIMARY, True) if shown is entry else value
+
+
+def _keeping_mark(entry: JsonObject, before: Sequence[JsonObject]) -> JsonObject:
+    """A client that took the role of 0.4 keeps it when it announces itself again in a newer version."""
+    mark = max((primary_mark(one) for one in before if one["clientId"] == entry["clientId"]), default=0)
+    return states.with_note(entry, PRIMARY, mark) if mark and not primary_mark(entry) else entry
 
 
 def _hint_at_removal(value: JsonObject, before: Sequence[JsonObject], by: Generation | None) -> JsonObject:

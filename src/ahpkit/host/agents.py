@@ -107,7 +107,10 @@ class Agents:
         resource, token = params["resource"], params["token"]
         for agent in self._agents.values():
             if any(known["resource"] == resource for known in agent.protected_resources):
-                await agent.authenticate(resource, token)
+                try:
+                    await agent.authenticate(resource, token)
+                except AgentError as error:
+                    raise InvalidParams(_without(token, error.message)) from error
                 self._logged_in(agent, resource, params.get("expiresIn"))
                 return
         for take in self._registered.authenticators:
@@ -199,6 +202,11 @@ class MissingAgent(Agent):
 
     async def open(self, chat: Any) -> Any:
         raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
+
+
+def _without(token: str, text: str) -> str:
+    """What an agent says about a token that it refuses. It may repeat the token."""
+    return text.replace(token, "…") if token else text
 
 
 __all__ = ["AGENT_META", "Agents", "MissingAgent", "agent_info"]

@@ -67,6 +67,17 @@ class TestLogin:
 
         assert scripted.received("authenticate") == [{"methodId": "web"}]
 
+    async def test_a_key_takes_the_place_of_another_way(self, scripted: Scripted) -> None:
+        agent = self.agent(scripted)
+        with pytest.raises(AgentError):
+            await agent.open(scripted.chat())
+
+        await agent.authenticate("acp://scripted/web", "")
+        await agent.authenticate("acp://scripted/api%20key", "sk-123")
+        await agent.open(scripted.chat())
+
+        assert scripted.received("authenticate") == []
+
     async def test_a_process_that_runs_logs_in_at_once_and_a_new_key_restarts_it(self, scripted: Scripted) -> None:
         agent = scripted.agent(initialize={"authMethods": METHODS})
         await agent.open(scripted.chat())

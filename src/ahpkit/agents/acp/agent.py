@@ -137,6 +137,7 @@ class AcpAgent(Agent):
             await asyncio.gather(*(chat.authenticate(method["id"]) for chat in list(self._chats)))
         else:
             self._secrets[variable] = token
+            self._auth_method = None  # The last way that somebody chose counts; the other one may not work.
             await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
 
     async def revoke(self, resource: str) -> None:
