@@ -1,1 +1,1 @@
-"""Canvases and tools as Python code: written once, run in a host, in a client or in a process of their own."""
+"""Lets people write canvases and tools as Python code that runs in a host, in a client or in a separate process."""

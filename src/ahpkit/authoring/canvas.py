@@ -17,7 +17,7 @@ or, of functions:
     @board.action(description="Add a card")
     async def add(request): ...
 
-The same canvas serves everywhere: registered with a host, run in a process of its own, or offered by a client.
+The same canvas can be registered with a host, run in a separate process, or offered by a client.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CanvasError(AhpError):
 
 
 class CanvasEvents(Protocol):
-    """Whoever serves a canvas: hears what it says by itself."""
+    """What serves a canvas, and is told what the canvas pushes."""
 
     def canvas_declared(self, canvas: Canvas) -> None:
         """Called when its declaration changed."""
@@ -141,8 +141,7 @@ class Canvas:
     def push(self, session_id: str, instance_id: str, **changes: str | None) -> None:
         """Tell everyone that an instance has another `title`, `status`, `url` or `availability`; None clears one.
 
-        In a client it tells nobody, because the protocol gives clients no way to: what changed is seen when the
-        instance is opened again.
+        A client dispatches `session/canvasInstanceUpdated` for it; the host accepts title, status and URL.
         """
         if self._events is None:
             raise CanvasError(f"the canvas {self.canvas_id!r} is not served by anyone yet")
@@ -192,7 +191,8 @@ def canvas_action(
 
 
 async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Mapping[str, Any]) -> JsonObject:
-    """Have a request answered: the result for the wire. Raises `CanvasError`, also for what is no answer."""
+    """Have a request answered; returns the result for the wire. Raises `CanvasError`, also for an answer that is not
+    valid."""
     match kind:
         case "open":
             return {"kind": "open", **_opening(await handlers.open(request))}

@@ -1,4 +1,4 @@
-"""A typed Python function as a tool: its definition for the model, its arguments from JSON.
+"""Turns a typed Python function into a tool: its definition for the model, its arguments from JSON.
 
     def add(a: int, b: Annotated[int, "what to add"] = 1) -> int:
         "Add two numbers."

@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn reads the requests; peers that are too slow are dropped.
+"""Serves one HTTP connection: uvicorn reads the requests, and peers that are too slow are dropped.
 
 On an upgrade to a WebSocket the socket is handed to another protocol, with everything read from it so far. From then on
 nothing of HTTP is left on it: no buffer, no timer, no task.
@@ -20,7 +20,7 @@ from ahpkit.http.router import AsgiApp
 
 log = logging.getLogger("ahpkit.http")
 log.setLevel(logging.ERROR)
-"""For uvicorn. Below ERROR it tells what strangers send, as often as they send it."""
+"""uvicorn's logger. Below ERROR it logs what strangers send, as often as they send it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Limits:
     """How long a peer may take, and how many there may be."""
 
     head: float = 10.0
-    """Seconds for the head of a request: who connects and says nothing does not stay."""
+    """Seconds for the head of a request, so that a silent connection is closed."""
     body: float = 30.0
     """Seconds without a byte of the body that is being sent."""
     unread: float = 30.0
@@ -138,7 +138,7 @@ class HttpConnections:
             await asyncio.wait(tuple(self._state.tasks), timeout=grace)
         for connection in tuple(self._state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # They learn that nobody listens any more.
+        await asyncio.sleep(0)  # They notice that the connection is gone.
         for task in tuple(self._state.tasks):
             task.cancel()
         if self._state.tasks:

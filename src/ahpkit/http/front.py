@@ -1,7 +1,7 @@
 """The ASGI application of the port: gate, router, body limit, headers.
 
-Every answer gets the headers that keep browsers strict. Applications find in `request.state.admission` what the
-request's token is worth; on a route that is not public it is always allowed.
+Every answer gets the headers that keep browsers strict. Applications find the decision about the request's token in
+`request.state.admission`; on a route that is not public, the request is always admitted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ahpkit.transports.auth import Admission
 HEALTH_PATH = "/healthz"
 
 _LONGEST_PATH = 2_048
-"""Characters. Longer paths are no names of files, and the system would say so with an error."""
+"""Characters of a path. Longer ones cannot be file names, and the system would raise an error."""
 
 
 class Front:
@@ -86,7 +86,7 @@ async def _run(route: Route, admission: Admission, scope: Scope, receive: Receiv
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, answering: _Answering) -> None:
-    """Say why, and close: the rest of a body that nobody wants is not read."""
+    """Say why, and close the connection, so that the rest of the body is not read."""
     headers = {**refusal.headers, "Connection": "close"}
     await PlainTextResponse(f"{refusal.reason}\n", refusal.status, headers)(scope, receive, answering)
 
@@ -117,7 +117,7 @@ class _Answering:
             message["headers"] = headers.raw
         await self._send(message)
         if message.get("more_body"):
-            await asyncio.sleep(0)  # uvicorn does not wait, least of all when nobody listens any more.
+            await asyncio.sleep(0)  # uvicorn's `send` does not wait when the peer is gone.
 
 
 class _Body:

@@ -1,10 +1,10 @@
 """Decides by the head of a request whether it may come in: token, Origin, Host.
 
-A browser carries any page's requests to this machine. Three checks keep foreign pages out:
+Any web page can make a browser send requests to this machine. Three checks keep foreign pages out:
 
     Host      must name this server: a foreign name that resolves to our address (DNS rebinding) is refused
     Origin    must be our own page or an allowed one; programs send none
-    token     or whatever else the authenticator takes: see `ahpkit.transports.auth`
+    token     or whatever else the authenticator accepts: see `ahpkit.transports.auth`
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Gate:
         self._origins = {origin.lower() for origin in origins}
 
     def refuse_host(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Asked about every request, whoever may see what it asks for."""
+        """Checked for every request, also on public routes."""
         if self._host is None:
             return None  # No name leads to a Unix socket.
         host = _split(f"//{headers.get('host', '')}")
@@ -73,7 +73,7 @@ class Gate:
         )
 
     def identify(self, head: Head) -> Admission:
-        """What the request presents is worth this; nothing else is checked."""
+        """The decision about the token that the request presents; nothing else is checked."""
         return self._auth.admit(head.headers, head.query)
 
     def admit(self, head: Head) -> Admission | Refusal:
@@ -126,7 +126,8 @@ def _same_server(origin: SplitResult, host: SplitResult) -> bool:
 
 
 def _same_name(origin: SplitResult, host: SplitResult) -> bool:
-    """The same server under the very same name: a cookie belongs to one name and is shared by all its ports."""
+    """Whether it is the same server under exactly the same name: a cookie belongs to a name and is sent to all its
+    ports."""
     return _same_server(origin, host) and origin.hostname == host.hostname
 
 

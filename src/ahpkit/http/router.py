@@ -1,4 +1,4 @@
-"""Finds the application that answers a path, and the rules that it answers under.
+"""Finds the application that answers a path, and the rules of its route.
 
 A feature brings an ASGI application (Starlette's `Router` and `StaticFiles` are some) and mounts it:
 
@@ -21,7 +21,7 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 """An ASGI 3 application. It sees requests of type `http` only; WebSockets do not go through ASGI here."""
 
 NO_STORE = "no-store"
-"""The caching rule unless a route has another: answers may hold what only its reader may see."""
+"""The default caching rule, because answers may contain private data."""
 
 MAX_BODY = 1024 * 1024
 """Bytes of a request's body, unless its route allows more."""
@@ -31,11 +31,11 @@ class Access(Enum):
     """Who may send requests to a route. The Host header is checked for all of them."""
 
     TOKEN = "token"
-    """Who presents the token; a browser only from one of our own pages."""
+    """Requests with the token; from a browser only if one of our own pages sent them."""
     DEVICE = "device"
-    """Also a browser with the cookie of a device: the application looks at the device's right."""
+    """Also a browser with the cookie of a device; the application checks the device's right."""
     PUBLIC = "public"
-    """Everyone: the application protects itself, or has nothing to protect."""
+    """Everyone: the application protects itself, or has nothing private."""
 
 
 @dataclass(frozen=True, slots=True)

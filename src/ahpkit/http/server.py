@@ -55,7 +55,7 @@ _GRACE = 1.0
 """Seconds at the end for HTTP answers that are on their way."""
 
 _BACKLOG = 1024
-"""Connections waiting to be accepted: a whole house of clients that reconnect at once after a restart."""
+"""Connections waiting to be accepted: many clients that reconnect at once after a restart."""
 
 _ACCEPTED_AT_ONCE = 16
 """Connections that one step of the event loop takes. When no more files can be open, asyncio complains once for each.
@@ -273,7 +273,7 @@ def _to_response(refusal: Refusal) -> Response:
 
 
 def _select_subprotocol(protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """Never the one that carries the token: it must not come back in a response."""
+    """Select a subprotocol, but never the one that carries the token, which must not appear in a response."""
     return Subprotocol(SUBPROTOCOL) if SUBPROTOCOL in offered else None
 
 

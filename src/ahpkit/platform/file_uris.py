@@ -1,6 +1,7 @@
 """Converts `file:` URIs to paths; `Path.as_uri` writes them.
 
-Nobody else reads one, except `ahpkit.tools.subject`: rules look at every path that a text may mean, on any machine.
+All other code uses this module, except `ahpkit.tools.subject`, where rules look at every path that a text may mean, on
+any machine.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 def local_path(uri: str, *, any_host: bool = False) -> Path | None:
     """The absolute path that a `file:` URI names on this machine; None for everything else.
 
-    A URI that names a host is refused, except for `localhost`: another machine's file is not ours. A shell puts its own
-    machine's name there, which only `any_host` believes. Names that are not UTF-8 keep their bytes.
+    A URI with a host name is refused, except for `localhost`, because it is a file of another machine. A shell puts its
+    own machine's name there; `any_host` accepts that. Names that are not UTF-8 keep their bytes.
     """
     try:
         parts = urlsplit(uri)

@@ -72,7 +72,7 @@ def is_ours(path: Path) -> bool:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file for this process, unless another one has it. The lock goes with the process."""
+    """Lock an open file for this process, unless another process has it. The lock ends with the process."""
     try:
         _lock(descriptor, wait=False)
     except BlockingIOError:
@@ -81,7 +81,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def wait_lock(descriptor: int) -> None:
-    """Lock an open file for this process; waits for whoever has it."""
+    """Lock an open file for this process; waits while another process has it."""
     _lock(descriptor, wait=True)
 
 

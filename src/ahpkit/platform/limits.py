@@ -1,4 +1,4 @@
-"""Limits of this process and its children: open files, memory, processes, lines of a log.
+"""Sets limits of this process and its children: open files, memory, processes, lines of a log.
 
 Memory of children is limited by `RLIMIT_DATA`: what a process can write to. `RLIMIT_AS` would count addresses that are
 only reserved, and Node.js and Java reserve far more than they use.
@@ -34,7 +34,7 @@ _LINES = 20
 _MINUTE = 60.0
 
 _MOMENT = 1.0
-"""Seconds: clients that leave together leave one search behind."""
+"""Seconds to wait, so that many clients that leave together cause one search."""
 
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
@@ -57,7 +57,7 @@ def allow_open_files(wanted: int) -> None:
 class LogLimit(logging.Filter):
     """Keeps what others send from filling a log: long lines are cut, and of very many alike the first ones are shown.
 
-    Every line of a text but its first is indented, so that nobody's text can look like a record of its own.
+    All lines of a message except the first are indented, so that a message cannot imitate a log record.
     """
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -115,7 +115,7 @@ def limit_child(pid: int) -> None:
 
 
 def memory_of_this_machine() -> int | None:
-    """Bytes; None where nobody says."""
+    """Bytes of memory; None where the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -136,7 +136,7 @@ def give_freed_memory_back() -> None:
 
 
 class FreedMemory:
-    """Gives back what lies free between blocks that are in use. Does nothing without glibc.
+    """Gives free memory between used blocks back to the system. Does nothing without glibc.
 
     `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds.
     """

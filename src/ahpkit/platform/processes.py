@@ -1,8 +1,8 @@
 """Finds all processes that belong to one that we started, and ends them.
 
-They are found by mark, by descent, by pipes and by the Unix session, where /proc tells; elsewhere the process group has
-to do. A mark names the process it was made for and who made it, so that a host that was killed leaves nothing behind
-for good: whoever starts next ends what belongs to nobody any more.
+They are found by mark, by descent, by pipes and by the Unix session, where there is /proc; elsewhere by the process
+group. A mark names the process it was made for and the process that made it. So when a host was killed, the next one to
+start can end what it left behind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KILL_ROUNDS = 50
 """Looks for survivors of SIGKILL: what forks faster than it is killed, or hangs in the kernel, is given up."""
 
 PROC = Path("/proc")
-"""Where Linux tells about processes. Other systems do not have it."""
+"""Where Linux describes processes. Other systems do not have it."""
 
 _CHUNK = 64 * 1024
 
@@ -84,7 +84,7 @@ def holders(pipes: Collection[str]) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process with that number that has not ended; yes, where that cannot be asked."""
+    """Whether there is a process with that number that has not ended; True where that cannot be found out."""
     if os.name != "posix":
         return True
     try:
@@ -97,7 +97,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _waits_for_its_parent(pid: int) -> bool:
-    """Whether a process has ended and only its parent has not asked yet, as happens in containers."""
+    """Whether a process is a zombie: it has ended, but its parent has not collected it, as happens in containers."""
     try:
         return _stat(f"{PROC}/{pid}")[0] == b"Z"
     except (OSError, IndexError):
@@ -197,8 +197,8 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _is_orphan(environ: list[bytes]) -> bool:
-    """Whether who made its mark is gone. Who cannot be seen from here (in a container, say) is taken to be alive, and
-    a mark that we carry ourselves is no reason to end anybody."""
+    """Whether the process that made its mark is gone. A process that cannot be seen from here (in a container, for
+    example) counts as alive, and a mark that we carry ourselves is ignored."""
     variable = f"{MARK}=".encode()
     marks = [entry.removeprefix(variable).decode("utf-8", "replace") for entry in environ if entry.startswith(variable)]
     mark = marks[0] if marks else ""

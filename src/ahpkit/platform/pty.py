@@ -1,6 +1,6 @@
 """Runs one command on a pseudo terminal: in its own session, read at the reader's pace, ended with all its children.
 
-Output is bytes. Whoever does not read makes the command wait: the kernel keeps a few KiB, we keep none.
+Output is bytes. If nobody reads, the command waits: the kernel buffers a few KiB, we buffer nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ _INTERVAL = 0.01
 """Seconds: output that comes closer together is handed over together. The echo of a key is not kept back."""
 
 _QUIET = 0.1
-"""Seconds without output after which an ended command has said everything, though somebody who left holds its pty."""
+"""Seconds without output after which an ended command counts as finished, although a process that left its session
+still holds the pty."""
 
 _LAST_LOOKS = 32
-"""Looks for output after the end: more than the kernel's buffers need; who left and prints on is not listened to."""
+"""How often output is read after the end: more than the kernel's buffers need. Processes that left the session and go
+on printing are not read."""
 
 _REOPENED = 0.25
 """Seconds between two looks at a terminal that its command has closed."""
@@ -51,7 +53,7 @@ class ExitStatus:
 
 
 class PtyProcess:
-    """A running command. Whoever starts it calls `aclose`."""
+    """A running command. The caller of `start` calls `aclose`."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
         self._process = process
@@ -120,7 +122,7 @@ class PtyProcess:
         return bytes(data)
 
     def write(self, data: bytes) -> None:
-        """Type. What the command does not take yet waits."""
+        """Write input. What the command does not read yet is buffered."""
         if self._master is not None:
             self._input += data
             self._send_input(self._master)
@@ -183,7 +185,7 @@ class PtyProcess:
         return True
 
     async def _wait_reopened(self) -> None:
-        """Nobody holds the other side, but the command runs on and may open its terminal again."""
+        """Wait while nobody holds the other side: the command runs on and may open its terminal again."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REOPENED):
                 await self._ended.wait()

@@ -1,4 +1,4 @@
-"""Handles signals on the event loop, and respects those that a parent process told us to ignore."""
+"""Handles signals on the event loop, and keeps ignoring those that a parent process made us ignore."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _handle(
 
         before = signal.signal(signum, wake)
         return lambda: signal.signal(signum, before)
-    signal.signal(signum, lambda number, frame: at_once())  # The loop hears of the signal all the same, by a pipe.
+    signal.signal(signum, lambda number, frame: at_once())  # The loop still gets the signal, through a pipe.
     return lambda: loop.remove_signal_handler(signum)
 
 

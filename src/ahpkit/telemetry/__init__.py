@@ -1,1 +1,1 @@
-"""What the host tells about its own work: traces, metrics and logs, for clients that subscribe and for a scraper."""
+"""Reports the host's own work as traces, metrics and logs, for clients that subscribe and for a scraper."""

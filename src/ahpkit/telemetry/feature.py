@@ -1,8 +1,8 @@
 """The feature that serves telemetry: channels for clients, and a page for a scraper.
 
-`ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: whoever subscribes gets what happens
-from then on, in OTLP/JSON. Nothing is recorded while nobody reads it. What a reader cannot take in time is dropped
-and counted.
+`ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: a subscriber gets what happens from
+then on, in OTLP/JSON. Nothing is recorded while nobody subscribes. What a reader cannot take in time is dropped and
+counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes spans only while somebody reads them, and collects them.
 
-Without an observer the tracer is the one that OpenTelemetry has anyway: a program that set up an SDK of its own gets
-its spans there, and nobody else pays for any.
+Without an observer, OpenTelemetry's global tracer is used: a program that set up its own SDK gets the spans there, and
+otherwise they cost nothing.
 """
 
 from __future__ import annotations

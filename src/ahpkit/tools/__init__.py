@@ -1,6 +1,6 @@
-"""Tools of a session: one registry of names, one gate for calls, rules that people gave. Pure: no I/O, no clock.
+"""The tools of a session: one registry of names, one gate for calls, and approval rules. Pure: no I/O, no clock.
 
-`registry` knows whose tool a name is, `subject` reads a call, `rules` says what a person decided before, `approvals`
-what they are offered and what they decided, `gate` the way of one call. Imports nothing but the protocol, so that the
+`registry` maps names to tools, `subject` reads a call for rules, `rules` finds the rule that decides, `approvals` has
+the options and the record of decisions, and `gate` the steps of one call. It imports only the protocol, so that the
 host itself can use it.
 """

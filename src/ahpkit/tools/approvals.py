@@ -36,7 +36,7 @@ MAX_ENTRIES = 10_000
 
 
 def options_for(subject: Subject, own: Sequence[ConfirmationOption] = ()) -> list[ConfirmationOption]:
-    """Allow once, deny once, what to remember, and last what the agent itself offers besides a plain yes and no.
+    """Allow once, deny once, what to remember, and then the agent's own options besides a plain yes and no.
 
     An agent that says of exactly one of its options that it is a plain yes (group 0) finds it in the first place.
     """
@@ -123,11 +123,11 @@ class Approval:
     who: str = ""
     """The person's client, or the rule's id."""
     shown: Mapping[str, Any]
-    """What was on show: title, message, input."""
+    """What the person saw: title, message, input."""
     option: str = ""
     reason: str = ""
     edited: str = ""
-    """The input that a person put in the place of the one that was shown."""
+    """The input as the person edited it."""
 
     def as_json(self) -> JsonObject:
         fields = {name: getattr(self, name) for name in self.__slots__}

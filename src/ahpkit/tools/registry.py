@@ -27,7 +27,7 @@ MAX_NAME = 50
 """Characters of a name. Models take 64, and agents put something like `mcp__ahp__` before it."""
 
 _ORDER: tuple[OwnerKind, ...] = ("agent", "host", "mcp", "client")
-"""Who gets a name that two want."""
+"""The order in which owners get a name that several want."""
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _SUFFIX = 6
 
@@ -39,9 +39,9 @@ class Owner:
     kind: OwnerKind
     id: str = ""
     title: str = ""
-    """What names and people call it: a server's or a client's name."""
+    """The name of the server or client, for people and for tool names."""
     origin: str = ""
-    """Which server it is, in a form that lasts and that no other server has."""
+    """A stable and unique name of the server."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -49,7 +49,7 @@ class Owner:
 
 
 class ToolHints(NamedTuple):
-    """What a tool says about itself, as in MCP. Nothing to rely on: a tool that says nothing may do anything."""
+    """What a tool says about itself, as in MCP. It is not reliable: a tool that says nothing may do anything."""
 
     read_only: bool
     destructive: bool
@@ -93,12 +93,12 @@ class ToolRegistry:
         self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
         self._names: dict[tuple[str, str, str], str] = {}
         self._holders: dict[str, tuple[str, str, str]] = {}
-        """The same the other way round: whose a name is for good."""
+        """The reverse: the owner that a name belongs to permanently."""
         self._tools: dict[str, Tool] | None = None
         self._past: dict[str, Tool] = {}
 
     def offer(self, owner: Owner, definitions: Sequence[ToolDefinition]) -> bool:
-        """Take what an owner offers now; whether that is something else than before."""
+        """Take what an owner offers now. Returns whether it changed."""
         before = self._offers.get(owner.key)
         if before is not None and before[0] == owner and list(before[1]) == list(definitions):
             return False
@@ -109,7 +109,7 @@ class ToolRegistry:
         return True
 
     def withdraw(self, owner: Owner) -> bool:
-        """An owner is gone; whether it offered anything. Its names stay its own."""
+        """An owner is gone. Returns whether it offered anything. Its names stay reserved for it."""
         self._tools = None
         return self._offers.pop(owner.key, None) is not None
 
@@ -194,7 +194,8 @@ def _free(wanted: str, held: Callable[[str], bool], client_name: str | None, key
 
 
 def model_name(wanted: str, key: tuple[str, ...]) -> str:
-    """A name that models take. One that loses something to it gets a mark, so that two do not become one."""
+    """A name that models accept. If the name had to be changed, a hash is added, so that two names do not become the
+    same."""
     name = _ODD.sub("_", wanted).strip("_") or "tool"
     lost = len(name) > MAX_NAME or not wanted.isascii()
     return _marked(name, key) if lost else name
@@ -208,7 +209,7 @@ def _marked(name: str, key: tuple[str, ...]) -> str:
 # -- very many tools -----------------------------------------------------------------------------------------------
 
 MAX_LISTED = 100
-"""Tools that a model is told of one by one. When there are more, it looks for them with `find_tool`."""
+"""Tools that are listed for a model. When there are more, it searches with `find_tool`."""
 
 FIND_TOOL = "find_tool"
 CALL_TOOL = "call_tool"

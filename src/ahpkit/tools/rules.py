@@ -2,7 +2,7 @@
 
 A rule is about a tool of one owner, and may be narrowed to commands that begin in a way, or to paths. It holds in one
 chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the
-allows, the narrowest first. Rules of one owner say nothing about another, also when both have the same name.
+allows, the narrowest first. Rules for one owner do not apply to another, even if tools have the same name.
 
 * A command prefix matches words, never characters, and never a command with shell operators in it. Where it denies,
   `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, so a person decides.
@@ -41,7 +41,7 @@ _LAUNCHERS = frozenset(
         *("source", ".", "trap", "find", "if", "then", "while", "until", "do", "for", "case", "function", "coproc"),
     }
 )
-"""Programs and words of a shell that run what follows them: what that is, is not looked at."""
+"""Programs and shell words that run what follows them; what follows is not examined."""
 
 
 _MAX_WORDS = 8_192
@@ -103,7 +103,7 @@ class Rule:
     def made(cls, words: Mapping[str, Any], *, id: str) -> Rule:
         """A rule in the words of the configuration: `decision`, `owner`, and `tool`, `command`, `path`, `workspace`.
 
-        What it is about follows from the words that are there. Raises `ValueError` for words that make no rule.
+        Its kind follows from the keys that are given. Raises `ValueError` when they do not make a rule.
         """
         unknown = words.keys() - {"decision", "owner", "tool", "command", "path", "workspace"}
         if unknown:
@@ -181,8 +181,8 @@ WHERE: Mapping[Scope, str] = {
 class Ruling:
     """What the rules say: allow or deny with the rule that decided, or ask a person.
 
-    `ask` with a rule: this denial may be about the call, and nobody can tell. Then a person decides, also where nobody
-    would be asked or a setting would allow.
+    `ask` with a rule: this denial may apply to the call, but that cannot be judged. Then a person decides, even where
+    nobody would be asked or a setting would allow it.
     """
 
     decision: Literal["allow", "deny", "ask"]
@@ -196,7 +196,7 @@ def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
     """Any denial wins; then the allow with the narrowest scope, and of those the narrowest kind.
 
     A denial that cannot be judged leaves the call to a person: a command with operators may hide what is denied. The
-    order in which rules were made says nothing.
+    order in which rules were made does not matter.
     """
     held = [rule for rule in rules if rule.holds_in(place) and rule.owner == subject.owner]
     denials = [rule for rule in held if rule.decision == "deny"]
@@ -238,7 +238,7 @@ def _denies_path(rule: Rule, subject: Subject) -> bool:
 
 
 def _unclear(rule: Rule, subject: Subject) -> bool:
-    """A denial of a command or a path, and a call of that tool of which nobody can tell whether it is meant."""
+    """Whether it cannot be judged if a denial of a command or a path applies to this call."""
     if rule.tool != subject.tool:
         return False
     if rule.kind == "command":
@@ -248,7 +248,8 @@ def _unclear(rule: Rule, subject: Subject) -> bool:
 
 
 def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
-    """Words that run others (`env rm`), and the denied ones with options between them (`git -C . push`)."""
+    """Whether a command may run the denied words: through a launcher (`env rm`), or with options in between (`git -C .
+    push`)."""
     program = posixpath.basename(words[0])
     if program in _LAUNCHERS:
         return True

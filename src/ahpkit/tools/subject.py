@@ -1,7 +1,7 @@
 """Reads a tool call as rules see it: who runs it, its command line, the files that it names. Pure.
 
-Tools name their parameters as they like. What is read here is read carefully: a text that may be a file is one more
-reason to ask a person, never a reason to allow.
+Tools name their parameters as they like, so a text that may be a file is only ever a reason to ask a person, never to
+allow a call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Subject:
     """What a call is, as far as rules care."""
 
     owner: str
-    """Who runs it, in a form that lasts: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
+    """A stable name of who runs it: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
     tool: str
     is_server: bool = False
     """Its owner is an MCP server: a rule may be about all of its tools."""
@@ -68,16 +68,16 @@ class Subject:
     perhaps: tuple[str, ...] = ()
     """Texts that may be further files, absolute, as they are named and with links followed."""
     more: bool = False
-    """It names more than was looked at: no rule can say what that is."""
+    """Whether it names more than was looked at, so that rules cannot judge all of it."""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The files as they are called and as they are, each once."""
+        """The files by their names and by their real paths, each once."""
         return tuple(dict.fromkeys((*self.paths, *self.real)))
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The files themselves, by whatever name they are called."""
+        """The real paths of the files."""
         return self.real or self.paths
 
 

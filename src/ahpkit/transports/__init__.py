@@ -1,1 +1,2 @@
-"""Ways messages travel: WebSocket, Unix socket, stdio, memory. Start at `websocket.serve_http` and `connect`."""
+"""Transports for messages: WebSocket, Unix socket, stdio, memory. Start at `connect`; the server is
+`ahpkit.http.server`."""

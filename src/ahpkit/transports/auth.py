@@ -1,4 +1,4 @@
-"""The token: made once, stored in a private file, required of every connection.
+"""Creates, stores and checks the token that every connection needs.
 
 A client presents it in one of three ways, looked for in this order:
 
@@ -31,7 +31,7 @@ QUERY_NAMES = ("token", "tkn")
 """The names of the token in a query. VS Code says `tkn`."""
 
 _WHERE = "`ahpkit serve` says where it is when it starts"
-"""Told to strangers too, so it names no file."""
+"""Strangers get this text too, so it does not name the file."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """RFC 9110, 5.6.2: what may stand in all three places without quoting."""
@@ -46,7 +46,8 @@ class Admission:
     """A stable fingerprint of the token."""
     reason: str = ""
     ambient: bool = False
-    """It rests on something that a browser sends by itself, a cookie: it counts for requests of our own pages only."""
+    """Whether it rests on a cookie, which a browser sends by itself: then it counts only for requests of our own
+    pages."""
 
 
 Check = Callable[[Mapping[str, str], str], Admission | None]
@@ -87,7 +88,7 @@ class Authenticator:
 
 
 def fingerprint(token: str) -> str:
-    """Tells tokens apart without giving them away."""
+    """A hash that tells tokens apart without revealing them."""
     return hashlib.sha256(b"ahpkit token\0" + token.encode()).hexdigest()
 
 

@@ -32,7 +32,8 @@ from ahpkit.transports.websocket import (
 from ahpkit.wire.transport import PeerInfo
 
 MAX_SIZE = 256 * 1024 * 1024
-"""Bytes of one incoming message. A host is trusted with more than a client: a snapshot of a long session is one."""
+"""Bytes of one incoming message. It is more than a client may send, because a snapshot of a long session is one
+message."""
 
 _BEARER = re.compile(r"[!-~]+")
 

@@ -1,1 +1,1 @@
-"""The page for browsers: its files, the way in, the devices that may come in, and what they may do."""
+"""Serves the page for browsers: its files, the login, the devices that may use it, and their rights."""

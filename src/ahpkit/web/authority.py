@@ -1,7 +1,7 @@
 """A local certificate authority, for phones in the same network.
 
-The user installs its certificate on a device once. It can vouch only for private addresses, names of local networks,
-and the names it was made for: who steals its key cannot pretend to be anyone else. Needs the `cryptography` package.
+The user installs its certificate on a device once. It can only sign for private addresses, names of local networks, and
+the names it was made for, so a stolen key cannot be used to impersonate other sites. Needs the `cryptography` package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The devices that may use the page: one-time codes, the devices they became, and their rights.
 
 A code is shown once (in a link, or as letters to type), works once and for a short time. It becomes a secret that the
-browser keeps as a cookie. Only hashes are kept here: who reads the file can let nobody in.
+browser keeps as a cookie. Only hashes are stored, so the file cannot be used to get in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAIR_SECONDS = 300.0
 """How long a code for another device works."""
 
 KEPT_DAYS = 90
-"""A device that did not come for so long has to be let in anew."""
+"""A device that was not used for this long has to be let in again."""
 
 MAX_DEVICES = 100
 
@@ -80,7 +80,7 @@ class Devices:
         """Told the id of a device that may not come in any more."""
 
     def all(self) -> Sequence[Device]:
-        """Newest visit first, without those that stayed away too long."""
+        """All devices, the latest visit first, without expired ones."""
         limit = self._now() - KEPT_DAYS * _DAY_MS
         kept = [device for device in self._devices.values() if device.last_seen_at >= limit]
         return sorted(kept, key=lambda device: device.last_seen_at, reverse=True)
@@ -120,7 +120,8 @@ class Devices:
         return as_it_is if as_it_is in self._codes else _hash(code.replace("-", "").replace(" ", "").strip())
 
     def _is_guessed(self, now: float) -> bool:
-        """Whether so many codes were wrong that typed ones wait. Links go on: nobody can guess one."""
+        """Whether so many codes were wrong that typed codes are refused for now. Links go on working, because they
+        cannot be guessed."""
         self._wrong = [at for at in self._wrong if at > now - _WRONG_SECONDS]
         return len(self._wrong) >= _MAX_WRONG
 

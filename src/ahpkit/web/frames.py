@@ -1,4 +1,4 @@
-"""Canvases that are all in their address (`data:`): the host serves them under a policy of their own.
+"""Serves canvases whose content is in their address (`data:`), under a policy of their own.
 
 In a frame of the page a `data:` URL inherits the page's policy, and its scripts do not run. Served from here it runs,
 without an origin and without a network, also when somebody opens its address by itself.
@@ -13,7 +13,7 @@ from collections import OrderedDict
 from urllib.parse import unquote_to_bytes
 
 KEPT = 64
-"""Canvases that are kept: those that were asked for last."""
+"""How many canvases are kept: the most recently used ones."""
 
 MAX_LENGTH = 65_536
 """Characters of an address."""

@@ -2,8 +2,9 @@
 
     {"event": "needs-you", "session": "ahp-session:/…", "title": "…", "provider": "demo", "url": "http://…/#/s/…"}
 
-Events are `needs-you`, `failed`, and `finished` after more than thirty seconds. Nothing of the conversation is in them
-but the session's title. One at a time; when the world is slow the oldest are dropped, the host never waits.
+Events are `needs-you`, `failed`, and `finished` after more than thirty seconds. They contain nothing of the
+conversation except the session's title. They are sent one at a time; when that is slow, the oldest are dropped, and the
+host never waits.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from ahpkit.transports.memory import memory_pair
 from ahpkit.wire.transport import Transport
 
 LONG = 30.0
-"""Seconds after which somebody has looked away and wants to know that it is done."""
+"""A turn that took longer than this many seconds is reported when it is finished."""
 
 _SECONDS = 15.0
 """How long a webhook or a command may take."""
 
 _WAITING = 50
-"""Events that wait for a slow world."""
+"""Events that may wait to be sent."""
 
 _log = logging.getLogger(__name__)
 

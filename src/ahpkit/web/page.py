@@ -41,7 +41,7 @@ FILES = Path(__file__).parent / "page"
 """Built from `web/` in the repository; part of every wheel."""
 
 _DEVICE = "device:"
-"""Begins the credential of a connection that came in with a cookie."""
+"""Prefix of the credential of a connection that was admitted by a cookie."""
 
 _MAX_AGE = 90 * 86_400
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -224,7 +224,7 @@ class PageServer:
         return self._with_cookie(JSONResponse({}), request, secret)
 
     def _spend(self, request: Request, code: str) -> str | None:
-        """Spend a code; what the browser may already is not given to it twice."""
+        """Spend a code, unless the browser already has at least that right."""
         secret = self._secret(request.headers)
         existing = None if secret is None else self._devices.known(secret)
         return self._devices.redeem(code, name=_browser(request.headers.get("user-agent", "")), existing=existing)
@@ -283,13 +283,13 @@ class PageServer:
         return JSONResponse({"url": url, "code": f"{code[:5]}-{code[5:]}", "expiresAt": expires})
 
     async def _link(self, request: Request) -> Response:
-        """Only for who has the token: a page must not be able to make links for other browsers."""
+        """Only for programs with the token: a page must not be able to make links for other browsers."""
         if self._device(request) is not None:
             raise HTTPException(403, "only a program with the token may ask for a link")
         return JSONResponse({"url": self.link()})
 
     async def _sign_in(self, request: Request) -> Response:
-        """The address where a person signs in. It leads back to this machine: a browser elsewhere would get lost."""
+        """The address where a person signs in. It redirects to this machine, so it works only in a browser here."""
         self._may_everything(self._device(request))
         name = request.url.hostname or ""
         if self.sign_in is None or not (is_loopback(name) or name.endswith(".localhost")):
@@ -320,7 +320,7 @@ class PageServer:
         return JSONResponse({}, headers={"Set-Cookie": self._set_cookie(request, "", 0)})
 
     def _device(self, request: Request) -> Device | None:
-        """The device that asks; None for who came with the token, or where none is needed."""
+        """The device that asks; None for a request with the token, or where none is needed."""
         admission: Admission = request.state.admission
         credential = admission.credential or ""
         if not credential.startswith(_DEVICE):

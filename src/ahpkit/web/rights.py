@@ -4,7 +4,7 @@
     answer       also approve, deny, and answer questions; not with an input of one's own
     everything   what the token may
 
-The host never sees what is refused. Whoever is refused is told, so that an optimistic client takes it back.
+The host never sees what is refused. The client is told, so that it takes back its optimistic change.
 """
 
 from __future__ import annotations
