@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.demo import DemoAgent
-from ahpkit.agents.demo_commands import COMMANDS, QUESTIONS
-from ahpkit.agents.demo_text import fenced
+from ahpkit.agents.demo_commands import COMMANDS, QUESTIONS, fenced
 from ahpkit.agents.demo_tools import calculate
 from ahpkit.agents.tools import ToolError
 from ahpkit.authoring.canvas import CanvasError

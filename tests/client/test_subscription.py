@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from ahpkit.client import ChannelGone, Client, ClientClosed, LaggedError
+from ahpkit.client.subscription import BoundedQueue, Lagged
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeHost
 from support.clients import QUICKLY, SESSION, eventually, settled
+from support.waiting import BOUND
 
 
 def renamed(title: str) -> dict[str, Any]:
@@ -118,3 +120,61 @@ async def test_a_channel_that_goes_while_it_is_opened_is_never_handed_out(host: 
 
     with pytest.raises(ChannelGone):
         await opening
+
+
+async def test_items_come_in_order():
+    feed: BoundedQueue[int] = BoundedQueue()
+    feed.push(1)
+    feed.push(2)
+
+    assert [await feed.take(), await feed.take()] == [1, 2]
+
+
+async def test_a_full_feed_drops_everything_and_says_so_once():
+    feed: BoundedQueue[int] = BoundedQueue(limit=2)
+    for number in range(5):
+        feed.push(number)
+
+    with pytest.raises(Lagged):
+        await feed.take()
+    feed.push(9)
+    assert await feed.take() == 9
+
+
+async def test_a_waiting_consumer_is_woken_by_an_item_a_lag_and_an_end():
+    feed: BoundedQueue[int] = BoundedQueue()
+    for happen, expected in ((lambda: feed.push(1), None), (feed.lag, Lagged), (feed.end, StopAsyncIteration)):
+        taking = asyncio.create_task(_outcome(feed))
+        await asyncio.sleep(0)
+        happen()
+        async with asyncio.timeout(BOUND):
+            assert await taking is expected
+
+
+async def _outcome(feed: BoundedQueue[int]) -> type[BaseException] | None:
+    try:
+        await feed.take()
+    except (Lagged, StopAsyncIteration) as error:
+        return type(error)
+    return None
+
+
+async def test_what_waits_is_delivered_before_the_end():
+    feed: BoundedQueue[int] = BoundedQueue()
+    feed.push(1)
+    feed.end(ConnectionError("over"))
+    feed.push(2)
+
+    assert await feed.take() == 1
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="over"):
+            await feed.take()
+
+
+async def test_the_first_end_counts():
+    feed: BoundedQueue[int] = BoundedQueue()
+    feed.end(ConnectionError("first"))
+    feed.end()
+
+    with pytest.raises(ConnectionError):
+        await feed.take()

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.agents.acp.access import FileAccess
-from ahpkit.agents.demo_commands import announced, run_command
-from ahpkit.agents.demo_text import quoted, stream
+from ahpkit.agents.demo_commands import announced, quoted, run_command, stream
 from ahpkit.agents.demo_tools import READER, demo_tools
 from ahpkit.host.agent import FIRST_STAYS, Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.protocol.root import SessionModelInfo

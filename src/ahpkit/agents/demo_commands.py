@@ -1,19 +1,116 @@
-"""The demo agent's slash commands: one per part of the agent interface, in one table."""
+"""The demo agent's slash commands: one per part of the agent interface, in one table. `/canvas` does canvas calls."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ahpkit.agents.demo_canvas import USAGE as CANVAS_USAGE
-from ahpkit.agents.demo_canvas import run_canvas
-from ahpkit.agents.demo_text import acknowledge, fenced, quoted, stream
 from ahpkit.agents.demo_tools import demo_tools
 from ahpkit.agents.tools import text_of
-from ahpkit.host.agent import AgentError, Command, SkillOffer, Turn
-from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputQuestion, ToolResultContent
+from ahpkit.authoring.canvas import CanvasError
+from ahpkit.host.agent import AgentError, CanvasRuntime, Command, SkillOffer, Turn
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputQuestion, Message, ToolResultContent
+from ahpkit.protocol.common.state import JsonObject
+
+
+async def stream(turn: Turn, text: str) -> None:
+    """Say a text word by word; others get their turn between the words."""
+    for piece in re.finditer(r"\S+\s*", text):
+        turn.text(piece[0])
+        await asyncio.sleep(0)
+
+
+def acknowledge(turn: Turn, message: Message | None) -> None:
+    """Show that a steering message arrived."""
+    if message is not None:
+        turn.text(f"\n\nYou steered me while I was busy:\n\n{quoted(message['text'])}\n\n")
+
+
+def quoted(text: str) -> str:
+    """A Markdown quotation."""
+    return "\n".join(f"> {line}" for line in text.strip().split("\n"))
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A Markdown code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def fenced_json(value: Any) -> str:
+    """A value as a Markdown code block."""
+    return fenced(json.dumps(value, indent=2, ensure_ascii=False), "json")
+
+
+_CANVAS_USAGE = "list | open CANVASID INSTANCEID [JSON] | invoke INSTANCEID ACTION [JSON] | close INSTANCEID"
+
+
+async def run_canvas(turn: Turn, arguments: str) -> None:
+    """Do one canvas call and say how it went."""
+    verb, _, rest = arguments.partition(" ")
+    command = _VERBS.get(verb)
+    if turn.canvas is None:
+        turn.text("This host offers no canvases.")
+    elif command is None:
+        turn.text(f"Usage: `/canvas {_CANVAS_USAGE}`")
+    else:
+        turn.text(await _answer(turn.canvas, command, rest))
+
+
+async def _answer(canvas: CanvasRuntime, command: Verb, rest: str) -> str:
+    try:
+        return await command(canvas, rest.split(maxsplit=2))
+    except json.JSONDecodeError as error:
+        return f"The input is not valid JSON: {error}."
+    except ValueError:
+        return f"Usage: `/canvas {_CANVAS_USAGE}`"
+    except CanvasError as error:
+        return f"The canvas call failed with `{error.code}`: {error}"
+
+
+async def _list(canvas: CanvasRuntime, words: Sequence[str]) -> str:
+    declared = [_declared(one) for one in canvas.list()]
+    opened = [f"- `{one['instanceId']}` of `{one['canvasId']}` is {one['availability']}" for one in canvas.list_open()]
+    return "\n".join(["Canvases:", *(declared or ["- none"]), "", "Open:", *(opened or ["- none"])])
+
+
+def _declared(canvas: JsonObject) -> str:
+    actions = ", ".join(f"`{action['name']}`" for action in canvas.get("actions", ())) or "none"
+    return f"- `{canvas['canvasId']}` of `{canvas['extensionId']}`: {canvas['description']} Actions: {actions}."
+
+
+async def _open(canvas: CanvasRuntime, words: Sequence[str]) -> str:
+    canvas_id, instance_id, input = _two_and_json(words)
+    opened = await canvas.open(canvas_id, instance_id, input=input)
+    return f"Opened `{instance_id}`:\n\n{fenced_json(opened)}"
+
+
+async def _invoke(canvas: CanvasRuntime, words: Sequence[str]) -> str:
+    instance_id, action, input = _two_and_json(words)
+    result = await canvas.invoke(instance_id, action, input)
+    return f"`{action}` returned:\n\n{fenced_json(result)}"
+
+
+async def _close(canvas: CanvasRuntime, words: Sequence[str]) -> str:
+    (instance_id,) = words
+    await canvas.close(instance_id)
+    return f"Closed `{instance_id}`."
+
+
+def _two_and_json(words: Sequence[str]) -> tuple[str, str, Any]:
+    first, second, *rest = words
+    return first, second, json.loads(rest[0]) if rest else None
+
+
+Verb = Callable[[CanvasRuntime, Sequence[str]], Awaitable[str]]
+
+_VERBS: dict[str, Verb] = {"list": _list, "open": _open, "invoke": _invoke, "close": _close}
+
 
 _MAX_DELTAS = 100_000
 _MAX_SECONDS = 3_600.0
@@ -214,7 +311,7 @@ _ALL = (
     DemoCommand("sleep", "S", "a turn that takes S seconds; cancel or steer it", _sleep),
     DemoCommand("usage", "", "how many tokens a turn used", _usage),
     DemoCommand("skills", "", "what customizations and clients gave this turn", _skills),
-    DemoCommand("canvas", CANVAS_USAGE, "surfaces that providers draw", run_canvas),
+    DemoCommand("canvas", _CANVAS_USAGE, "surfaces that providers draw", run_canvas),
 )
 
 COMMANDS: Mapping[str, DemoCommand] = {command.name: command for command in _ALL}
@@ -235,4 +332,16 @@ async def run_command(turn: Turn, name: str, arguments: str) -> None:
         await command.run(turn, arguments.strip())
 
 
-__all__ = ["COMMANDS", "QUESTIONS", "DemoCommand", "announced", "run_command"]
+__all__ = [
+    "COMMANDS",
+    "QUESTIONS",
+    "DemoCommand",
+    "acknowledge",
+    "announced",
+    "fenced",
+    "fenced_json",
+    "quoted",
+    "run_canvas",
+    "run_command",
+    "stream",
+]

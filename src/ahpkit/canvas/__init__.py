@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ahpkit.authoring.canvas import Canvas, CanvasError, canvas, canvas_action
     from ahpkit.canvas.author import run_extension
-    from ahpkit.canvas.extension_sources import ExtensionProcess, ExtensionSocket
+    from ahpkit.canvas.extensions import ExtensionProcess, ExtensionSocket
     from ahpkit.canvas.feature import Canvases
-    from ahpkit.canvas.provider import Provider
-    from ahpkit.canvas.python import PythonProvider
+    from ahpkit.canvas.provider import Provider, PythonProvider
     from ahpkit.canvas.url_policy import UrlPolicy, check_url
 
 _HOMES = {
     "ahpkit.canvas.author": ["run_extension"],
-    "ahpkit.canvas.extension_sources": ["ExtensionProcess", "ExtensionSocket"],
+    "ahpkit.canvas.extensions": ["ExtensionProcess", "ExtensionSocket"],
     "ahpkit.canvas.feature": ["Canvases"],
-    "ahpkit.canvas.provider": ["Provider"],
-    "ahpkit.canvas.python": ["PythonProvider"],
+    "ahpkit.canvas.provider": ["Provider", "PythonProvider"],
     "ahpkit.canvas.url_policy": ["UrlPolicy", "check_url"],
     "ahpkit.authoring.canvas": ["Canvas", "CanvasError", "canvas", "canvas_action"],
 }

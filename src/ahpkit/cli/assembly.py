@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ahpkit.agents.environments import Environments
 from ahpkit.canvas.pages import Pages
 from ahpkit.cli import shell_environment
 from ahpkit.cli.output import bar
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
+from ahpkit.cli.shell_environment import Environments
 from ahpkit.dialects import SPOKEN, Generation
 from ahpkit.host.agent import Agent
 from ahpkit.host.clients import client_list
@@ -246,7 +246,7 @@ def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Cu
 def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
     """The host's own canvases, the extensions it starts, and a socket for those that come by themselves."""
     from ahpkit.canvas.builtin import builtin_provider
-    from ahpkit.canvas.extension_sources import SOCKET_NAME, ExtensionProcess, ExtensionSocket
+    from ahpkit.canvas.extensions import SOCKET_NAME, ExtensionProcess, ExtensionSocket
     from ahpkit.canvas.feature import Canvases
 
     try:

@@ -1,4 +1,7 @@
-"""Gives the environment of this shell to the host in the background, for the agents of one session.
+"""Gives the environment of this shell to the host in the background, which keeps it for the agents of one session.
+
+A host in the background was started by one shell and serves many. What a later shell has (`PATH`, keys) is kept in
+memory only, for the sessions that it opens. It reaches agents through the same filter as the host's own.
 
 It goes over HTTP and not over the protocol: it holds keys, and nothing of it is logged, stored or shown. The host takes
 it from programs on the same machine that have the token, not from paired devices.
@@ -19,10 +22,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ahpkit.agents.environments import Environments
 from ahpkit.client.endpoints import Endpoint
 from ahpkit.http.router import Router
 from ahpkit.transports.auth import is_loopback
+
+MAX_SESSIONS = 1_000
+"""Sessions whose shell is remembered; the oldest are forgotten and get the host's own environment."""
+
+
+class Environments:
+    """Session URI → environment."""
+
+    def __init__(self, own: Mapping[str, str] = os.environ, *, most: int = MAX_SESSIONS) -> None:
+        self._own = own
+        self._most = most
+        self._told: dict[str, Mapping[str, str]] = {}
+
+    def tell(self, session: str, variables: Mapping[str, str]) -> None:
+        """From now on agents of that session see these variables, and the host's where these say nothing."""
+        self._told.pop(session, None)
+        self._told[session] = dict(variables)
+        while len(self._told) > self._most:
+            del self._told[next(iter(self._told))]
+
+    def of(self, session: str) -> Mapping[str, str]:
+        return {**self._own, **self._told.get(session, {})}
+
 
 PATH = "/environment"
 
@@ -74,4 +99,4 @@ def _post(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
         return False
 
 
-__all__ = ["PATH", "mount", "send"]
+__all__ = ["MAX_SESSIONS", "PATH", "Environments", "mount", "send"]

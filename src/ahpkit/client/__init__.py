@@ -56,7 +56,7 @@ from ahpkit.client.events import (
 from ahpkit.client.logins import OnAuthRequired, Token
 from ahpkit.client.mcp import McpNotReady, McpServer
 from ahpkit.client.oauth import LoginFailed
-from ahpkit.client.plugins import InMemoryPlugin
+from ahpkit.client.resources import InMemoryPlugin
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList

@@ -11,8 +11,7 @@ from ahpkit.client.canvas import Canvas, CanvasRunner
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
-from ahpkit.client.tool_runner import ToolRunner
-from ahpkit.client.tools import Tool
+from ahpkit.client.tools import Tool, ToolRunner
 from ahpkit.dialects.generations import Generation
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ClientPluginCustomization, SessionActiveClient

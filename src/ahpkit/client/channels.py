@@ -15,8 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from ahpkit.client.connection import HostConnection, Status
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ChannelGone
-from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, Settled
-from ahpkit.client.plain import PlainStates
+from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, PlainStates, Settled
 from ahpkit.client.tasks import Tasks
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import JsonObject

@@ -23,10 +23,9 @@ from ahpkit.client.answers import (
 )
 from ahpkit.client.ask import Answering, OnApproval, confirming
 from ahpkit.client.channels import Channel, Handle
-from ahpkit.client.core import Core, given, now
+from ahpkit.client.core import Core, given, now, with_context
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
-from ahpkit.client.tracing import with_context
 from ahpkit.client.turn import TurnStream
 from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation

@@ -12,19 +12,17 @@ from typing import Any, Self, TypeVar, cast, overload
 from opentelemetry.trace import TracerProvider
 
 from ahpkit.client.active_role import ActiveRoles, ToolsAndCanvases
-from ahpkit.client.bounded_queue import LIMIT
 from ahpkit.client.canvas import Canvas, canvas
 from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, Status
-from ahpkit.client.core import Core, given
+from ahpkit.client.core import Core, NotificationListener, RequestHandler, given
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.handshake import HostInfo, check_announced
-from ahpkit.client.host_requests import NotificationListener, RequestHandler
 from ahpkit.client.logins import Logins, OnAuthRequired
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session, check_settings
 from ahpkit.client.session_list import SessionList
-from ahpkit.client.subscription import Subscription
+from ahpkit.client.subscription import LIMIT, Subscription
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.channels import ROOT_URI

@@ -1,29 +1,143 @@
-"""Holds what the parts of a client share: identity, connection, channels, tasks."""
+"""What the parts of a client share: identity, connection, channels, tasks, spans, selections, requests of the host."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from opentelemetry.trace import TracerProvider
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, TracerProvider
 
 from ahpkit.client.channels import Channels
 from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, HostConnection
+from ahpkit.client.dispatch import Accepted, Dispatch
 from ahpkit.client.handshake import Handshake
-from ahpkit.client.host_requests import HostRequests
 from ahpkit.client.mirror import Mirror
-from ahpkit.client.resources import OnUnsavedText, Resources
-from ahpkit.client.selections import Selections
+from ahpkit.client.resources import METHODS, OnUnsavedText, Resources
 from ahpkit.client.tasks import Tasks
-from ahpkit.client.tracing import Tracing, with_context
+from ahpkit.dialects.generations import CHANGED, SELECTION, Generation, selection_of
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.validation import make_whole
+from ahpkit.wire.errors import MethodNotFound
 from ahpkit.wire.rpc import RpcConnection
+from ahpkit.wire.trace_context import injected
+
+
+class Selections:
+    """Remembers the model and agent that this client uses in a session. Messages carry them; 0.4 hosts store them."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+        self._chosen: dict[str, JsonObject] = {}
+
+    def of(self, session: str) -> JsonObject:
+        """Model and agent in a session: this client's choice, else what the host keeps for everybody."""
+        kept = selection_of(self._channels.optimistic(session))
+        chosen = {**kept, **self._chosen.get(session, {})}
+        return {key: value for key, value in chosen.items() if key != CHANGED and value is not None}
+
+    def begin(self, session: str, selection: JsonObject) -> None:
+        """A session is created with a choice."""
+        if selection:
+            self._chosen[session] = selection
+
+    def choose(self, session: str, key: str, value: Any | None) -> Dispatch:
+        """Use another model or agent from now on; None: none in particular.
+
+        A 0.4 host is told, and tells everybody. Others learn it with the next message.
+        """
+        if self._channels.dialect.generation == Generation.V0_4:
+            self._chosen.get(session, {}).pop(key, None)
+            return self._channels.dispatch(session, self._meta_changed(session, key, value))
+        self._chosen[session] = {**self._chosen.get(session, {}), key: value}
+        dispatch = Dispatch(session, self._meta_changed(session, key, value), 0)
+        dispatch.settle(Accepted(0))
+        return dispatch
+
+    def _meta_changed(self, session: str, key: str, value: Any | None) -> JsonObject:
+        state = self._channels.optimistic(session) or {}
+        kept = {name: one for name, one in selection_of(state).items() if name != key}
+        selection: JsonObject = {**kept, CHANGED: key} if value is None else {**kept, key: value, CHANGED: key}
+        meta: JsonObject = state.get("_meta") or {}
+        return {"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}
+
+
+RequestHandler = Callable[[JsonObject], Awaitable[Any] | Any]
+"""Serves a request of the host: its params to its result. Raise an `RpcError` to refuse."""
+
+NotificationListener = Callable[[str, JsonObject], Awaitable[None] | None]
+"""Hears a notification: its method and params."""
+
+_HOST_REQUESTS = METHODS | {"createResourceWatch"}
+"""The protocol's own host-to-client requests."""
+
+
+class HostRequests:
+    """Passes the host's requests and notifications (not actions) to the part that handles them.
+
+    Every request is answered, by a handler or with a refusal.
+    """
+
+    def __init__(self, resources: Resources, tasks: Tasks) -> None:
+        self._resources = resources
+        self._tasks = tasks
+        self._handlers: dict[str, RequestHandler] = {}
+        self.listeners: list[NotificationListener] = []
+
+    def serve(self, method: str, handler: RequestHandler) -> None:
+        """Register who answers `method`: one of the protocol's host-to-client requests, or an extension."""
+        if method not in _HOST_REQUESTS:
+            check_method(method)
+        self._handlers[method] = handler
+
+    async def answer(self, method: str, params: JsonObject) -> Any:
+        """The result for a request of the host; raises an `RpcError` for a method that this client does not serve."""
+        handler = self._handlers.get(method)
+        if handler is not None:
+            result = handler(params)
+            return await result if inspect.isawaitable(result) else result
+        if method in METHODS:
+            return await self._resources.answer(method, params)
+        raise MethodNotFound(f"this client does not serve {method}")
+
+    def hear(self, method: str, params: JsonObject) -> None:
+        """Pass a notification to the listeners, and one of an extension to its handler. Unknown ones are ignored."""
+        handler = self._handlers.get(method)
+        if handler is not None:
+            self._tasks.call(handler, params)
+        for listener in tuple(self.listeners):
+            self._tasks.call(listener, method, params)
+
+
+class Tracing:
+    """Makes OpenTelemetry spans: one per request and per turn, with the context in `_meta`.
+
+    Without an SDK installed the API does nothing and nothing is added to what is sent.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("ahpkit.client", tracer_provider=provider)
+
+    def span(self, name: str) -> AbstractContextManager[Span]:
+        """A span around what this client does; it is the current one inside the `with`."""
+        return self._tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
+
+    def start_turn(self, chat: str) -> Span:
+        """A span for a turn. The caller ends it."""
+        return self._tracer.start_span("ahp turn", kind=SpanKind.CLIENT, attributes={"ahp.chat": chat})
+
+
+def with_context(meta: Mapping[str, Any] | None, of: Span | None = None) -> JsonObject:
+    """`meta` with the trace context of a span, or of the current one; what the caller set itself stays."""
+    return injected(of) | dict(meta or {})
 
 
 class Core:
@@ -156,4 +270,14 @@ def given(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-__all__ = ["Core", "given", "now"]
+__all__ = [
+    "Core",
+    "HostRequests",
+    "NotificationListener",
+    "RequestHandler",
+    "Selections",
+    "Tracing",
+    "given",
+    "now",
+    "with_context",
+]

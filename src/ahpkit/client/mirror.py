@@ -1,30 +1,18 @@
-"""Keeps the client's copy of the host's states: confirmed, pending, optimistic. Pure.
-
-All of it is 1.0.0, whatever the host speaks: the host's dialect translates before anything gets here.
-
-For every channel that is followed:
-
-* `confirmed` is what the host said: its snapshot and every action after it, each once.
-* `pending` are this client's own actions that the host has not answered.
-* `optimistic` is confirmed with the pending actions applied on top. Without pending actions it *is* confirmed, so
-  streamed text costs one reduction however it is read.
-
-An own action is recognised by (clientId, clientSeq), not by its place in the queue, because a rejection can overtake an
-acceptance. Actions that arrive while a snapshot or replay of their channel is on the way wait for it, so nothing is
-applied to the wrong state and nothing is lost.
-"""
+"""The client's copy of the host's states: confirmed, pending, optimistic; and plain JSON of it for users. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
 from ahpkit.dialects.generations import Generation
 from ahpkit.dialects.older_host import Heard, HostDialect, Written
 from ahpkit.protocol.channels import CHANNELS, channel_of
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.rope import Rope
+from ahpkit.protocol.session.summary import current_session
 
 _NEWEST = HostDialect(Generation.V1_0.release, Generation.V1_0)
 
@@ -252,4 +240,65 @@ class Mirror:
         return [Settled(channel.uri, origin["clientSeq"], outcome)]
 
 
-__all__ = ["Applied", "Change", "ChannelMirror", "Mirror", "PendingAction", "Settled"]
+_NOTHING: Any = object()
+
+
+class PlainStates:
+    """Turns the states of one channel into plain JSON. What did not change since the last look is not walked again.
+
+    While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however
+    long the text is. A rope is no `str`: it becomes one here, when somebody looks. Whoever only follows events pays nothing.
+    """
+
+    def __init__(self) -> None:
+        self._last: Any = None
+        self._plain: Any = None
+        self._shown: Any = None
+
+    def of(self, state: Any) -> Any:
+        """The state with strings where it has ropes; the state itself where it has none.
+
+        A session's status and activity are those of its chats.
+        """
+        if state is not self._last or self._shown is None:
+            self._plain = plain(state, self._last, self._plain)
+            self._last = state
+            self._shown = current_session(self._plain) if _is_session(self._plain) else self._plain
+        return self._shown
+
+
+def _is_session(state: Any) -> bool:
+    return isinstance(state, dict) and "chats" in state and "lifecycle" in state
+
+
+def plain(value: Any, before: Any = _NOTHING, before_plain: Any = None) -> Any:
+    """`value` with strings for ropes. Parts that are also in `before` are taken from its plain form."""
+    if value is before:
+        return before_plain
+    if isinstance(value, Rope):
+        return str(value)
+    if type(value) is dict:
+        return _plain_object(cast("dict[str, Any]", value), before, before_plain)
+    if type(value) is list:
+        return _plain_list(cast("list[Any]", value), before, before_plain)
+    return value
+
+
+def _plain_object(value: dict[str, Any], before: Any, before_plain: Any) -> dict[str, Any]:
+    old = cast("dict[str, Any]", before if type(before) is dict else {})
+    old_plain = cast("dict[str, Any]", before_plain if type(before_plain) is dict else {})
+    made = {key: plain(item, old.get(key, _NOTHING), old_plain.get(key)) for key, item in value.items()}
+    return value if all(made[key] is item for key, item in value.items()) else made
+
+
+def _plain_list(value: list[Any], before: Any, before_plain: Any) -> list[Any]:
+    old = cast("list[Any]", before if type(before) is list else [])
+    old_plain = cast("list[Any]", before_plain if type(before_plain) is list else [])
+    known = len(old)
+    made = [
+        plain(item, old[index], old_plain[index]) if index < known else plain(item) for index, item in enumerate(value)
+    ]
+    return value if all(new is item for new, item in zip(made, value, strict=True)) else made
+
+
+__all__ = ["Applied", "Change", "ChannelMirror", "Mirror", "PendingAction", "PlainStates", "Settled", "plain"]

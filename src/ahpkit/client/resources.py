@@ -8,12 +8,14 @@ import hashlib
 import inspect
 import mimetypes
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import quote, unquote
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, PermissionDenied
+from ahpkit.protocol.session.state import ClientPluginCustomization
 from ahpkit.wire.errors import InvalidParams
 
 EntryType = Literal["file", "directory"]
@@ -215,13 +217,48 @@ def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
+@dataclass(frozen=True, slots=True)
+class InMemoryPlugin:
+    """A plugin put together from texts that exist on no disk: path in the package → content.
+
+    >>> InMemoryPlugin("notes", {"skills/tidy/SKILL.md": "---\\nname: tidy\\n---\\nTidy up."})  # doctest: +ELLIPSIS
+    InMemoryPlugin(name='notes', ...)
+    """
+
+    name: str
+    files: Mapping[str, str | bytes]
+
+
+def publish(resources: Resources, plugin: InMemoryPlugin | Path | str, *, session: str) -> ClientPluginCustomization:
+    """Show the plugin's files to the host, for a session, and describe it. The nonce changes when any file does."""
+    name, provider = _open(plugin)
+    uri = resources.mount(name, provider, user=session)
+    return {
+        "type": "plugin",
+        "id": uri,
+        "uri": uri,
+        "name": name,
+        "enablement": [{"kind": "global", "enabled": True}],
+        "nonce": fingerprint(provider),
+    }
+
+
+def _open(plugin: InMemoryPlugin | Path | str) -> tuple[str, ResourceProvider]:
+    if isinstance(plugin, InMemoryPlugin):
+        return plugin.name, MemoryResources(plugin.files)
+    folder = Path(plugin).resolve(strict=True)
+    return folder.name, FolderResources(folder)
+
+
 __all__ = [
     "METHODS",
     "EntryType",
     "FolderResources",
+    "InMemoryPlugin",
     "MemoryResources",
     "OnUnsavedText",
     "ResourceProvider",
     "Resources",
     "fingerprint",
+    "publish",
 ]

@@ -25,7 +25,7 @@ from ahpkit.client.answers import (
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.dispatch import Outcome, Rejected
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
-from ahpkit.client.plain import plain
+from ahpkit.client.mirror import plain
 from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject

@@ -18,7 +18,7 @@ from ahpkit.client.core import Core, given
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.errors import SessionFailed, UnknownSetting
 from ahpkit.client.mcp import McpServer, servers_of
-from ahpkit.client.plugins import InMemoryPlugin, publish
+from ahpkit.client.resources import InMemoryPlugin, publish
 from ahpkit.client.responder import Responders
 from ahpkit.client.subscription import Subscription, wait_for
 from ahpkit.dialects.generations import SELECTION, Generation

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Self
 
-from ahpkit.client.bounded_queue import BoundedQueue, Lagged
 from ahpkit.client.channels import Channels
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
 from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
+from ahpkit.client.subscription import BoundedQueue, Lagged
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.common.state import JsonObject

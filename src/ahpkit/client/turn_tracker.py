@@ -34,7 +34,7 @@ from ahpkit.client.events import (
     TurnStarted,
     Usage,
 )
-from ahpkit.client.plain import plain
+from ahpkit.client.mirror import plain
 from ahpkit.protocol.chat.turns import find_tool_call, find_turn, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 

@@ -1,4 +1,4 @@
-"""Interfaces of what an ACP agent may use of the host: files and terminals.
+"""What an ACP agent may use of the host, files and terminals; and terminals of the host that clients can watch.
 
 Without access an agent's requests are refused as unknown methods, which is what agents expect of a client that did not
 offer them.
@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ahpkit.host.agent import Chat
 from ahpkit.host.resources.agent_files import Approval
+from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.host.terminals.feature import Terminals
+from ahpkit.platform.pty import ExitStatus
+from ahpkit.protocol.terminal import TerminalSessionClaim
 
 
 class FileAccess(Protocol):
@@ -70,4 +75,57 @@ class TerminalAccess(Protocol):
         ...
 
 
-__all__ = ["Approval", "FileAccess", "TerminalAccess", "TerminalOutput"]
+class HostTerminals:
+    """Implements `TerminalAccess` for one chat. A terminal's id is its URI."""
+
+    def __init__(self, terminals: Terminals, chat: Chat) -> None:
+        self._terminals = terminals
+        self._chat = chat
+        self._opened: dict[str, AgentTerminal] = {}
+
+    async def create(
+        self,
+        command: str,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        output_limit: int | None,
+        turn_id: str | None = None,
+    ) -> str:
+        session, chat = self._chat.session_uri, self._chat.uri
+        claim: TerminalSessionClaim = {"kind": "session", "session": session, "chat": chat}
+        if turn_id is not None:
+            claim["turnId"] = turn_id
+        terminal = await self._terminals.open_terminal(
+            session, command, args, env=env, cwd=cwd, output_limit=output_limit, claim=claim
+        )
+        self._opened[terminal.uri] = terminal
+        return terminal.uri
+
+    async def output(self, id: str) -> TerminalOutput:
+        return self._shown(id, self._opened[id].output().exit)
+
+    async def wait(self, id: str) -> TerminalOutput:
+        return self._shown(id, await self._opened[id].wait_exit())
+
+    async def kill(self, id: str) -> None:
+        await self._opened[id].kill()
+
+    async def release(self, id: str) -> None:
+        await self._opened[id].release()
+
+    def uri(self, id: str) -> str | None:
+        """Also after its release: the tool call that used it still shows it."""
+        return id if id in self._opened else None
+
+    def _shown(self, id: str, ended: ExitStatus | None) -> TerminalOutput:
+        shown = self._opened[id].output()
+        if ended is None:
+            return TerminalOutput(shown.text, truncated=shown.truncated)
+        return TerminalOutput(
+            shown.text, truncated=shown.truncated, exit_code=ended.code, signal=ended.signal, exited=True
+        )
+
+
+__all__ = ["Approval", "FileAccess", "HostTerminals", "TerminalAccess", "TerminalOutput"]

@@ -1,18 +1,79 @@
-"""Turns the updates of one prompt into one turn: text, thoughts, tool calls, notices, and how it ended. No I/O."""
+"""Makes one turn of the updates of one prompt: text, thoughts, tool calls, notices, usage, how it ended. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
 from ahpkit.agents.acp.limits import MAX_WORDS, Allowance, cut, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
-from ahpkit.agents.acp.usage import Usage
-from ahpkit.agents.untrusted_json import obj, objects, text
+from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.host.agent import StopReason, Turn
+from ahpkit.protocol.chat.state import UsageInfo
 from ahpkit.protocol.common.state import JsonObject
+
+Tokens = dict[str, int]
+
+_COUNTS = ("totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens")
+
+
+class Usage:
+    """Keeps what is needed to tell per-turn numbers from running totals."""
+
+    def __init__(self) -> None:
+        self.context: JsonObject = {}
+        """The last `usage_update`: context used, its size, cost."""
+        self._reported: Tokens = {}
+        self._last_turn: Tokens = {}
+        self._per_turn = False
+
+    def update(self, update: JsonObject) -> None:
+        """Take a `usage_update`."""
+        known = upward({key: update[key] for key in ("used", "size", "cost") if update.get(key) is not None})
+        self.context = known | ({"meta": meta} if (meta := upward(update.get("_meta"))) else {})
+
+    def turn(self, result: JsonObject, *, chunk_meta: JsonObject) -> UsageInfo | None:
+        """What one turn took, from the prompt's result; None when there is nothing to say."""
+        raw = obj(result.get("usage"))
+        tokens = self._this_turn({key: value for key in _COUNTS if (value := integer(raw.get(key))) is not None})
+        info: UsageInfo = {}
+        if "inputTokens" in tokens:
+            info["inputTokens"] = tokens["inputTokens"]
+        if "outputTokens" in tokens:
+            info["outputTokens"] = tokens["outputTokens"]
+        if "cachedReadTokens" in tokens:
+            info["cacheReadTokens"] = tokens["cachedReadTokens"]
+        meta = wrapped(self._facts(result, raw, chunk_meta))
+        if meta:
+            info["_meta"] = meta
+        return info or None
+
+    def _facts(self, result: JsonObject, raw: JsonObject, chunk_meta: JsonObject) -> JsonObject:
+        stop: Any = result.get("stopReason")
+        return {
+            "usage": {key: value for key, value in raw.items() if key != "_meta"},
+            "usageMeta": upward(raw.get("_meta")),
+            "context": self.context,
+            "stopReason": None if stop == "end_turn" else stop,
+            "result": upward(result.get("_meta")),
+            "message": upward(chunk_meta),
+        }
+
+    def _this_turn(self, reported: Tokens) -> Tokens:
+        if not reported:
+            return {}
+        growth = {key: value - self._reported.get(key, 0) for key, value in reported.items()}
+        self._per_turn = self._per_turn or not self._may_be_total(growth)
+        self._reported = reported
+        self._last_turn = reported if self._per_turn else growth
+        return self._last_turn
+
+    def _may_be_total(self, growth: Tokens) -> bool:
+        never_fell = all(value >= 0 for value in growth.values())
+        return never_fell and growth.get("inputTokens", 0) >= self._last_turn.get("inputTokens", 0)
+
 
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
@@ -184,4 +245,5 @@ TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
 }
 """The variants that belong to the turn that runs."""
 
-__all__ = ["MAX_ECHO", "TURN_UPDATES", "TurnMapper", "notice_text"]
+
+__all__ = ["MAX_ECHO", "TURN_UPDATES", "TurnMapper", "Usage", "notice_text"]

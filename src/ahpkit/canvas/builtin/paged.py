@@ -15,8 +15,7 @@ from typing import Any
 from ahpkit.authoring.canvas import Canvas
 from ahpkit.canvas.errors import INSTANCE_NOT_FOUND, NO_HANDLER, CanvasError
 from ahpkit.canvas.pages import Page, Pages
-from ahpkit.canvas.provider import ProviderEvents
-from ahpkit.canvas.python import PythonProvider
+from ahpkit.canvas.provider import ProviderEvents, PythonProvider
 from ahpkit.canvas.registry import check_input
 from ahpkit.host.feature import Values
 from ahpkit.protocol.common.state import JsonObject
