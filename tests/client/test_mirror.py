@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ahpkit.client import Chat, Client, TextDelta, ToolCallInputDelta, ToolCallStarted
-from ahpkit.client import mirror as module
 from ahpkit.client.dispatch import Accepted, Rejected
 from ahpkit.client.mirror import Applied, Mirror, PlainStates, Settled, plain
 from ahpkit.protocol.channels import reduce
@@ -472,7 +471,7 @@ async def test_who_only_follows_events_pays_nothing(
     chat = await streaming(host, client)
     turn = chat.follow()
     assert turn is not None
-    monkeypatch.setattr(module.PlainStates, "of", counted)
+    monkeypatch.setattr(PlainStates, "of", counted)
     for number in range(100):
         host.emit(CHAT, {"type": "chat/delta", "turnId": "t", "partId": "p", "content": f"{number} "})
     host.emit(CHAT, {"type": "chat/turnComplete", "turnId": "t"})

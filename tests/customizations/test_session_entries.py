@@ -1,6 +1,6 @@
 from typing import Any
 
-from ahpkit.customizations.ids import stable_id
+from ahpkit.customizations.build import stable_id
 from ahpkit.customizations.session_entries import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from support import requirement

@@ -247,7 +247,7 @@ class PlainStates:
     """Turns the states of one channel into plain JSON. What did not change since the last look is not walked again.
 
     While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however
-    long the text is. A rope is no `str`: it becomes one here, when somebody looks. Whoever only follows events pays nothing.
+    long the text is. A rope is no `str`: it becomes one here, when somebody looks. Following events costs nothing.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,9 @@
-"""Collects one container while its files are parsed: children, details, and problems."""
+"""Collects one container while its files are parsed: children, details, problems, and ids that stay the same after every parse and every restart."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -9,7 +11,6 @@ from typing import Any, cast
 from ahpkit.customizations.details import Container, Detail, Dialect, Parsed
 from ahpkit.customizations.diagnostics import UNLISTED, Diagnostic, Report, load_state, unlisted
 from ahpkit.customizations.frontmatter import Document
-from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, JsonError
 from ahpkit.customizations.jsonc import parse as parse_json
 from ahpkit.customizations.text import decode
@@ -17,6 +18,20 @@ from ahpkit.customizations.tree import FileTree, Unreadable
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import NOT_LISTED
 from ahpkit.protocol.session.customizations import ChildCustomization
+
+_TOP_LEVEL = re.compile(r"(?:plugin|directory|mcpServer)-[0-9a-f]{20}")
+
+
+def stable_id(kind: str, *parts: str) -> str:
+    """An opaque id made of what identifies a customization: never its contents, so that a toggle survives an edit."""
+    text = "\0".join((kind, *parts))
+    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+
+
+def is_top_level_id(id: str) -> bool:
+    """Whether `stable_id` made it for an entry of a session's list: such entries are ours, also after a restart."""
+    return _TOP_LEVEL.fullmatch(id) is not None
+
 
 JSON_LIMIT = 256 * 1024
 """Bytes of a manifest; ours keeps positions and is slower than a plain reader. Real ones stay below 100 kB."""
@@ -149,4 +164,5 @@ class Builder:
 _PAPERS = ("plugin.json", "marketplace.json", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore")
 """Files that do not make a plugin."""
 
-__all__ = ["JSON_LIMIT", "Builder"]
+
+__all__ = ["JSON_LIMIT", "Builder", "is_top_level_id", "stable_id"]

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.customizations.assemble import Discovery, assemble
+from ahpkit.customizations.build import stable_id
 from ahpkit.customizations.details import Container, Parsed
 from ahpkit.customizations.diagnostics import UNLISTED, Diagnostic, Level, load_state
-from ahpkit.customizations.disk import DiskSource
 from ahpkit.customizations.folders import parse_directory
-from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.marketplace import Entry, Market, inner_plugins, is_plugin, read_market
 from ahpkit.customizations.plugin import parse_plugin
-from ahpkit.customizations.source import IGNORED_FOLDERS, load, run_now
+from ahpkit.customizations.source import IGNORED_FOLDERS, DiskSource, load, run_now
 from ahpkit.customizations.standard_places import NESTED, NESTED_NAMES, USER, WORKSPACE, StandardPlace
 from ahpkit.customizations.text import clean_label, clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import cast
 
 from ahpkit.customizations.client_plugins import ClientPlugins
-from ahpkit.customizations.completion import complete
 from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Location, locate
 from ahpkit.customizations.enablement_decisions import Decisions, key_of
 from ahpkit.customizations.expand import invoked, read_invocation
-from ahpkit.customizations.hook_events import HookEvents
-from ahpkit.customizations.in_force import InForce, fill_context, servers
+from ahpkit.customizations.hook_process import HookEvents
+from ahpkit.customizations.in_force import InForce, complete, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
 from ahpkit.customizations.runnables import (
     Surrounding,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from ahpkit.customizations.build import Builder
+from ahpkit.customizations.build import Builder, stable_id
 from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import ServerDetail
-from ahpkit.customizations.ids import stable_id
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_name
 from ahpkit.protocol.common.state import JsonObject

@@ -21,7 +21,6 @@ from typing import Any, cast
 from ahpkit.customizations.details import Container, HookDetail, Parsed, ServerDetail
 from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.discovery import Library, Location, locate, located
-from ahpkit.customizations.hook_process import CHANGED
 from ahpkit.customizations.hooks import command_of
 from ahpkit.customizations.in_force import InForce
 from ahpkit.customizations.launch import Surroundings, launch_config
@@ -38,6 +37,10 @@ META_TRUST = "ahpkit/trust"
 
 FOLDER_LIMIT = 20_000
 """Folders looked at when a directory is trusted: those near its top first."""
+
+CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
+"""The reason for a hook or server whose content is not the one that was trusted."""
+
 
 _RUNS = ("hook", "mcpServer")
 
@@ -455,6 +458,7 @@ def _told(child: Any, standing: Standing | None) -> Any:
 
 
 __all__ = [
+    "CHANGED",
     "FOLDER_LIMIT",
     "META_TRUST",
     "Surrounding",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
-from ahpkit.customizations.ids import is_top_level_id
+from ahpkit.customizations.build import is_top_level_id
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
 from ahpkit.protocol.session.actions import SessionAction, session_customization_removed, session_customization_updated

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from ahpkit.customizations.remote import CLIENT_LIMITS, ClientSource
+from ahpkit.customizations.client_plugins import CLIENT_LIMITS, ClientSource
 from ahpkit.customizations.tree import File, Unreadable
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Services

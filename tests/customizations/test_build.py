@@ -1,4 +1,6 @@
-from ahpkit.customizations.ids import stable_id
+from __future__ import annotations
+
+from ahpkit.customizations.build import stable_id
 
 
 def test_an_id_depends_on_every_part_and_on_nothing_else() -> None:
