@@ -2,7 +2,7 @@
 
 import pytest
 
-from ahpkit.host.turns.titles import MAX_TITLE, agent_title, title_from
+from ahpkit.host.turns.new_state import MAX_TITLE, agent_title, title_from
 
 
 @pytest.mark.parametrize(

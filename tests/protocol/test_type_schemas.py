@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
 
-from ahpkit.dialects.v0_4.types import TYPES
+from ahpkit.dialects.v0_4.registry import TYPES
 from ahpkit.protocol.type_schemas import MAX_INTEGER, json_schema
 
 

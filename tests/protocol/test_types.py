@@ -11,7 +11,7 @@ import pytest
 
 import ahpkit.dialects.v0_4
 import ahpkit.protocol
-from ahpkit.dialects.v0_4.types import TYPES as TYPES_0_4
+from ahpkit.dialects.v0_4.registry import TYPES as TYPES_0_4
 from ahpkit.protocol.session.state import SessionStatus
 from ahpkit.protocol.types import TYPES as TYPES_1_0
 from support import requirement

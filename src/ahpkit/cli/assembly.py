@@ -21,7 +21,7 @@ from ahpkit.cli.settings import Settings, SettingsError, default_data_dir
 from ahpkit.cli.shell_environment import Environments
 from ahpkit.dialects import SPOKEN, Generation
 from ahpkit.host.agent import Agent
-from ahpkit.host.clients import client_list
+from ahpkit.host.clients.clients import register_client_list
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
@@ -113,7 +113,7 @@ async def running_host(
             ),
         )
         session_import.register(host.extension, host.sessions)
-        client_list.register(host.extension, host.clients, failing=lambda: host.spine.log.failing)
+        register_client_list(host.extension, host.clients, failing=lambda: host.spine.log.failing)
         for mount in host.registered.routes:
             mount(routes)
         freed = FreedMemory()

@@ -1,4 +1,4 @@
-"""Collects one container while its files are parsed: children, details, problems, and ids that stay the same after every parse and every restart."""
+"""Collects one container while its files are parsed: children with ids that stay the same, details, and problems."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from ahpkit.customizations.source import IGNORED_FOLDERS
-from ahpkit.host.resources.notify import open_notify
+from ahpkit.host.resources.watches import open_notify
 from ahpkit.platform.files import followed
 
 _log = logging.getLogger(__name__)

@@ -25,11 +25,10 @@ from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Registration
 from ahpkit.host.services import HostServices
-from ahpkit.host.sessions.catalogue import SessionCatalogue
+from ahpkit.host.sessions.catalogue import STAMPING, SessionCatalogue, SessionTimes
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.session_times import STAMPING, SessionTimes
 from ahpkit.host.sessions.sessions import SessionPorts, Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
@@ -41,10 +40,10 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
-from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.approvals import Approvals
+from ahpkit.host.turns.completions import AgentCommands
+from ahpkit.host.turns.new_state import OPENING_PREFIX
 from ahpkit.host.turns.session_tools import SessionTools
-from ahpkit.host.turns.titles import OPENING_PREFIX
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
 

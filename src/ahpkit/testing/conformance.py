@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ahpkit.dialects.v0_4 import channels as channels_0_4
-from ahpkit.dialects.v0_4 import types as types_0_4
+from ahpkit.dialects.v0_4 import registry as registry_0_4
 from ahpkit.protocol import channels as channels_1_0
 from ahpkit.protocol import types as types_1_0
 from ahpkit.protocol.common.state import JsonObject
@@ -64,7 +64,7 @@ _PROTOCOL_1_0 = Protocol(_reducers_1_0(), types_1_0.TYPES)
 PROTOCOLS: Final[Mapping[str, Protocol]] = {
     "1.0.0": _PROTOCOL_1_0,
     "0.9.0": _PROTOCOL_1_0,  # what 1.0.0 added to it changes nothing that it had
-    "0.4.0": Protocol(_reducers_0_4(), types_0_4.TYPES),
+    "0.4.0": Protocol(_reducers_0_4(), registry_0_4.TYPES),
 }
 """Version → what it means, newest first."""
 

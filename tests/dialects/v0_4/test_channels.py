@@ -6,8 +6,7 @@ import pytest
 
 from ahpkit.dialects.v0_4.channels import CHANNELS, ROOT_URI, channel_of, reduce
 from ahpkit.dialects.v0_4.common import JsonObject
-from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.types import TYPES
+from ahpkit.dialects.v0_4.registry import ACTIONS, TYPES
 from support import requirement
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from ahpkit.dialects.v0_4.channels import CHANNELS
 from ahpkit.dialects.v0_4.messages import StateAction
-from ahpkit.dialects.v0_4.registry import ACTIONS, COMMANDS, NOTIFICATIONS
-from ahpkit.dialects.v0_4.types import TYPES
+from ahpkit.dialects.v0_4.registry import ACTIONS, COMMANDS, NOTIFICATIONS, TYPES
 from support import requirement
 
 CANVAS = {

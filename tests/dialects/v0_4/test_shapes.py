@@ -6,8 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ahpkit.dialects.v0_4.registry import ACTIONS
-from ahpkit.dialects.v0_4.types import TYPES
+from ahpkit.dialects.v0_4.registry import ACTIONS, TYPES
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode_json, encode

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,9 @@ from ahpkit.host.resources.agent_files import AgentFiles
 from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.reading import MAX_READ
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 from support.bench import Bench
+from support.raw_client import Json, RawClient
 
 
 @pytest.fixture
@@ -112,3 +116,132 @@ async def test_refusals_say_what_is_wrong(bench: Bench, work: Path) -> None:
         await files.write(work, "x")
     with pytest.raises(InvalidParams, match="more than"):
         await files.write(work / "big", "x" * (MAX_READ + 1))
+
+
+EDITOR: Json = {"_meta": {UNSAVED_TEXT: {"version": "1"}}}
+
+
+class Desk:
+    """A file on disk, an agent that reads it, and clients that may have it open."""
+
+    def __init__(self, bench: Bench, resources: Resources, work: Path) -> None:
+        self.bench = bench
+        self._resources = resources
+        self._work = work
+        self.path = work / "open.txt"
+        self.path.write_text("on disk")
+        self.session = ""
+
+    async def client(self, client_id: str, capabilities: Json) -> RawClient:
+        client = await self.bench.connect(client_id)
+        await client.initialize(capabilities=capabilities)
+        if self.session:
+            await client.ask("subscribe", self.session)
+        else:
+            self.session, _ = await self.bench.session(client, workingDirectory=self._work.as_uri())
+        return client
+
+    async def activate(self, client: RawClient) -> None:
+        offer: Json = {"clientId": client.client_id, "tools": []}
+        await client.accepted(self.session, {"type": "session/activeClientChanged", "activeClient": offer})
+
+    def read(self) -> asyncio.Task[str]:
+        """The agent reads the file."""
+        files = self._resources.agent_files(self.bench.agent.chats[0].chat)
+        return asyncio.create_task(files.read(self.path))
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    bench, resources = Bench(tmp_path), Resources()
+    bench.features = [resources]
+    await bench.start()
+    try:
+        yield Desk(bench, resources, tmp_path)
+    finally:
+        await bench.stop()
+
+
+async def asked(client: RawClient) -> Json:
+    return await client.wait(lambda message: message.get("method") == "resourceRead")
+
+
+async def answer(client: RawClient, **outcome: Any) -> Json:
+    """Answer what the client is asked; returns the request's params."""
+    request = await asked(client)
+    client.send({"jsonrpc": "2.0", "id": request["id"], **outcome})
+    return request["params"]
+
+
+TEXT = {"data": "typed, not saved", "encoding": "utf-8"}
+NOTHING = {"code": -32008, "message": "not open here"}
+
+
+async def test_an_agent_reads_what_the_editor_has_not_saved(desk: Desk) -> None:
+    editor = await desk.client("editor", EDITOR)
+
+    reading = desk.read()
+    params = await answer(editor, result=TEXT)
+
+    assert await reading == "typed, not saved"
+    assert params == {"channel": desk.session, "uri": desk.path.as_uri(), "encoding": "utf-8"}
+    assert desk.path.read_text() == "on disk"
+
+
+async def test_a_file_that_no_editor_has_open_is_read_from_disk(desk: Desk) -> None:
+    editor = await desk.client("editor", EDITOR)
+
+    reading = desk.read()
+    await answer(editor, error=NOTHING)
+
+    assert await reading == "on disk"
+
+
+async def test_a_client_that_does_not_offer_it_is_not_asked(desk: Desk) -> None:
+    watcher = await desk.client("watcher", {})
+
+    assert await desk.read() == "on disk"
+    await watcher.call("ping")  # Whatever was sent before has arrived now.
+    assert all(message.get("method") != "resourceRead" for message in watcher.received)
+
+
+async def test_the_active_client_is_asked_first_and_then_the_others(desk: Desk) -> None:
+    other, active = await desk.client("other", EDITOR), await desk.client("active", EDITOR)
+    await desk.activate(active)
+
+    reading = desk.read()
+    await answer(active, error=NOTHING)
+    await answer(other, result=TEXT)
+
+    assert await reading == "typed, not saved"
+
+
+@pytest.mark.parametrize(
+    "outcome", [{"result": None}, {"result": {"data": 5, "encoding": "utf-8"}}, {"error": {"code": 1, "message": "no"}}]
+)
+async def test_an_answer_that_makes_no_sense_is_no_answer(desk: Desk, outcome: Json) -> None:
+    editor = await desk.client("editor", EDITOR)
+
+    reading = desk.read()
+    await answer(editor, **outcome)
+
+    assert await reading == "on disk"
+
+
+async def test_an_editor_that_leaves_while_it_is_asked_holds_nobody_up(desk: Desk) -> None:
+    editor = await desk.client("editor", EDITOR)
+
+    reading = desk.read()
+    await asked(editor)
+    await editor.aclose()
+
+    assert await reading == "on disk"
+
+
+async def test_an_editor_that_does_not_answer_is_not_waited_for_long(desk: Desk) -> None:
+    editor = await desk.client("editor", EDITOR)
+
+    reading = desk.read()
+    await asked(editor)
+
+    assert await reading == "on disk"

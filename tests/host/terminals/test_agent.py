@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals.agent import AgentTerminal
+from ahpkit.host.terminals.terminal import AgentTerminal
 from ahpkit.platform.pty import ExitStatus
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied, SessionNotFound
 from support.raw_client import Json, RawClient

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from ahpkit.host.agent import Chat
 from ahpkit.host.resources.agent_files import Approval
-from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.feature import Terminals
+from ahpkit.host.terminals.terminal import AgentTerminal
 from ahpkit.platform.pty import ExitStatus
 from ahpkit.protocol.terminal import TerminalSessionClaim
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.host.clients.connection import Connection
-from ahpkit.host.feature import Registration, tell
+from ahpkit.host.clients.extensions import Extension
+from ahpkit.host.feature import ConnectedClient, Registration, tell
 from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_SESSION
@@ -23,7 +24,9 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import Implementation
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
+from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.wire.codec import decode_own, encode
+from ahpkit.wire.rpc import Params
 
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops: clients dial again until it is back."""
@@ -261,4 +264,53 @@ def _notify(clients: Iterable[Connection], method: str, params: Mapping[str, Any
             outlet.write(frame)
 
 
-__all__ = ["Clients"]
+_LONGEST = 200
+"""Characters of what a client calls itself."""
+
+
+class _Described(TypedDict):
+    """One client. `self` marks the one that asks."""
+
+    clientId: str
+    protocolVersion: str
+    address: str
+    channels: int
+    name: NotRequired[str]
+    self: NotRequired[bool]
+
+
+class _ClientList(TypedDict):
+    """All clients, and why nothing can be stored at present."""
+
+    clients: list[_Described]
+    notStored: NotRequired[str]
+
+
+def register_client_list(
+    extend: Callable[..., Extension], clients: Clients, *, failing: Callable[[], str | None] = lambda: None
+) -> None:
+    """Let clients ask who is connected; `extend` is `Host.extension`, `failing` says why nothing can be stored."""
+    extension = extend(CLIENTS)
+
+    @extension.request("list")
+    def list_clients(client: ConnectedClient, params: Params) -> _ClientList:
+        found: _ClientList = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
+        return found if (reason := failing()) is None else {**found, "notStored": reason}
+
+
+def _described(client: Connection, *, asks: bool) -> _Described:
+    info = client.info or {}
+    said = (info.get(key) for key in ("title", "name", "version"))
+    title, name, version = (value[:_LONGEST] if isinstance(value, str) else None for value in said)
+    found: _Described = {
+        "clientId": client.client_id,
+        "protocolVersion": client.outlet.dialect.version,
+        "address": client.transport.peer.address,
+        "channels": len(client.outlet.channels),
+    }
+    if title or name:
+        found["name"] = " ".join(word for word in (title or name, version) if word)
+    return {**found, "self": True} if asks else found
+
+
+__all__ = ["Clients", "register_client_list"]

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from ahpkit.host.policy.annotations import RULES as ANNOTATIONS_RULES
 from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
-from ahpkit.host.policy.directories import RULES as DIRECTORY_RULES
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, TurnIds, allow, check_ids
 from ahpkit.host.policy.root import RULES as ROOT_RULES
 from ahpkit.host.policy.session import RULES as SESSION_RULES
@@ -25,7 +24,6 @@ from ahpkit.protocol.session.state import SessionState
 RULES: Mapping[str, Rule] = {
     **ROOT_RULES,
     **SESSION_RULES,
-    **DIRECTORY_RULES,
     **CANVAS_RULES,
     **CHAT_RULES,
     **TERMINAL_RULES,

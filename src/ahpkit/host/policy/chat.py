@@ -8,9 +8,8 @@ from typing import Any
 
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
 from ahpkit.host.policy.answers import check_accepted, check_draft
-from ahpkit.host.policy.directories import check_directories
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, TurnIds, allow, find
-from ahpkit.host.policy.session import check_agent, check_model
+from ahpkit.host.policy.session import check_agent, check_directories, check_model
 from ahpkit.protocol.chat.actions import (
     ChatDraftChangedAction,
     ChatInputAnswerChangedAction,

@@ -1,19 +1,20 @@
-"""What clients may do to a session: rename, select, configure, toggle, take the active role. Pure rules."""
+"""What clients may do to a session: rename, select, configure, toggle, become active, set directories. Pure rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
-from ahpkit.host.limits import MAX_OFFERED_BYTES, MAX_PLUGINS, MAX_TITLE, MAX_TOOLS
+from ahpkit.host.limits import MAX_DIRECTORIES, MAX_OFFERED_BYTES, MAX_PLUGINS, MAX_TITLE, MAX_TOOLS
 from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
-from ahpkit.protocol.root import AgentInfo, RootState
+from ahpkit.protocol.root import AgentInfo, MultipleWorkingDirectoriesCapability, RootState
 from ahpkit.protocol.session import enablement
 from ahpkit.protocol.session.actions import (
     SessionActiveClientRemovedAction,
@@ -25,6 +26,9 @@ from ahpkit.protocol.session.actions import (
     SessionMcpServerStopRequestedAction,
     SessionMetaChangedAction,
     SessionTitleChangedAction,
+    SessionWorkingDirectoryRemovedAction,
+    SessionWorkingDirectoryReplacedAction,
+    SessionWorkingDirectorySetAction,
 )
 from ahpkit.protocol.session.customizations import ClientPluginCustomization
 from ahpkit.protocol.session.enablement import SCOPES, Placed, walk
@@ -36,6 +40,47 @@ from ahpkit.protocol.session.state import (
     ToolDefinition,
 )
 from ahpkit.wire.codec import encode
+
+_NO_CAPABILITY: MultipleWorkingDirectoriesCapability = {}
+
+
+def check_directories(root: RootState | None, session: SessionState) -> str | None:
+    """Why a session cannot have several directories: its agent has to say that it can."""
+    if _capability(root, session) is None:
+        return f"sessions of {session.get('provider')} have one working directory"
+    return None
+
+
+def _capability(root: RootState | None, session: SessionState) -> MultipleWorkingDirectoriesCapability | None:
+    agent = find(root["agents"] if root else (), "provider", session.get("provider"))
+    return agent.get("capabilities", {}).get("multipleWorkingDirectories") if agent else None
+
+
+def _directory_set(proposed: ProposedAction[SessionWorkingDirectorySetAction, SessionState]) -> str | None:
+    directories = proposed.state.get("workingDirectories", [])
+    full = len(directories) >= MAX_DIRECTORIES and proposed.action["directory"] not in directories
+    reason = f"a session may have {MAX_DIRECTORIES} working directories; remove one first" if full else None
+    return check_directories(proposed.root, proposed.state) or reason
+
+
+def _directory_removed(proposed: ProposedAction[SessionWorkingDirectoryRemovedAction, SessionState]) -> str | None:
+    reason = check_directories(proposed.root, proposed.state)
+    return reason or _check_primary(proposed, "immutablePrimary", "primaryReplacement")
+
+
+def _directory_replaced(proposed: ProposedAction[SessionWorkingDirectoryReplacedAction, SessionState]) -> str | None:
+    reason = check_directories(proposed.root, proposed.state)
+    capability = _capability(proposed.root, proposed.state) or _NO_CAPABILITY
+    return reason or (None if capability.get("primaryReplacement") else _check_primary(proposed, "immutablePrimary"))
+
+
+def _check_primary(proposed: ProposedAction[Any, SessionState], *fixing: str) -> str | None:
+    """Why the first directory has to stay, if one of these capabilities says so."""
+    directories = proposed.state.get("workingDirectories", [])
+    capability = _capability(proposed.root, proposed.state) or _NO_CAPABILITY
+    is_first = directories[:1] == [proposed.action["directory"]]
+    return "the first working directory cannot change" if is_first and any(map(capability.get, fixing)) else None
+
 
 _McpServerAction = (
     SessionMcpServerStartRequestedAction
@@ -218,6 +263,17 @@ RULES: Mapping[str, Rule] = {
     "session/mcpServerStopRequested": _mcp_server_requested,
     "session/mcpServerBackgroundRequested": _mcp_server_requested,
     "session/customizationToggled": _customization_toggled,
+    "session/workingDirectorySet": _directory_set,
+    "session/workingDirectoryRemoved": _directory_removed,
+    "session/workingDirectoryReplaced": _directory_replaced,
 }
 
-__all__ = ["RULES", "check_active_client", "check_agent", "check_model", "check_title"]
+
+__all__ = [
+    "RULES",
+    "check_active_client",
+    "check_agent",
+    "check_directories",
+    "check_model",
+    "check_title",
+]

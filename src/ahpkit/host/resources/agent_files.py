@@ -1,23 +1,69 @@
-"""Reads and writes text files for the agent of one chat, by the rules of `resource*`; unsaved text comes first.
+"""Reads and writes text files for the agent of one chat, by the rules of `resource*`.
 
-An agent reaches the same files in the session's directories as clients do. Files that can cause execution are written
-only when a person approved it (`needs_approval` says what kind of file it is).
+Unsaved text of open editors is newer than the file on disk. A client offers it by advertising `ahpkit/unsaved-text`. It
+is asked with the protocol's own `resourceRead` for a `file:` URI, and answers `NotFound` for every file that it has no
+unsaved text of.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.reading import ResourceContent
-from ahpkit.protocol.errors import InvalidParams, PermissionDenied
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, PermissionDenied, RemoteProtocolError
+from ahpkit.protocol.meta_keys import UNSAVED_TEXT
+
+_PATIENCE = 1.0
+"""Seconds for an editor's answer: it only has to look into its memory, and the agent is waiting."""
+
+_log = logging.getLogger(__name__)
+
+
+class UnsavedText:
+    """Asks the clients that watch a session: the active ones first."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def of(self, session_uri: str, uri: str) -> str | None:
+        """The text of a file as an open editor has it, or None: the disk has the latest."""
+        asked: JsonObject = {"channel": session_uri, "uri": uri, "encoding": "utf-8"}
+        for client in self._in_force(session_uri):
+            try:
+                return _answered_text(await client.request("resourceRead", asked, timeout=_PATIENCE))
+            except NotFound:
+                continue
+            except (AhpError, TimeoutError, ConnectionError) as error:
+                _log.warning("%s did not say whether it has unsaved text of %s: %r", client.client_id, uri, error)
+        return None
+
+    def _in_force(self, session_uri: str) -> Iterator[ConnectedClient]:
+        state = self._services.state(session_uri) or {}
+        active = (self._services.client(one["clientId"]) for one in state.get("activeClients", ()))
+        first = {client.client_id: client for client in active if client is not None}
+        clients = first | {client.client_id: client for client in self._services.subscribers(session_uri)}
+        return (client for client in clients.values() if UNSAVED_TEXT in client.capabilities.get("_meta", {}))
+
+
+def _answered_text(answer: Any) -> str:
+    """The text of a `resourceRead` result."""
+    match answer:
+        case {"data": str() as data, "encoding": "utf-8"}:
+            return data
+        case _:
+            raise RemoteProtocolError("the answer is not a text")
+
 
 _AGENT = ""
 """The id that stands for agents in `Access`. No client has it, so nothing is ever granted to it."""
@@ -129,4 +175,4 @@ def _text(path: Path, content: ResourceContent) -> str:
     return str(content["data"])
 
 
-__all__ = ["AgentFiles", "Approval"]
+__all__ = ["AgentFiles", "Approval", "UnsavedText"]

@@ -11,14 +11,13 @@ from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access, Opened, Opening, file_path
-from ahpkit.host.resources.agent_files import AgentFiles
+from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
 from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.content import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
 from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.sealed import leads_to_sealed
-from ahpkit.host.resources.unsaved import UnsavedText
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers

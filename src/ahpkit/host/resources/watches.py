@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from watchfiles import Change
+from watchfiles._rust_notify import RustNotify  # watchfiles documents it as its backend; `awatch` blocks while it opens
 
 from ahpkit.host.feature import Services
 from ahpkit.host.limits import MAX_WATCHED_FOLDERS, MAX_WATCHES, MAX_WATCHES_OF_ALL
-from ahpkit.host.resources.notify import open_notify
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.protocol.resource_watch import (
     CreateResourceWatchParams,
@@ -29,6 +30,42 @@ from ahpkit.protocol.resource_watch import (
 )
 
 _log = logging.getLogger(__name__)
+
+_POLL_MS = 1_000
+"""How often folders are checked when the system cannot notify us."""
+
+
+def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
+    """Watch these paths; raises `FileNotFoundError` when one is not there.
+
+    Linux gives a user 128 watchers and some ten thousand watched folders, for all programs together.
+    """
+    try:
+        return _told_by_the_system(paths, recursive)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as error:
+        if missing := next((path for path in paths if not os.path.exists(path)), None):
+            raise FileNotFoundError(missing) from error
+        _log.warning(
+            "the system cannot watch more files (%s); %d places are checked every second instead", error, len(paths)
+        )
+        return RustNotify(list(paths), False, True, _POLL_MS, recursive, True)
+
+
+def _told_by_the_system(paths: Sequence[str], recursive: bool) -> RustNotify:
+    """Raises `OSError` when the system has no more watchers, or watches no more folders.
+
+    A backend that leaves out what it may not read says nothing of the second. So it is asked to only where there is
+    such a folder, and after a folder of its own was watched.
+    """
+    try:
+        return RustNotify(list(paths), False, False, 0, recursive, False)
+    except PermissionError:
+        with tempfile.TemporaryDirectory() as folder:
+            RustNotify([folder], False, False, 0, False, False).close()
+        return RustNotify(list(paths), False, False, 0, recursive, True)
+
 
 _UNCLAIMED = 30.0
 """Seconds after which a watch that nobody subscribed to is given up."""
@@ -266,4 +303,4 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(name, pattern) or name.startswith(f"{pattern.rstrip('/')}/") for pattern in patterns)
 
 
-__all__ = ["Watches"]
+__all__ = ["RustNotify", "Watches", "open_notify"]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from ahpkit.host.agent import Agent
 from ahpkit.host.policy import check_model
 from ahpkit.host.states import NO_CHAT, States
-from ahpkit.host.turns.new_state import turns_until
-from ahpkit.host.turns.titles import title_from
+from ahpkit.host.turns.new_state import title_from, turns_until
 from ahpkit.protocol.chat.actions import chat_turn_cancelled
 from ahpkit.protocol.chat.commands import ChatSource
 from ahpkit.protocol.chat.reducer import chat_reducer

@@ -22,8 +22,7 @@ from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TYPED
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.new_sessions import Report, Step
-from ahpkit.host.sessions.session_config import resolve_config
+from ahpkit.host.sessions.new_sessions import Report, Step, resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store

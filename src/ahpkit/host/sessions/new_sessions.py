@@ -1,20 +1,76 @@
-"""Computes what a new session begins with: its directories, what a fork takes over, and the progress of its creation.
-Pure."""
+"""What a new session begins with: directories, configuration, what a fork takes over, and how far its creation is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypedDict
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
 
 from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.host.agent import Agent
 from ahpkit.host.limits import MAX_DIRECTORIES
+from ahpkit.host.policy.config import all_values
 from ahpkit.host.states import States
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.protocol.chat.state import ChatState, Turn
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, SessionNotFound
+from ahpkit.protocol.json_schema import check_schema, find_problem
 from ahpkit.protocol.session.commands import CreateSessionParams
-from ahpkit.protocol.session.state import SessionState
+from ahpkit.protocol.session.state import SessionConfigState, SessionState
+
+_log = logging.getLogger(__name__)
+
+_CONFIG_PATIENCE = 2.0
+"""Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
+
+
+Settings = Sequence[Callable[[Path], Awaitable[Mapping[str, Any]]]]
+"""Settings that do not come from the agent: `Registration.offer_settings`."""
+
+
+async def resolve_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+) -> SessionConfigState:
+    """The settings of a session, and their values with defaults filled in. An agent that is slow has none.
+
+    A setting of the agent's own comes before one of the host with the same name.
+    """
+    schema: Any = None
+    try:
+        async with asyncio.timeout(_CONFIG_PATIENCE):
+            schema = await agent.session_config(directory, values)
+    except TimeoutError:
+        _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
+    if schema and (reason := check_schema(schema)) is not None:
+        _log.warning("the configuration of the agent %s is not used: %s", agent.provider, reason)
+        schema = None
+    schema = schema or {"type": "object", "properties": {}}
+    of_host = {name: one for settings in further for name, one in (await settings(directory)).items()}
+    if of_host:
+        schema = {**schema, "properties": {**of_host, **schema["properties"]}}
+    defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
+    return {"schema": schema, "values": {**defaults, **values}}
+
+
+async def initial_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+) -> SessionConfigState:
+    """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
+
+    Settings that are not in the schema are left out: clients send some that not every agent has.
+    """
+    config = await resolve_config(agent, directory, values, further)
+    schema, values = config["schema"], config["values"]
+    if unknown := values.keys() - schema["properties"].keys():
+        _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
+        values = {key: value for key, value in values.items() if key not in unknown}
+    if schema["properties"] and (problem := find_problem(all_values(schema), values)) is not None:
+        raise InvalidParams(f"config{problem}")
+    return {"schema": schema, "values": values}
+
 
 Source = tuple[SessionState, ChatState, list[Turn]]
 """What a fork continues: the states of a session and of its chat, and the turns that it shows."""
@@ -103,4 +159,16 @@ def taken_over(params: CreateSessionParams, source: SessionState, provider: str)
     return given
 
 
-__all__ = ["Fork", "Progress", "Report", "Source", "Step", "directories_of_new", "fork_of", "fork_source", "taken_over"]
+__all__ = [
+    "Fork",
+    "Progress",
+    "Report",
+    "Source",
+    "Step",
+    "directories_of_new",
+    "fork_of",
+    "fork_source",
+    "initial_config",
+    "resolve_config",
+    "taken_over",
+]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ahpkit.dialects.migration import migrate_channels
 from ahpkit.dialects.v0_4.channels import channel_of, reduce
-from ahpkit.host.sessions.session_times import PREFIX as TIMES
+from ahpkit.host.sessions.catalogue import PREFIX as TIMES
 from ahpkit.host.spine.durable_values import PREFIX as VALUES
 from ahpkit.log.engine import OPENED
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery

@@ -3,8 +3,8 @@
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 
-Which sessions are live is in `live_sessions`, their chats are in `session_chats`. Pure rules are in `new_sessions`,
-`chats` and `session_config`.
+Which sessions are live is in `live_sessions`, their chats are in `session_chats`. The rules that need neither stand
+beside them (`new_sessions`, `chats`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Registration, tell
 from ahpkit.host.policy import check_agent, check_model
+from ahpkit.host.sessions.catalogue import SessionTimes
 from ahpkit.host.sessions.chats import check_chosen_model, check_idle, with_workers
-from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.kept_conversations import KeptConversations, ToldHistory
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.new_sessions import (
     Progress,
@@ -34,12 +35,10 @@ from ahpkit.host.sessions.new_sessions import (
     directories_of_new,
     fork_of,
     fork_source,
+    initial_config,
     taken_over,
 )
 from ahpkit.host.sessions.session_chats import SessionChats
-from ahpkit.host.sessions.session_config import initial_config
-from ahpkit.host.sessions.session_times import SessionTimes
-from ahpkit.host.sessions.told_history import ToldHistory
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
@@ -47,8 +46,7 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
-from ahpkit.host.turns.new_state import NO_CONFIG, kept_session, new_chat, new_session
-from ahpkit.host.turns.titles import DEFAULT_TITLE
+from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.host.turns.turns import Turns
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.channels import ROOT_URI, channel_of

@@ -15,12 +15,21 @@ from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Regi
 from ahpkit.host.limits import MAX_TITLE
 from ahpkit.host.resources.access import Access
 from ahpkit.host.states import NO_SESSION
-from ahpkit.host.terminals import programs
-from ahpkit.host.terminals.agent import AgentTerminal
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
-from ahpkit.host.terminals.pool import MAX_RELEASED, MAX_TERMINALS, Launch, Pool
+from ahpkit.host.terminals.pool import (
+    MAX_RELEASED,
+    MAX_TERMINALS,
+    Launch,
+    Pool,
+    agent_command,
+    agent_environment,
+    environment,
+    line_of,
+    login_shell,
+    title_of,
+)
 from ahpkit.host.terminals.scrollback import Tail
-from ahpkit.host.terminals.terminal import Terminal
+from ahpkit.host.terminals.terminal import AgentTerminal, Terminal
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
 from ahpkit.protocol.terminal import CreateTerminalParams, DisposeTerminalParams, TerminalSessionClaim, TerminalState
@@ -96,8 +105,8 @@ class Terminals(Feature):
         await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
 
     def _shell(self, client: ConnectedClient, params: CreateTerminalParams, *, cols: int, rows: int) -> Launch:
-        env = programs.environment(self._environ)
-        command = programs.login_shell(env)
+        env = environment(self._environ)
+        command = login_shell(env)
         name = params.get("name", "")
         return Launch(
             title=name or Path(command[0]).name,
@@ -160,14 +169,14 @@ class Terminals(Feature):
         if not cwd.is_absolute():
             raise InvalidParams(f"cwd: {cwd} is not absolute")
         directory = self._access.reading(session_uri, cwd.as_uri())
-        environment = programs.agent_environment(self._environ, env)
+        environment = agent_environment(self._environ, env)
         tail = Tail(AGENT_OUTPUT if output_limit is None else max(0, min(output_limit, AGENT_OUTPUT)))
         launch = Launch(
-            title=programs.title_of(command, args),
+            title=title_of(command, args),
             title_is_given=True,
-            command_line=programs.line_of(command, args),
+            command_line=line_of(command, args),
             claim={**self._claim(session_uri), **claim} if claim else self._claim(session_uri),
-            command=programs.agent_command(command, args, env=environment, cwd=directory),
+            command=agent_command(command, args, env=environment, cwd=directory),
             env=environment,
             cwd=directory,
             tail=tail,

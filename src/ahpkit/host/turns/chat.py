@@ -12,10 +12,9 @@ from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.feature import Services
 from ahpkit.host.policy import check_agent
 from ahpkit.host.states import NO_CHAT, NO_SESSION
-from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.attached_chats import written_out
-from ahpkit.host.turns.new_state import NO_CONFIG
-from ahpkit.host.turns.titles import DEFAULT_TITLE, OPENING_PREFIX, agent_title, opening, title_from
+from ahpkit.host.turns.completions import AgentCommands
+from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, OPENING_PREFIX, agent_title, opening, title_from
 from ahpkit.platform.file_uris import local_path
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord

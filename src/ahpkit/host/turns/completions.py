@@ -1,14 +1,22 @@
-"""Computes completion items from the text that is typed so far. Pure.
+"""Completions of what is typed so far, and the slash commands of agents: offered as completions, listed in state.
 
 Offsets on the wire count UTF-16 code units; Python counts characters. All conversions are here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
+from ahpkit.host.agent import AgentError, Chat, Command, TurnContext
+from ahpkit.host.feature import Feature, Registration, Services
 from ahpkit.protocol.chat.commands import CompletionItem
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.session.actions import session_customization_updated
+from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
+from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.state import SessionState
 
 _UNIT = 2
 """Bytes of one UTF-16 code unit."""
@@ -77,4 +85,101 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-16-le", "surrogatepass")
 
 
-__all__ = ["Word", "best_first", "slash_items", "utf16_length", "word_at"]
+PLUGIN = "agent-commands"
+"""Id of the plugin that stands for an agent's own commands."""
+
+REPORTED = "ahpkit/reported"
+"""Key in `_meta` of a child: whether its agent last reported it as on."""
+
+
+_Shown = Mapping[str, Any]
+"""A customization as the state shows it, or nothing."""
+
+
+class AgentCommands(Feature):
+    """The commands that the agent of a session announced. They and their plugin can be switched off like any
+    customization."""
+
+    name = "agent-commands"
+
+    def register(self, host: Registration, services: Services) -> None:
+        self._services = services
+        host.complete(self._complete)
+        host.prepare_turn(self._prepare_turn)
+
+    def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
+        """Replace the commands of a session: state shows them as the children of one plugin."""
+        shown = find(self._services.session(session_uri), PLUGIN)
+        plugin = _plugin(session_uri, commands, {} if shown is None else shown.entry)
+        self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
+
+    async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
+        session = self._services.session(self._services.session_of(chat_uri))
+        usable = [placed.entry for placed in _commands(session) if placed.effective.user_invocable]
+        return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
+
+    async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
+        """Refuse a command that is switched off: the agent itself would run it."""
+        words = prompt.split(maxsplit=1)
+        called = words[0][1:] if words and words[0].startswith("/") else ""
+        session = self._services.session(chat.session_uri)
+        off = {placed.entry["name"] for placed in _commands(session) if not placed.effective.user_invocable}
+        others = {placed.entry.get("name") for placed in walk(session) if placed.effective.user_invocable}
+        if called in off - others:
+            reason = f"`/{called}` is switched off in this session, or only the model may use it"
+            raise AgentError(reason, error_type="host/off")
+        return prompt
+
+
+def _commands(session: SessionState | None) -> Iterator[Placed]:
+    return (placed for placed in walk(session) if (placed.container or {}).get("id") == PLUGIN)
+
+
+def _plugin(session_uri: str, commands: Sequence[Command], shown: _Shown) -> PluginCustomization:
+    """The plugin, with the switches as people have set them."""
+    known: dict[str, _Shown] = {child["id"]: child for child in shown.get("children", ())}
+    uri = f"{session_uri}/agent-commands"
+    plugin: PluginCustomization = {
+        "type": "plugin",
+        "id": PLUGIN,
+        "uri": uri,
+        "name": "Agent commands",
+        "load": {"kind": "loaded"},
+        "children": [_child(uri, command, known.get(_id(command), {})) for command in commands],
+    }
+    return cast("PluginCustomization", {**plugin, **_switches(shown)})
+
+
+def _id(command: Command) -> str:
+    return f"agent-command:{command.name}"
+
+
+def _child(uri: str, command: Command, known: _Shown) -> ChildCustomization:
+    """One command. It is shown as the agent reports it; a person's switch holds until the agent reports a change."""
+    child: dict[str, object] = {
+        "type": _type(command),
+        "id": _id(command),
+        "uri": f"{uri}/{command.name}",
+        "name": command.name,
+        "description": command.description,
+        **_switches(known),
+    }
+    if command.enabled is not None:
+        if command.enabled != known.get("_meta", {}).get(REPORTED):
+            child["enabled"] = command.enabled
+        child["_meta"] = {REPORTED: command.enabled}
+    if command.user_invocable is False:
+        child["disableUserInvocation"] = True
+    return cast("ChildCustomization", child)
+
+
+def _type(command: Command) -> str:
+    """The type of the entry, chosen so that it has the flags for who may invoke it."""
+    return "skill" if command.kind == "prompt" and command.user_invocable is not None else command.kind
+
+
+def _switches(entry: _Shown) -> _Shown:
+    return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
+
+
+__all__ = ["PLUGIN", "REPORTED", "AgentCommands", "Word", "best_first", "slash_items", "utf16_length", "word_at"]

@@ -20,12 +20,11 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
-from ahpkit.host.turns.agent_commands import AgentCommands
 from ahpkit.host.turns.approvals import Approvals, Asked, CallGate
 from ahpkit.host.turns.attached_chats import check_attached, pinned, written_out
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.host.turns.chat_summaries import ChatSummaries
-from ahpkit.host.turns.input_needed import InputNeeded
+from ahpkit.host.turns.chat_summaries import ChatSummaries, InputNeeded
+from ahpkit.host.turns.completions import AgentCommands
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools, owner_key

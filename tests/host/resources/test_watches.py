@@ -1,5 +1,3 @@
-"""Changes are noticed also when the system watches no more files."""
-
 from __future__ import annotations
 
 import threading
@@ -8,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.resources import notify
+from ahpkit.host.resources import watches
 
 
 @pytest.fixture
 def used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if other programs had all watchers of this user: really using them up would disturb everybody."""
-    real: Any = notify.RustNotify
+    real: Any = watches.RustNotify
 
     def opening(paths: list[str], debug: bool, polling: bool, *rest: Any) -> Any:
         if not polling:
             raise RuntimeError("Error creating recommended watcher: Too many open files (os error 24)")
         return real(paths, debug, polling, *rest)
 
-    monkeypatch.setattr(notify, "RustNotify", opening)
+    monkeypatch.setattr(watches, "RustNotify", opening)
 
 
 @pytest.mark.usefixtures("used_up")
 def test_without_the_system_files_are_looked_at(tmp_path: Path) -> None:
-    watching = notify.open_notify([str(tmp_path)], recursive=True)
+    watching = watches.open_notify([str(tmp_path)], recursive=True)
     (tmp_path / "new").write_text("x")
     changes = watching.watch(1_600, 50, 60_000, threading.Event())
     assert any(path == str(tmp_path / "new") for _, path in changes if isinstance(changes, set))
@@ -36,4 +34,4 @@ def test_without_the_system_files_are_looked_at(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("used_up")
 def test_a_place_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        notify.open_notify([str(tmp_path / "none")], recursive=False)
+        watches.open_notify([str(tmp_path / "none")], recursive=False)
