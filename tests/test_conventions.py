@@ -91,6 +91,6 @@ def test_no_test_replaces_a_private_name_or_a_constant_of_ahpkit() -> None:
 
 
 def test_no_module_cuts_a_path_out_of_a_file_uri_by_itself() -> None:
-    """`ahpkit.platform.file_uris` does it: percent signs, hosts and other systems are easy to forget."""
+    """`ahpkit.platform.files` does it: percent signs, hosts and other systems are easy to forget."""
     cuts = re.compile(r"""removeprefix\(["']file:|\.replace\(["']file:""")
     assert [path.name for path in sources("src") if cuts.search(path.read_text(encoding="utf-8"))] == []

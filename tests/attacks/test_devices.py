@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
-from ahpkit.web.rights import ANSWERS, WATCHING
+from ahpkit.web.devices import ANSWERS, WATCHING
 from support import requirement
 from support.http import Answer, request
 from support.process import HostProcess, host_process

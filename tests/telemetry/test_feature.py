@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from ahpkit.host.agent import AgentError, Turn
 from ahpkit.telemetry.feature import Telemetry
-from ahpkit.web.rights import refusal
+from ahpkit.web.devices import refusal
 from support import requirement
 from support.bench import Bench, say
 from support.http import get

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.web.addresses import own_addresses
-from ahpkit.web.authority import AUTHORITY, certificate_for
+from ahpkit.web.authority import AUTHORITY, certificate_for, own_addresses
 
 NAMES = ["desk.local", "192.168.1.7", "localhost", "127.0.0.1"]
 

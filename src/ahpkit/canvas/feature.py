@@ -13,7 +13,7 @@ from ahpkit.canvas.limits import MAX_INSTANCES, REQUEST_TIMEOUT, check_completio
 from ahpkit.canvas.pages import Pages
 from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
-from ahpkit.canvas.tools import CanvasTools
+from ahpkit.canvas.runtime import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
 from ahpkit.protocol.canvas import CanvasReference, CanvasState, canvas_state_changed

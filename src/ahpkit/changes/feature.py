@@ -20,7 +20,7 @@ from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message

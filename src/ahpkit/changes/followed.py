@@ -17,7 +17,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import Record, SessionChanges, TurnRecord
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.feature import Services
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 
 _log = logging.getLogger(__name__)

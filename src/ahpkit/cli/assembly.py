@@ -40,7 +40,7 @@ from ahpkit.platform.limits import FreedMemory
 from ahpkit.platform.processes import end_orphans
 from ahpkit.transports.auth import Authenticator, is_loopback, load_or_create_token
 from ahpkit.transports.errors import BindError
-from ahpkit.web.addresses import own_addresses
+from ahpkit.web.authority import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve
 from ahpkit.web.page import PageServer, page_name

@@ -18,7 +18,7 @@ from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.show_turn import plan_lines, plan_of
 from ahpkit.cli.text import shorten
 from ahpkit.client import Chat, Client, Dispatch, Rejected, Session, TurnStream, UnknownSetting
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.wire.errors import LocalProtocolError
 

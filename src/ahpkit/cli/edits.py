@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 
 Reader = Callable[[str], Awaitable[str | None]]
 """Reads a resource by its URI; None when it has no text to show."""

@@ -18,7 +18,7 @@ from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
 from ahpkit.host.turns.completions import Word, word_at
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject

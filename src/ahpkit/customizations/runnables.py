@@ -27,8 +27,7 @@ from ahpkit.customizations.launch import Surroundings, launch_config
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
-from ahpkit.platform.file_uris import local_path
-from ahpkit.platform.files import followed
+from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import walk
 

@@ -1,13 +1,19 @@
-"""Writes files that only their owner can read, as a whole; locks files; follows links. Blocks for a moment."""
+"""Writes files that only their owner can read, as a whole; locks files; follows links; reads `file:` URIs.
+
+All but the last blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at every
+path that a text may mean, on any machine. `Path.as_uri` writes them.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from ahpkit.platform import Unsupported
 
@@ -24,6 +30,27 @@ def followed(path: str | Path) -> str:
         with suppress(FileNotFoundError):
             return os.path.realpath(path)
     return os.path.realpath(path)
+
+
+def local_path(uri: str, *, any_host: bool = False) -> Path | None:
+    """The absolute path that a `file:` URI names on this machine; None for everything else.
+
+    A URI with a host name is refused, except for `localhost`, because it is a file of another machine. A shell puts its
+    own machine's name there; `any_host` accepts that. Names that are not UTF-8 keep their bytes.
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.query or parts.fragment:
+        return None
+    if not any_host and parts.netloc.lower() not in ("", "localhost"):
+        return None
+    path = os.fsdecode(unquote_to_bytes(parts.path))
+    if not path.startswith("/") or "\0" in path:
+        return None
+    path = f"/{path.lstrip('/')}"
+    return Path(path[1:] if sys.platform == "win32" and path[2:3] == ":" else path)
 
 
 def make_private_directory(path: Path) -> None:
@@ -93,4 +120,13 @@ def _lock(descriptor: int, *, wait: bool) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
-__all__ = ["followed", "is_ours", "make_private_directory", "private_draft", "try_lock", "wait_lock", "write_private"]
+__all__ = [
+    "followed",
+    "is_ours",
+    "local_path",
+    "make_private_directory",
+    "private_draft",
+    "try_lock",
+    "wait_lock",
+    "write_private",
+]

@@ -1,4 +1,4 @@
-"""A local certificate authority, for phones in the same network.
+"""A local certificate authority, for phones in the same network, and the addresses at which they reach this machine.
 
 The user installs its certificate on a device once. It can only sign for private addresses, names of local networks, and
 the names it was made for, so a stolen key cannot be used to impersonate other sites. Needs the `cryptography` package.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,24 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_WILDCARDS = frozenset({"", "0.0.0.0", "::"})
+
+_ELSEWHERE = ("192.0.2.1", 9)
+"""An address for documentation (RFC 5737): asking for the way there sends no packet."""
+
+
+def own_addresses(host: str) -> list[str]:
+    """The address a server was told to listen on; for every interface, the one that leads out of this machine."""
+    if host not in _WILDCARDS:
+        return [host]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_ELSEWHERE)
+        except OSError:
+            return []
+        return [probe.getsockname()[0]]
+
 
 AUTHORITY = "authority.crt"
 """The file that devices install."""
@@ -169,4 +188,4 @@ def _write(path: Path, content: bytes) -> None:
     draft.replace(path)
 
 
-__all__ = ["AUTHORITY", "certificate_for"]
+__all__ = ["AUTHORITY", "certificate_for", "own_addresses"]

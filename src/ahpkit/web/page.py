@@ -32,8 +32,7 @@ from starlette.routing import Route
 from ahpkit.http.router import Access, Router
 from ahpkit.transports.auth import Admission, is_loopback
 from ahpkit.web import frames
-from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right
-from ahpkit.web.rights import RightsTransport
+from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right, RightsTransport
 from ahpkit.web.signin import Begin, SignInFailed
 from ahpkit.wire.transport import Transport
 

@@ -15,7 +15,7 @@ from typing import Literal
 from ahpkit.host.resources.beneath import Passage, real_path
 from ahpkit.host.resources.fence import Cuts, Fence
 from ahpkit.host.resources.sealed import why_sealed
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied

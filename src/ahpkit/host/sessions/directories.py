@@ -21,7 +21,7 @@ from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.chat import directories_of
 from ahpkit.host.turns.runner import ChatRunner
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.actions import (
     ChatWorkingDirectoryRemovedAction,
     ChatWorkingDirectorySetAction,

@@ -48,7 +48,7 @@ from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.host.turns.turns import Turns
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
 from ahpkit.protocol.chat.state import ChatOrigin

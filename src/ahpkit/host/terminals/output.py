@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.terminal import (
     TerminalAction,
     terminal_command_detection_available,

@@ -16,8 +16,7 @@ from typing import Any
 
 from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
 from ahpkit.host.limits import MAX_RULES, MAX_RULES_OF_A_TOOL
-from ahpkit.platform.file_uris import local_path
-from ahpkit.platform.files import followed
+from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound

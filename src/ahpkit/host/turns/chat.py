@@ -15,7 +15,7 @@ from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import written_out
 from ahpkit.host.turns.completions import AgentCommands
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, OPENING_PREFIX, agent_title, opening, title_from
-from ahpkit.platform.file_uris import local_path
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.canvas.tools import TOOLS, call
+from ahpkit.canvas.runtime import TOOLS, call
 from ahpkit.host.agent import CanvasRuntime
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.protocol.validation import check
