@@ -105,7 +105,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 ROOMS = (
-    ("agent", "limits", "clock", "tracing", "tasks", "owner_file", "states", "trust", "workers"),
+    ("agent", "limits", "clock", "tracing", "owner_file", "states", "trust", "workers"),
     ("policy",),
     ("config", "feature"),
     ("spine",),

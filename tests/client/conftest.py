@@ -26,7 +26,7 @@ async def bounded() -> AsyncGenerator[None]:
 def sound_inside(caplog: pytest.LogCaptureFixture) -> Generator[None]:
     """A callback that fails is logged. That is for users' callbacks: none of the client's own may."""
     yield
-    failed = [record.getMessage() for record in caplog.get_records("call") if record.name == "ahpkit.client.tasks"]
+    failed = [record.getMessage() for record in caplog.get_records("call") if record.name == "ahpkit.wire.tasks"]
     assert [message for message in failed if "<bound method" in message and "ahpkit.client." in message] == []
 
 

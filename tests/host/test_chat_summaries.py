@@ -263,7 +263,7 @@ async def test_a_call_that_a_rule_denies_is_not_listed_for_a_moment(bench: Bench
     session, chat = await bench.session(owner)
     rule = {"decision": "deny", "kind": "tool", "owner": "agent:scripted", "tool": "rm", "scope": "everywhere"}
     await owner.ask("_ahpkit/rules/add", **rule)
-    await owner.accepted(chat, STARTED)
+    await owner.accepted(chat, TURN_STARTED)
     await owner.action("chat/turnComplete")
     call = (await bench.state(owner, chat))["turns"][-1]["responseParts"][0]["toolCall"]
     assert (call["status"], call["_meta"][SETTLED]) == ("cancelled", "rule")
@@ -282,7 +282,7 @@ async def test_a_note_of_a_client_hides_no_question(bench: Bench) -> None:
     bench.agent.script = script
     owner = await client(bench, "owner")
     session, chat = await bench.session(owner)
-    await owner.accepted(chat, STARTED)
+    await owner.accepted(chat, TURN_STARTED)
 
     def asks(tool_input: str) -> Any:
         def found(one: Json) -> bool:

@@ -11,10 +11,10 @@ from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for
 from ahpkit.dialects.base import Forms, Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
-from ahpkit.host.tasks import Tasks
 from ahpkit.log.entry import Entry
 from ahpkit.wire.codec import encode
 from ahpkit.wire.peer import Peer
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import PeerInfo
 from support import requirement
 

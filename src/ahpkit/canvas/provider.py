@@ -1,4 +1,8 @@
-"""The interface of a canvas provider: declarations, three calls, notices of changes. And a provider inside the host."""
+"""The interface of a canvas provider: declarations, three calls, notices of changes. And a provider inside the host.
+
+A provider may live in the host, in a process of its own, or behind a client. The first two implement `Provider`; for a
+client the bridge itself speaks, over the session's actions.
+"""
 
 from __future__ import annotations
 

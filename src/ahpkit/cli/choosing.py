@@ -1,4 +1,7 @@
-"""Interprets keys and lines where a person chooses or answers something. Pure: the console reads the keys."""
+"""Interprets keys and lines where a person chooses or answers something. Pure: the console reads the keys.
+
+A choice is one key with nothing after it, or a word and Enter. Everything else a person types there is a message.
+"""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from ahpkit.authoring.canvas import (
     canvas_action,
 )
 from ahpkit.client.channels import Channel, Channels
-from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

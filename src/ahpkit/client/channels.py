@@ -16,10 +16,10 @@ from ahpkit.client.connection import HostConnection, Status
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ChannelGone
 from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, PlainStates, Settled
-from ahpkit.client.tasks import Tasks
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, TransportClosed
+from ahpkit.wire.tasks import Tasks
 
 _State = TypeVar("_State")
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ahpkit.client.errors import ClientClosed, ConnectionLost
-from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.wire.backoff import backoff
 from ahpkit.wire.errors import AhpError, InternalError, RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import Transport
 
 Status = Literal["connecting", "connected", "reconnecting", "closed"]

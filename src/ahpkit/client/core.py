@@ -19,7 +19,6 @@ from ahpkit.client.dispatch import Accepted, Dispatch
 from ahpkit.client.handshake import Handshake
 from ahpkit.client.mirror import Mirror
 from ahpkit.client.resources import METHODS, OnUnsavedText, Resources
-from ahpkit.client.tasks import Tasks
 from ahpkit.dialects.generations import CHANGED, SELECTION, Generation, selection_of
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
@@ -28,6 +27,7 @@ from ahpkit.protocol.extensions import check_method
 from ahpkit.protocol.validation import make_whole
 from ahpkit.wire.errors import MethodNotFound
 from ahpkit.wire.rpc import RpcConnection
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.trace_context import injected
 
 
@@ -83,7 +83,7 @@ _HOST_REQUESTS = METHODS | {"createResourceWatch"}
 class HostRequests:
     """Passes the host's requests and notifications (not actions) to the part that handles them.
 
-    Every request is answered, by a handler or with a refusal.
+    Every request is answered, by a handler or with an error.
     """
 
     def __init__(self, resources: Resources, tasks: Tasks) -> None:

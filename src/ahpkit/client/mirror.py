@@ -1,4 +1,18 @@
-"""The client's copy of the host's states: confirmed, pending, optimistic; and plain JSON of it for users. Pure."""
+"""The client's copy of the host's states: confirmed, pending, optimistic; and plain JSON of it for users. Pure.
+
+All of it is 1.0.0, whatever the host speaks: the host's dialect translates before anything gets here.
+
+For every channel that is followed:
+
+* `confirmed` is what the host said: its snapshot and every action after it, each once.
+* `pending` are this client's own actions that the host has not answered.
+* `optimistic` is confirmed with the pending actions applied on top. Without pending actions it *is* confirmed, so
+  streamed text costs one reduction however it is read.
+
+An own action is recognised by (clientId, clientSeq), not by its place in the queue, because a rejection can overtake an
+acceptance. Actions that arrive while a snapshot or replay of their channel is on the way wait for it, so nothing is
+applied to the wrong state and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +261,8 @@ class PlainStates:
     """Turns the states of one channel into plain JSON. What did not change since the last look is not walked again.
 
     While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however
-    long the text is. A rope is no `str`: it becomes one here, when somebody looks. Following events costs nothing.
+    long the text is. A rope is not a `str`, so it is converted here, when somebody reads the state. Following events
+    costs nothing extra.
     """
 
     def __init__(self) -> None:

@@ -26,10 +26,10 @@ from ahpkit.client.channels import Channel, Channels
 from ahpkit.client.dispatch import Outcome, Rejected
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.mirror import plain
-from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
+from ahpkit.wire.tasks import Tasks
 
 OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None] | Decision | bool | None]
 """Decides about a tool call: True, False, `Approve`, `Deny`, or None to leave it to others. Plain or async."""

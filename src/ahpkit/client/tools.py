@@ -1,4 +1,11 @@
-"""Tools that this client offers: typed Python functions, run when a call comes, ended when nobody wants the result."""
+"""Tools that this client offers: typed Python functions, run when a call comes, ended when nobody wants the result.
+
+@client.tool
+async def run_tests(pattern: str, context: ToolContext) -> str:
+    "Run the unit tests that match a pattern."
+    context.show("collecting …")
+    ...
+"""
 
 from __future__ import annotations
 
@@ -11,13 +18,13 @@ from typing import Any, TypeGuard, cast, get_type_hints
 from ahpkit.authoring.tool_functions import ToolFunction
 from ahpkit.client.answers import Deny, confirmed
 from ahpkit.client.channels import Channel, Channels
-from ahpkit.client.tasks import Tasks
 from ahpkit.protocol.chat.state import ToolCallResult, ToolResultContent
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
 from ahpkit.wire.codec import encode
 from ahpkit.wire.errors import AhpError
+from ahpkit.wire.tasks import Tasks
 
 Content = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """What a tool shows: text, one content object of the wire, or several."""

@@ -1,8 +1,8 @@
 """Reads plugins that active clients publish, over their connections, and removes them when the client leaves.
 
 Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn while it is read
-is forgotten when its reading ends. Every answer is checked: a client may be slow, answer nonsense or lead in circles, so
-the limits and the time of `source.load` hold for it too.
+is forgotten when its reading ends. Every answer is checked: a client may be slow, answer nonsense or lead in circles,
+so the limits and the time of `source.load` hold for it too.
 """
 
 from __future__ import annotations

@@ -153,7 +153,10 @@ _ATTEMPTS = 3
 
 
 class DiskSource:
-    """Files below `root`. Links are followed as long as they stay inside `boundary` (the root itself by default)."""
+    """Files below `root`. Links are followed as long as they stay inside `boundary` (the root itself by default).
+
+    Its methods are coroutines only by name: they block, so they run in a worker thread (`run_now`).
+    """
 
     def __init__(self, root: Path, *, boundary: Path | None = None, only: Sequence[str] | None = None) -> None:
         self.uri = root.absolute().as_uri()

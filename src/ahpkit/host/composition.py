@@ -38,7 +38,6 @@ from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_SESSION
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import Approvals
 from ahpkit.host.turns.completions import AgentCommands
@@ -46,6 +45,7 @@ from ahpkit.host.turns.new_state import OPENING_PREFIX
 from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

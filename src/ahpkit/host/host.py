@@ -37,7 +37,6 @@ from ahpkit.host.clock import steady
 from ahpkit.host.composition import Basis, ClientParts, FrontParts, SessionParts, Spine, TurnParts
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature, Registration
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.questions import Questions
 from ahpkit.host.turns.times import TurnTimes
@@ -45,6 +44,7 @@ from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import InternalError, LocalProtocolError
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)

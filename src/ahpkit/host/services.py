@@ -18,10 +18,10 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import States
-from ahpkit.host.tasks import Tasks
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.registry import Tool, ToolRegistry
+from ahpkit.wire.tasks import Tasks
 
 
 class TurnsPort(Protocol):

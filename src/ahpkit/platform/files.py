@@ -1,7 +1,7 @@
 """Writes files that only their owner can read, as a whole; locks files; follows links; reads `file:` URIs.
 
-All but the last blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at every
-path that a text may mean, on any machine. `Path.as_uri` writes them.
+All but the last blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at
+every path that a text may mean, on any machine. `Path.as_uri` writes them.
 """
 
 from __future__ import annotations

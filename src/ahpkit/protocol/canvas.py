@@ -1,4 +1,7 @@
-"""An open canvas as 1.0.0 shows it to clients (`ahp-canvas:/<id>`, read only): state, actions, reducer."""
+"""An open canvas as 1.0.0 shows it to clients (`ahp-canvas:/<id>`, read only): state, actions, reducer.
+
+Our own, richer model of canvases is part of the session's state (`session/canvases.py`); this is derived from it.
+"""
 
 from __future__ import annotations
 

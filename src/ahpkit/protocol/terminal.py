@@ -1,4 +1,8 @@
-"""Terminals (`ahp-terminal:/<id>`): state, actions, commands, reducer."""
+"""Terminals (`ahp-terminal:/<id>`): state, actions, commands, reducer.
+
+The reducer keeps output in typed parts. The last one grows as a rope; a part that will not grow any more holds a plain
+string.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,12 @@ _COUNTS = ("totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cache
 
 
 class Usage:
-    """Keeps what is needed to tell per-turn numbers from running totals."""
+    """Counts tokens and cost of one ACP session, per turn.
+
+    Some agents report each turn's tokens, others the running total of the session, and none says which. A total never
+    falls, and it grows by at least what the turn before took, because every turn reads the whole conversation again.
+    The moment an agent's numbers break that, they are per turn, for good. The raw numbers are passed on beside ours.
+    """
 
     def __init__(self) -> None:
         self.context: JsonObject = {}

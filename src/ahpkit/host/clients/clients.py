@@ -289,7 +289,12 @@ class _ClientList(TypedDict):
 def register_client_list(
     extend: Callable[..., Extension], clients: Clients, *, failing: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Let clients ask who is connected; `extend` is `Host.extension`, `failing` says why nothing can be stored."""
+    """Let clients ask who is connected, by the extension `ahpkit/clients`: the protocol has no command for it.
+
+    `x-ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
+    (`clientInfo`), where it comes from and how many channels it follows. While nothing can be stored it also says why.
+    It is for people; nothing depends on it. `extend` is `Host.extension`, `failing` says why nothing can be stored.
+    """
     extension = extend(CLIENTS)
 
     @extension.request("list")

@@ -25,7 +25,6 @@ from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_
 from ahpkit.host.policy.methods import Call
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Origin
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import ROOT_URI, Implementation, JsonObject
@@ -35,6 +34,7 @@ from ahpkit.wire.codec import Message, encode
 from ahpkit.wire.errors import AhpError, InvalidRequest, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer, Rejected
 from ahpkit.wire.rpc import Params, RpcLoop, Work
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from ahpkit.host.agent import AgentChat, AgentError, Chat
 from ahpkit.host.feature import Command, ConnectedClient
-from ahpkit.host.tasks import Tasks
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound
 from ahpkit.protocol.extensions import check_feature, check_name
 from ahpkit.protocol.meta_keys import OUR_PREFIXES
 from ahpkit.wire.codec import encode
 from ahpkit.wire.rpc import Params
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

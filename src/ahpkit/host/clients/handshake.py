@@ -30,7 +30,6 @@ from ahpkit.host.spine.repeated_actions import RepeatedActions
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.spine.told_only import stored_action
 from ahpkit.host.states import NO_SESSION
-from ahpkit.host.tasks import Tasks
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI, channel_of
@@ -63,6 +62,7 @@ from ahpkit.protocol.session.summary import settings_of
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import decode_own
 from ahpkit.wire.rpc import Params
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

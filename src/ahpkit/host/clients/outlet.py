@@ -20,7 +20,6 @@ from ahpkit.dialects.base import Dialect, Resync, SentAction
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
 from ahpkit.host.spine.store import Origin, envelope
-from ahpkit.host.tasks import Tasks
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject, Snapshot
@@ -29,6 +28,7 @@ from ahpkit.wire.codec import decode_own
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.pieces import PIECE, Items, is_light, write_pieces
 from ahpkit.wire.rpc import Params
+from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,7 @@
-"""Reads and writes text files for the agent of one chat, by the rules of `resource*`.
+"""Reads and writes text files for the agent of one chat, by the rules of `resource*`; unsaved text comes first.
+
+An agent reaches the same files in the session's directories as clients do. Files that can cause execution are written
+only when a person approved it (`needs_approval` says what kind of file it is).
 
 Unsaved text of open editors is newer than the file on disk. A client offers it by advertising `ahpkit/unsaved-text`. It
 is asked with the protocol's own `resourceRead` for a `file:` URI, and answers `NotFound` for every file that it has no

@@ -1,4 +1,8 @@
-"""Conversations that agents store themselves: lists them, and makes sessions with finished turns of them on demand."""
+"""Conversations that agents store themselves: lists them, and makes sessions with finished turns of them on demand.
+
+A conversation is only listed until a client subscribes to it. Then it becomes a session of the host, with its history.
+A conversation that was disposed of is not listed again, even if its agent still has it.
+"""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from ahpkit.host.sessions.chats import is_worker
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_SESSION
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.turns import Turns
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a new session begins with: directories, configuration, what a fork takes over, and how far its creation is."""
+"""Computes what a new session begins with: directories, configuration, what a fork takes over, progress. Pure."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A session is created in the background: its channel exists at once with lifecycle `creating`; features prepare it and
 the agent opens its default chat; then it is `ready`, or `failed` with a reason.
 
-Which sessions are live is in `live_sessions`, their chats are in `session_chats`. The rules that need neither stand
-beside them (`new_sessions`, `chats`).
+Which sessions are live is in `live_sessions`, their chats are in `session_chats`. Pure rules are in `new_sessions` and
+`chats`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.host.turns.turns import Turns
@@ -70,6 +69,7 @@ from ahpkit.protocol.session.actions import (
 )
 from ahpkit.protocol.session.commands import CreateSessionParams
 from ahpkit.protocol.session.state import ProjectInfo, SessionActiveClient, SessionState
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

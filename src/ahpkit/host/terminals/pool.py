@@ -1,4 +1,4 @@
-"""All terminals of a host: chooses their programs, starts them, lists them on the root channel, disposes of them."""
+"""Starts all terminals of a host, lists them on the root channel, and disposes of them. Chooses their programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One terminal: its process, the channel that shows what the process prints, and what its agent uses of it."""
+"""Runs one terminal: its process, the channel that shows what the process prints, and what its agent uses of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what a session says about its chats in step with them: their summaries, and what waits for somebody.
+"""Updates the list of chats in a session, and of what waits for somebody (`inputNeeded`), when the chats change.
 
 Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
@@ -6,9 +6,8 @@ Whenever a chat changes a field its summary repeats, `session/chatUpdated` follo
 The only chat of a session has the session's title. When the session gets another title, the chat's entry is updated in
 the same commit, once, even if the title changed several times.
 
-The state of the chats decides what waits. After each of their actions the entries of that chat are compared with what
-waits in it now: questions, calls that want approval or a token, calls that a client runs. Entries of a chat that is
-gone go with it.
+After each action of a chat, the entries of that chat are compared with what waits in its state: questions, calls that
+need an approval or a token, calls that a client runs. Entries of a chat are removed with the chat.
 """
 
 from __future__ import annotations

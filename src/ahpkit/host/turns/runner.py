@@ -15,7 +15,6 @@ from typing import Any, Literal
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
 from ahpkit.host.feature import Applied
 from ahpkit.host.states import NO_CHAT
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.turn import LiveTurn
@@ -28,6 +27,7 @@ from ahpkit.protocol.chat.actions import (
 from ahpkit.protocol.chat.state import ActiveTurn, ChatState, Message, PendingMessage
 from ahpkit.protocol.chat.turns import open_requests
 from ahpkit.protocol.common.reducing import iso_time
+from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 

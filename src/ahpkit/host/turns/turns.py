@@ -18,7 +18,6 @@ from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
-from ahpkit.host.tasks import Tasks
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import Approvals, Asked, CallGate
 from ahpkit.host.turns.attached_chats import check_attached, pinned, written_out
@@ -44,6 +43,7 @@ from ahpkit.protocol.session.actions import session_chat_added, session_meta_cha
 from ahpkit.protocol.session.state import SessionState
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
+from ahpkit.wire.tasks import Tasks
 
 _CUSTOMIZED = frozenset(
     {

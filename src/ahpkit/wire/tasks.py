@@ -1,4 +1,4 @@
-"""Owns background tasks: they end with the `async with`, and their failures are logged."""
+"""Owns background tasks: each one is ended with its owner, and a failure is logged, never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Spawn work in the background. A task that fails does not affect the others."""
+    """Runs tasks inside its `async with`. Leaving it cancels what still runs and waits until it has ended.
+
+    A task that fails does not affect the others.
+    """
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -20,15 +23,27 @@ class Tasks:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
-        while self._running:
-            running = tuple(self._running)
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running)
+    async def __aexit__(self, *_: object) -> None:
+        while self._running:  # A task that ends may have spawned another.
+            self.cancel()
+            await asyncio.wait(tuple(self._running))
+
+    def cancel(self) -> None:
+        """Ask all of them to end; leaving the `async with` waits for it."""
+        for task in tuple(self._running):
+            task.cancel()
+
+    def __len__(self) -> int:
+        """How many still run."""
+        return len(self._running)
+
+    async def wait_for_one(self) -> None:
+        """Wait until one of them has ended."""
+        if self._running:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=f"ahpkit-client {name}")
+        task = asyncio.create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -47,7 +62,7 @@ class Tasks:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed", task.get_name(), exc_info=error)
+            _log.error("the task %r failed", task.get_name(), exc_info=error)
 
 
 async def _finish(result: Awaitable[None]) -> None:

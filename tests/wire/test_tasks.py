@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ahpkit.client.tasks import Tasks
+from ahpkit.wire.tasks import Tasks
 
 
 async def test_leaving_ends_what_still_runs():
@@ -56,7 +56,7 @@ async def test_a_failure_is_logged_and_disturbs_nobody(caplog: pytest.LogCapture
         tasks.spawn(fail(), name="failing")
         await other
 
-    assert "failing failed" in caplog.text
+    assert "the task 'failing' failed" in caplog.text
     assert "broken" in caplog.text
 
 
