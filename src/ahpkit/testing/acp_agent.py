@@ -358,7 +358,7 @@ class ScriptedAgent:
         if "store" in self._script:
             Path(self._script["store"]).mkdir(exist_ok=True)
             file = Path(self._script["store"]) / f"{id}.json"
-            new = file.with_suffix(".new")  # In one step: who is killed here leaves a whole file.
+            new = file.with_suffix(".new")  # In one step, so that a kill leaves a whole file.
             new.write_text(json.dumps(self._sessions[id]))
             new.replace(file)
 

@@ -1,4 +1,4 @@
-"""Conformance kit: runs fixtures of reducers and of round trips.
+"""Runs conformance fixtures of reducers and of round trips.
 
     report = run_reducer_fixtures("fixtures/reducers", protocol="1.0.0")
     assert report.failed == 0, report

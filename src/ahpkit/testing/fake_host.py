@@ -26,7 +26,7 @@ from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport
 
 NOW = 9999
-"""Milliseconds: the only moment there is."""
+"""Milliseconds: this host's time never changes."""
 
 
 def session_state(uri: str, **fields: Any) -> JsonObject:
@@ -94,7 +94,7 @@ class FakeHost:
             connection.channels.discard(uri)
 
     def emit(self, uri: str, action: JsonObject, origin: JsonObject | None = None) -> int:
-        """Apply an action and send it to whoever follows the channel."""
+        """Apply an action and send it to all subscribers of the channel."""
         self.states[uri] = reduce(uri, self.states[uri], action, now=NOW)
         self.seq += 1
         envelope: JsonObject = {"channel": uri, "action": action, "serverSeq": self.seq}
@@ -115,7 +115,7 @@ class FakeHost:
         return await self.connections[-1].rpc.request(method, params)
 
     def drop(self) -> None:
-        """Cut all connections without a word."""
+        """Cut all connections without a close message."""
         for connection in self.connections:
             connection.rpc.transport.abort()
 

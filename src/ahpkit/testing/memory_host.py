@@ -1,11 +1,11 @@
-"""A real host inside this process, and clients of it, without sockets or files: to try and to test agents.
+"""Runs a real host inside this process, with clients, without sockets or files, to try and to test agents.
 
     async with memory_host(my_agent) as host, host.client() as client:
         session = await client.create_session()
         chat = await session.chat()
         assert await chat.ask("hello") == "You said: hello"
 
-Everything but the transport and the storage is what `ahpkit serve` runs.
+Except for the transport and the storage, it is the host that `ahpkit serve` runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a child process as a transport: in its own group, supervised, ended with all its children.
 
-It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process
-gets a mark in its environment that its descendants inherit; when it ends, its group ends, and so does whatever carries
-the mark, descends from it, or still holds its pipes. What hides from all of these is not found.
+It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process gets a
+mark in its environment that its descendants inherit. When it ends, its group is ended, and so is every process that
+carries the mark, descends from it, or still holds its pipes. A process that avoids all of these is not found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _EOF_PATIENCE = 1.0
 _TERM_PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _PIPE_PATIENCE = 1.0
-"""Seconds to read what it said last. After that somebody else holds its pipes, and nobody waits for them to end."""
+"""Seconds to read its last output. If its pipes are still open after that, another process holds them, and they are not
+waited for."""
 _KILL_ROUNDS = 3
 """Looks for what was forked while the others were killed."""
 _LOOK_AGAIN = 0.01
@@ -57,7 +58,7 @@ class Tail:
 
 
 class ChildTransport(LineTransport):
-    """Messages are objects, so a line that does not begin like one is something it printed: kept as a log."""
+    """The messages of a child. Messages are objects, so a line that does not begin like one is kept as log output."""
 
     log: Tail
 
@@ -177,7 +178,8 @@ class ChildProcess:
         await asyncio.wait(self._tasks, timeout=seconds)
 
     async def _descendants_gone(self, seconds: float) -> None:
-        """A killed process takes a moment to die, and one that is not our child tells nobody when it has."""
+        """Wait until its descendants are gone: a killed process takes a moment to die, and we are not notified about
+        processes that are not our children."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._family():  # noqa: ASYNC110
@@ -192,7 +194,7 @@ class ChildProcess:
             self.log.add(data)
 
     async def _watch(self) -> None:
-        """Once it is gone itself, what it left behind goes too. Then the pipes end, after all that was said."""
+        """Once it has ended, end what it left behind. Then the pipes end, after all output was read."""
         await self._streams.exited.wait()
         self._signal(signal.SIGKILL)
         self._group_ended = True

@@ -63,8 +63,8 @@ class LineSplitter:
 class LineTransport:
     """A transport over asyncio streams, for example `process.stdout` and `process.stdin`.
 
-    Closing it closes the writer. The reader stays with whoever made the streams: a child that goes on writing blocks,
-    and is never seen to exit, until somebody reads the rest (`process.communicate()` does).
+    Closing it closes the writer. The reader stays open: a child that goes on writing blocks, and does not exit, until
+    somebody reads the rest (`process.communicate()` does).
     """
 
     framing = "line"
