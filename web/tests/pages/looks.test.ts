@@ -17,14 +17,15 @@ let made: { main: string; asks: string; edits: string };
 
 beforeAll(async () => {
   host = new ScriptedHost();
+  server = await new PageServer(host).listen();
+  server.canvas = "<body style='font:16px sans-serif;background:white'><h1>Memory</h1><svg width='300' height='120'><rect width='60' height='120' fill='#2f5fd0'/><rect x='80' y='90' width='60' height='30' fill='#1c6e3f'/></svg><p>Drawn by a canvas.</p>";
   const { main } = busy(host);
   const { session: asks } = asking(host);
   const { session: edits } = changing(host);
   host.act(edits, { type: "session/customizationsChanged", customizations: CUSTOMIZATIONS });
-  host.act(edits, { type: "session/canvasInstanceOpened", instance: { instanceId: "chart", canvasId: "chart", title: "Memory by release", availability: "ready", url: "data:text/html,<body style='font:16px sans-serif'><h1>Chart</h1><p>Drawn by a canvas.</p>" } });
+  host.act(edits, { type: "session/canvasInstanceOpened", instance: { instanceId: "chart", canvasId: "chart", title: "Memory by release", availability: "ready", url: `${server.url}canvas/chart/` } });
   host.act(edits, { type: "session/canvasInstanceOpened", instance: { instanceId: "old", canvasId: "notes", title: "Notes", availability: "stale" } });
   made = { main, asks, edits };
-  server = await new PageServer(host).listen();
 });
 afterAll(async () => {
   await shut();
@@ -34,13 +35,13 @@ afterAll(async () => {
 const at = (session: string, rest = ""): string => `#/s/${encodeURIComponent(session)}${rest}`;
 
 const SCREENS: [string, () => string, string][] = [
-  ["inbox", () => "#/", "text=things wait"],
+  ["inbox", () => "#/", ".card .answers"],
   ["sessions", () => "#/sessions", ".session"],
   ["chat-approval", () => at(made.main), ".dock .approval"],
   ["question", () => at(made.asks), "form.card.needs"],
   ["changes", () => at(made.edits, "?panel=changes"), ".diff-row"],
   ["setup", () => at(made.edits, "?panel=setup"), ".setup-item"],
-  ["canvas", () => at(made.edits, "?panel=canvases"), "iframe, .empty"],
+  ["canvas", () => at(made.edits, "?panel=canvases"), "iframe"],
   ["timeline", () => at(made.main, "?panel=timeline"), ".tl-row"],
   ["session-usage", () => at(made.main, "?panel=usage"), ".plot"],
   ["usage", () => "#/usage", ".plot"],
@@ -113,6 +114,26 @@ describe("as people set it", () => {
       expect(here.problems).toEqual([]);
       await here.close();
     }, 240_000);
+
+  it("a command that waits can be read whole, however little room there is", async () => {
+    for (const [name, options, set] of SETTINGS) {
+      const here = await open(server.url, options);
+      await set(here);
+      await show(here.page, at(made.main), ".dock .approval .payload");
+      const payload = here.page.locator(".dock .approval .payload");
+      await payload.scrollIntoViewIfNeeded();
+      await shot(here.page, `${name}-command`);
+      const [seen, whole] = await payload.evaluate((element) => {
+        const box = element.getBoundingClientRect();
+        const middle = document.elementFromPoint(box.left + box.width / 2, box.top + Math.min(box.height, innerHeight - box.top) / 2);
+        return [middle === element, element.scrollHeight <= element.clientHeight + 1];
+      });
+      expect([name, seen, whole]).toEqual([name, true, true]);
+      const allow = here.page.locator(".dock").getByRole("button", { name: "Allow once", exact: true });
+      expect(await allow.evaluate((element) => element.scrollWidth <= element.clientWidth + 1), name).toBe(true);
+      await here.close();
+    }
+  });
 
   it("text that runs from right to left does so in titles, messages, answers and while it is written", async () => {
     const made = host.addSession("rtl", { title: "תיקון המנתח" }, { turns: [turn("r1", "למה המנתח צריך 800 MB?", [md("כי הקובץ **כולו** בזיכרון.\n\n1. `read_all`\n2. המטמון\n\nEnglish words stay as they are.")])] });
