@@ -77,13 +77,14 @@ async def test_questions_are_listed_answered_and_declined(host: HostProcess) -> 
     assert code == 0
     await ended(host, name, "**colour**: blue")
     name = await begun(host, "/ask")
-    assert (await run(host, "answer", name, "--decline"))[0] == 0
+    declined = "declined: the agent asks: The demo agent has a few questions.\n"
+    assert (await run(host, "answer", name, "--decline"))[:2] == (0, declined)
     await ended(host, name, "You chose to decline.")
 
 
 async def test_a_running_turn_is_cancelled(host: HostProcess) -> None:
     name = (await run(host, "prompt", "/sleep 60", "--no-wait"))[1].strip()
-    assert (await run(host, "cancel", name))[0] == 0
+    assert (await run(host, "cancel", "/sleep 60"))[:2] == (0, "cancelled: /sleep 60\n"), "found as lists show it"
     await ended(host, name, "✗ cancelled")
     code, _, errors = await run(host, "cancel", name)
     assert (code, errors) == (1, f"Error: no turn runs in '{name}'\n")

@@ -18,6 +18,7 @@ from ahpkit.cli.announce import tilde
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import check_host_name, ensure_host, log_file
 from ahpkit.cli.output import Explain, Output, Tell, patiently
+from ahpkit.cli.session_search import session_title
 from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
@@ -324,7 +325,7 @@ async def find_session(client: Client, name: str, choose: Choose | None = None) 
     if not found:
         raise click.ClickException(f"there is no session {name!r}; see: ahpkit sessions list --all")
     if len(found) > 1:
-        lines = [f"  {short_id(one['resource'])}  {printable(shorten(one['title'], 60))}" for one in found]
+        lines = [f"  {short_id(one['resource'])}  {printable(shorten(session_title(one), 60))}" for one in found]
         raise click.ClickException("\n".join([f"{name!r} could be any of these; use the id:", *lines]))
     return found[0]["resource"]
 
@@ -339,7 +340,7 @@ def meant(summaries: Sequence[Any], name: str) -> Sequence[Any]:
         lambda uri, title: folded in title.casefold(),
     )
     for match in matches:
-        if found := [one for one in summaries if match(one["resource"], one["title"])]:
+        if found := [one for one in summaries if match(one["resource"], session_title(one))]:
             return found
     return ()
 

@@ -244,7 +244,7 @@ def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> st
 async def answer(
     url: str | None, token: str | None, session: str, answers: tuple[str, ...], number: int | None, decline: bool
 ) -> None:
-    """Answer the questions that wait in SESSION.
+    """Answer the questions that wait in SESSION. Prints what was answered or declined.
 
     ANSWERS are one for each question, in order, or NAME=ANSWER for the question of that name. An empty one skips a
     question. Without any, the questions are listed.
@@ -262,11 +262,13 @@ async def answer(
         questions: Sequence[Any] = item.waiting.request.get("questions", ())
         if decline:
             await _told(item.chat.decline(item.id))
+            Output().say(f"declined: {describe(item.waiting)}")
         elif not answers and questions:
             for line in questions_in_words(questions):
                 Output().say(line)
         else:
             await _told(item.chat.answer(item.id, read_answers(questions, answers)))
+            Output().say(f"answered: {describe(item.waiting)}")
 
 
 def questions_in_words(questions: Sequence[Any]) -> list[str]:
@@ -303,7 +305,7 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
 @click.argument("session", shell_complete=SESSION)
 @host_command
 async def cancel(url: str | None, token: str | None, session: str) -> None:
-    """Cancel the turns that run in SESSION.
+    """Cancel the turns that run in SESSION. Prints what they were asked.
 
     \b
     Example:
@@ -316,7 +318,9 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
         if not running:
             raise click.ClickException(f"no turn runs in {session!r}")
         for chat in running:
+            asked = chat.confirmed.get("activeTurn", {}).get("message", {}).get("text", "")
             await _told(chat.cancel())
+            Output().say(f"cancelled: {shorten(asked, 100)}")
 
 
 __all__ = ["Item", "answer", "approve", "cancel", "deny", "everything", "inbox", "questions_in_words", "read_answers"]

@@ -107,7 +107,7 @@ class TurnWaiting(TurnError):
         asks = isinstance(waiting, InputNeeded)
         remedy = "on_input=… to answer" if asks else 'on_approval="allow", "deny" or a function to decide'
         super().__init__(
-            f"the turn waits for somebody: {what}. Pass {remedy}, or decide elsewhere: ahpkit inbox",
+            f"the turn waits for somebody: {what.rstrip('.')}. Pass {remedy}, or decide elsewhere: ahpkit inbox",
             error_type="waiting",
         )
         self.waiting = waiting

@@ -77,8 +77,17 @@ def test_a_newer_python_is_looked_for_then_fetched_then_asked_for(places: Path) 
     machine = Machine(made)
     install(agent("3.19"), run=machine, which={"uv": "/u/uv"}.get)
     assert machine.ran[0][:5] == ["/u/uv", "venv", "-q", "--python", "3.19"]
-    with pytest.raises(InstallError, match=r"Snake needs Python 3\.19 or newer: install it, or uv"):
-        install(agent("3.19"), run=machine, which=lambda name: None)
+    machine = Machine(made)
+    install(agent("3.19"), run=machine, which=lambda name: None)
+    own = places / "snake" / "uv" / "env" / "bin"
+    assert machine.ran[1] == [str(own / "python"), "-m", "pip", "install", "-q", "uv"]
+    assert machine.ran[2][:2] == [str(own / "uv"), "venv"]
+
+    def offline(command: Sequence[str]) -> str:
+        raise InstallError("python failed: no network")
+
+    with pytest.raises(InstallError, match=r"Snake needs Python 3\.19 or newer: install it, or uv.*no network"):
+        install(agent("3.19"), run=offline, which=lambda name: None)
 
 
 def test_a_stub_of_a_version_manager_is_no_python(places: Path) -> None:
@@ -100,7 +109,15 @@ def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "reason"), [("no network", "no network"), ("npm error code E404\\nsee the log", "npm error code E404")]
+    ("says", "reason"),
+    [
+        ("no network", "no network"),
+        ("npm error code E404\\nsee the log", "npm error code E404"),
+        (
+            "npm error code X\\nnpm error network request failed, reason: refused\\nmore",
+            "npm error code X; network request failed, reason: refused",
+        ),
+    ],
 )
 def test_a_program_that_fails_is_named_with_what_it_says(places: Path, tmp_path: Path, says: str, reason: str) -> None:
     npm = tmp_path / "npm"
@@ -108,3 +125,4 @@ def test_a_program_that_fails_is_named_with_what_it_says(places: Path, tmp_path:
     npm.chmod(0o755)
     with pytest.raises(InstallError, match=f"npm failed: {reason}$"):
         install(KNOWN_AGENTS["gemini"], which={"npm": str(npm), "node": str(npm)}.get)
+    assert not (places / "gemini").exists(), "nothing half-installed is left"

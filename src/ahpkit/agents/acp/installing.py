@@ -56,9 +56,18 @@ def installed() -> list[str]:
 
 def install(agent: KnownAgent, *, run: Run | None = None, which: Which = shutil.which) -> Path:
     """Install an agent; the program that runs it."""
-    do = run or _run
-    words = shlex.split(agent.install)
     place = places() / agent.name
+    was_there = place.exists()
+    try:
+        return _install(agent, place, run or _run, which)
+    except BaseException:
+        if not was_there:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _install(agent: KnownAgent, place: Path, do: Run, which: Which) -> Path:
+    words = shlex.split(agent.install)
     if words[:2] == ["npm", "install"]:
         program, path = _npm(agent, [word for word in words[2:] if word != "-g"], place, do, which)
     elif words[:2] == ["pip", "install"] or words[:3] == ["uv", "tool", "install"]:
@@ -87,13 +96,22 @@ def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which
     if interpreter is not None:
         environment = _environment(place, interpreter, run)
         run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", *packages])
-    elif (uv := which("uv")) is not None:
-        environment = place / "env"
+    else:
+        uv, environment = which("uv") or _own_uv(agent, place, run), place / "env"
         run([uv, "venv", "-q", "--python", agent.python, str(environment)])
         run([uv, "pip", "install", "-q", "--python", str(environment / "bin" / "python"), *packages])
-    else:
-        raise InstallError(f"{agent.title} needs Python {agent.python} or newer: install it, or uv, which fetches it")
     return environment / "bin" / agent.command, environment / "bin"
+
+
+def _own_uv(agent: KnownAgent, place: Path, run: Run) -> str:
+    """uv in an environment of its own: it fetches the Python that this machine does not have."""
+    try:
+        environment = _environment(place / "uv", sys.executable, run)
+        run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", "uv"])
+    except InstallError as error:
+        needs = f"{agent.title} needs Python {agent.python} or newer: install it, or uv, which fetches it"
+        raise InstallError(f"{needs} ({error})") from error
+    return str(environment / "bin" / "uv")
 
 
 def _interpreter(wanted: str, which: Which, run: Run) -> str | None:
@@ -145,9 +163,12 @@ def _run(command: Sequence[str]) -> str:
 
 
 def _reason(output: str) -> str:
-    """The line of a program's output that says what went wrong: the first that speaks of an error, else the last."""
+    """What a program's output says about what went wrong: the first line about an error and the one with a reason, else
+    the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
+    first = next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
+    reason = next((line for line in lines if re.search("reason:|Caused by:", line) and line != first), "")
+    return "; ".join(filter(None, [first, reason.removeprefix("npm error ")]))
 
 
 __all__ = ["NODE", "InstallError", "Run", "Which", "install", "installed", "places", "program_of"]
