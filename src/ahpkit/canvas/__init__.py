@@ -1,6 +1,6 @@
 """Canvases: UI surfaces that agents open and drive. The bridge between agents, providers and clients.
 
-A name is loaded when it is first used: an extension of ten lines does not wait for the host.
+A name is loaded when it is first used, so that a small extension does not load the host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The canvases of one session: its registry, its instances, what agents do with them.
+"""Manages the canvases of one session: its registry, its instances, and what agents do with them.
 
 Towards clients everything is an action on the session's channel; towards agents it is `CanvasRuntime`; towards
 providers it is `Provider`, or, for the active client, the request that stands in the session's state.
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionBridge:
-    """One session. `providers` are the host's, as they are now; the client's stand in the session's state.
+    """One session. `providers` are the host's present ones; those of clients are in the session's state.
 
     `reopening` bounds how many instances of an extension are opened again at the same time, in all sessions.
     """
@@ -118,7 +118,7 @@ class SessionBridge:
         self._dispatch(session_canvas_instance_opened(instance=cast("SessionOpenCanvas", instance)))
 
     def _update(self, instance: JsonObject, changed_to: JsonObject) -> bool:
-        """Tell just what changed."""
+        """Dispatch only what changed."""
         changed = {key: value for key, value in changed_to.items() if instance.get(key) != value}
         if changed:
             changes = cast("SessionOpenCanvasUpdate", changed)
@@ -162,7 +162,8 @@ class SessionBridge:
     # -- providers and renderers come and go -----------------------------------------------------------------------
 
     def publish(self) -> None:
-        """Derive the registry anew; tell it when it differs, and look after what lost or found its provider."""
+        """Derive the registry again; publish it when it differs, and handle instances that lost or regained their
+        provider."""
         if self._closing:
             return
         registry = [
@@ -191,7 +192,8 @@ class SessionBridge:
                 self._rehydrate_soon(instance)
 
     def _is_of_use(self, provider: Provider) -> bool:
-        """A canvas that only has a page is declared where a client can show it, or shows it already."""
+        """Whether to declare a canvas: one that only has a page is declared where a client can show it, or shows it
+        already."""
         if not provider.needs_renderer or can_render(self.state):
             return True
         return any(instance["extensionId"] == provider.extension_id for instance in self.instances)
@@ -260,7 +262,7 @@ class SessionBridge:
         self._requests.on_completed(action)
 
     def on_close_requested(self, instance_id: str) -> None:
-        """A client wishes an instance closed. One that is not open is closed already."""
+        """A client asks to close an instance. Nothing happens if it is not open."""
         if self._instance(instance_id) is not None:
             self._services.spawn(self._close_for_client(instance_id), name="close a canvas")
 
@@ -271,7 +273,8 @@ class SessionBridge:
             _log.info("the canvas instance %s was not closed: %s", instance_id, error)
 
     def _alone(self, instance_id: str) -> asyncio.Lock:
-        """One open or close of an instance at a time. The lock lives for as long as somebody holds or awaits it."""
+        """A lock, so that an instance is opened or closed by one call at a time. It exists while somebody holds or
+        awaits it."""
         return self._locks.setdefault(instance_id, asyncio.Lock())
 
     async def open(
@@ -329,7 +332,8 @@ class SessionBridge:
         return before
 
     def _renderer(self, declaration: JsonObject) -> str | None:
-        """Who shows it: a client its own canvases, else the first active client that can render."""
+        """The client that shows it: for a client's own canvas that client, else the first active client that can
+        render."""
         if declaration["source"] == "activeClient":
             return declaration["clientId"]
         return renderer_of(self.state)

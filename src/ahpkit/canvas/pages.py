@@ -1,13 +1,12 @@
-"""Pages of canvases, served from the host's own port: one secret address per instance.
+"""Serves pages of canvases on the host's own port, with one secret address per instance.
 
     GET  /canvas/SECRET/                        the page; its scripts run in an origin of their own, whoever shows it
     GET  /canvas/SECRET/news?after=VERSION      waits for something newer: {"version": 7, "data": …}
     POST /canvas/SECRET/change                  what the user did, {"key": …, "action": …, "input": …}:
                                                 {"value": …} or {"error": {"code", "message"}}
 
-Who knows the address may look; it stands in the session's state, which only its clients can read. To change something
-the key is needed too, which is in the page and nowhere else: following a link, or a foreign page's request, changes
-nothing.
+Whoever knows the address may look; clients get it in the session's state. To change something the key is needed too,
+which only the page contains: following a link, or a foreign page's request, changes nothing.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Page:
         self.wake()
 
     def wake(self) -> None:
-        """Answer whoever waits."""
+        """Answer the waiting requests."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -192,7 +191,7 @@ class Pages:
         page.wake()
 
     def mount(self, router: Router) -> None:
-        """Serve the pages to whoever knows their addresses."""
+        """Serve the pages; knowing an address is enough to see its page."""
         routes = [
             Route("/{secret}/", self._answering(Page.show)),
             Route("/{secret}/news", self._answering(Page.news)),

@@ -1,4 +1,4 @@
-"""The interface of a canvas provider: declarations, three calls, notices of changes. And a provider inside the host.
+"""The interface of a canvas provider (declarations, three calls, notices of changes), and a provider inside the host.
 
 A provider may live in the host, in a process of its own, or behind a client. The first two implement `Provider`; for a
 client the bridge itself speaks, over the session's actions.
@@ -61,7 +61,7 @@ class Provider(Protocol):
 
     @property
     def needs_renderer(self) -> bool:
-        """Its canvases are of no use to a session that nobody can show one in, so they are not declared there."""
+        """Whether its canvases are declared only in sessions where somebody can show them."""
         ...
 
     @property

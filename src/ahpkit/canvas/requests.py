@@ -1,8 +1,8 @@
 """Canvas requests of one session: creates, routes and awaits them, until they complete or are cancelled.
 
 Every request is an entry of `canvasRequests` from its creation to its end, and it always ends: by a completion, by its
-deadline, by its provider leaving, by its instance closing, or by the host stopping. Whatever ends it takes it out of
-`_waiting` first, so that exactly one end is told.
+deadline, by its provider leaving, by its instance closing, or by the host stopping. Whatever ends it first removes it
+from `_waiting`, so that exactly one end is reported.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FAILURES: dict[CanvasCancellationReason, tuple[str, str]] = {
 }
 
 _CALL_ONLY = ("sessionId", "host", "session")
-"""What a provider is told and the session's state says elsewhere."""
+"""Fields for the provider that are not stored, because the session's state has them elsewhere."""
 
 
 @dataclass(slots=True, eq=False)

@@ -50,7 +50,7 @@ class SessionCanvases:
         return [discovered(entry) for entry in self._bridge.registry]
 
     def list_open(self) -> Sequence[JsonObject]:
-        self._bridge.publish()  # Whatever a provider changed without a word shows in the state, and so here.
+        self._bridge.publish()  # Includes what a provider changed without a notification.
         return [opened(instance, reopen=False) for instance in self._bridge.instances]
 
     async def open(
@@ -104,13 +104,13 @@ class SessionCanvases:
 
 
 async def _settle(work: Coroutine[Any, Any, T], done: asyncio.Future[T]) -> None:
-    """Hand the outcome to whoever still waits for it."""
+    """Pass the outcome to the caller, if it still waits."""
     try:
         result = await work
     except asyncio.CancelledError:
         _fail(done, CanvasError("the host is shutting down", code=PROVIDER_UNAVAILABLE))
         raise
-    except Exception as error:  # Whoever waits for the call gets it.
+    except Exception as error:  # The caller gets it.
         _fail(done, error)
     else:
         if not done.done():

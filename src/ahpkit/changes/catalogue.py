@@ -1,4 +1,5 @@
-"""Which changesets a session offers, their URIs, and how changes look on the wire. Pure."""
+"""Lists the changesets that a session offers, reads and writes their URIs, and converts changes to the wire form.
+Pure."""
 
 from __future__ import annotations
 
@@ -190,7 +191,8 @@ def blob_uri(key: str, side: Side) -> str:
 
 
 _WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|none")
-"""Git would take the beginning of a name as well, and whoever tries all beginnings would find everything."""
+"""Only whole names are accepted: git also takes the beginning of a name, so that all objects could be found by
+trying."""
 
 
 def read_blob_uri(uri: str) -> tuple[str, Side] | None:

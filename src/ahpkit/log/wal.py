@@ -1,6 +1,6 @@
 """Looks for damage in the write-ahead log of SQLite, which a crash left behind.
 
-SQLite takes the first commit that it cannot read for the end, and drops what follows without a word. That is right for
+SQLite treats the first commit that it cannot read as the end, and silently drops what follows. That is right for
 a commit that was being written. It is wrong when bytes changed on the disk: later commits were reported as safe.
 
 A log is a header and frames. A frame holds one page; the last frame of a commit says how many pages the database has.
@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _BYTE_ORDERS = {0x377F0682: "<", 0x377F0683: ">"}
-"""What the first number says about the numbers that are summed."""
+"""The byte order of the checksum, by the first number of the file."""
 _WRAP = 0xFFFFFFFF
 
 _Sum = tuple[int, int]
@@ -28,11 +28,11 @@ class _Frame(NamedTuple):
     ends_commit: bool
     expected: _Sum
     summed: bytes
-    """What its sum is made over."""
+    """The bytes that its checksum covers."""
 
 
 def damage(wal: Path) -> str | None:
-    """Why commits of this file are lost, or None: it is whole, or only its end was being written."""
+    """Why commits of this file are lost; None when it is whole, or when only its end was still being written."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def damage(wal: Path) -> str | None:
 
 
 def _lost_commits(file: BinaryIO, page_size: int, salts: tuple[int, int], running: _Sum, order: str) -> int:
-    """Commits of this log that follow the first frame which is not what was written."""
+    """Commits of this log after the first damaged frame."""
     lost, broken = 0, False
     for frame in _frames(file, page_size):
         if not broken and frame.salts == salts:
@@ -74,7 +74,7 @@ def _frames(file: BinaryIO, page_size: int) -> Iterator[_Frame]:
 
 
 def _add(running: _Sum, data: bytes, order: str) -> _Sum:
-    """SQLite's sum of these bytes, after what was summed before."""
+    """SQLite's checksum of these bytes, continued from an earlier one."""
     first, second = running
     numbers = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for one, two in zip(numbers, numbers, strict=True):

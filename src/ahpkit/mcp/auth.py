@@ -1,4 +1,4 @@
-"""Reads what servers say that want a token (401, 403, RFC 9728).
+"""Reads the challenge of a server that needs a token (401, 403, RFC 9728).
 
 A server names the place to log in at, but never the place its token is for: that is its own address.
 """
@@ -86,7 +86,7 @@ def resource_of(url: str) -> str:
 
 
 def _resource(url: str, metadata: JsonObject) -> JsonObject:
-    """RFC 9728 metadata with what AHP wants in it, whatever the server left out or made up."""
+    """RFC 9728 metadata with the members that AHP needs, whatever the server left out or made up."""
     from mcp.shared.auth_utils import check_resource_allowed  # Here: it loads a lot, and few sessions have servers.
 
     own = resource_of(url)
@@ -104,7 +104,8 @@ def _simple(metadata: JsonObject) -> JsonObject:
 
 
 async def _metadata(url: str, named: str | None) -> JsonObject:
-    """The server's own description of what protects it. Only its own host is asked: nobody sends us anywhere else."""
+    """The server's own description of what protects it. Only its own host is asked, so that a server cannot send the
+    host elsewhere."""
     import httpx2
     from mcp.client.auth.utils import build_protected_resource_metadata_discovery_urls
 

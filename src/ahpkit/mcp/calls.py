@@ -1,7 +1,7 @@
 """Calls to one MCP server that are in flight: their time limit, and what the server asks during them.
 
-What a server asks while one of its tools runs (elicitation, sampling) goes to whoever called that tool, and to nobody
-else. `ServerPort` is what the server needs of its session besides.
+What a server asks while one of its tools runs (elicitation, sampling) goes only to the caller of that tool.
+`ServerPort` is what else the server needs from its session.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ _current: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 def current_call() -> Call | None:
-    """The call that what happens now belongs to."""
+    """The call that the present task belongs to."""
     return _current.get()
 
 
@@ -198,7 +198,7 @@ class Calls:
         return self._calls[-1]
 
     async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
-        """Answer the server's question: whoever made the call does."""
+        """Answer the server's question through the caller."""
         try:
             call = self._asking("ask questions")
             answer = await call.ask(lambda: call.caller.elicit(plain(params)))
@@ -209,7 +209,7 @@ class Calls:
     async def sample(
         self, context: Any, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Answer in place of a model: the session of whoever made the call does."""
+        """Answer a sampling request through the caller's session."""
         try:
             call = self._asking("ask the model")
             answer = await call.ask(lambda: call.caller.sample(plain(params)))

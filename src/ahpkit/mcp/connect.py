@@ -3,7 +3,7 @@
     async with StdioConnection(config) as streams: ...
     async with HttpConnection(config, token=…) as streams: ...
 
-`streams` is what the SDK's client takes. Whoever opens a link decides what its end means.
+`streams` is what the SDK's client takes. The caller decides what the end of a connection means.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class StdioConnection:
         await self._stack.aclose()
 
     def give_up(self, why: str) -> None:
-        """End it: it does something that cannot go on."""
+        """End the connection, because of something that the server does."""
         self._problem = why
         self.ended.set()
 
@@ -236,7 +236,7 @@ class HttpConnection:
         await self._stack.aclose()
 
     def give_up(self, why: str) -> None:
-        """End it: it does something that cannot go on."""
+        """End the connection, because of something that the server does."""
         self._problem = why
         self.ended.set()
 

@@ -4,7 +4,7 @@
         with doorway.admit(gateway) as pass_:       # a command and its environment for the agent
             ...
 
-Whoever does not begin with a known secret hears nothing and is cut off. Leaving ends every connection.
+A connection that does not begin with a known secret is closed without an answer. Leaving ends every connection.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The host as the one MCP server that an agent sees: all tools in one list, which is kept current.
+"""Serves the host to an agent as one MCP server: all tools in one list, which is kept current.
 
     gateway = Gateway(port)
     await gateway.serve(read, write)        # one connection of the agent
     gateway.changed()                       # after the tools became others
 
-Knows the port and MCP. What a tool does, who is asked first and what clients see is behind the port.
+It only speaks MCP. What a tool does, who is asked first and what clients see is decided behind the port.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
 
 NAME = "ahp"
-"""What agents call this server. Short: many put it before the name of every tool."""
+"""What agents call this server. It is short, because many agents put it before the name of every tool."""
 
 _REMEMBERED = 50
 """Connections over HTTP that are told of changes. The host is not told when one ends, so they are limited."""

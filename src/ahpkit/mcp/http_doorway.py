@@ -5,8 +5,8 @@
         ...
         way.close()
 
-The same as `doorway`, without a program in between. Web pages cannot come in: whoever sends an `Origin`, calls this
-machine by another name, or does not know the secret is refused.
+The same as `doorway`, without a program in between. Web pages cannot connect: requests with an `Origin`, with another
+host name, or without the secret are refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HttpPass:
     over: asyncio.Event
 
     def close(self) -> None:
-        """Let the agent in no more, and end what it has open."""
+        """Stop admitting the agent, and end its connections."""
         self.over.set()
 
     def __repr__(self) -> str:

@@ -128,7 +128,7 @@ class McpServer:
         self._forget()
         waiting, self._authorized = self._authorized, None
         if waiting is not None and not waiting.done():
-            waiting.set_result(None)  # Whoever waits finds that nothing runs.
+            waiting.set_result(None)  # Waiting calls find that nothing runs.
         self._set({"kind": "stopped"})
 
     def start_again(self) -> None:
@@ -188,7 +188,7 @@ class McpServer:
 
     @property
     def _waits(self) -> bool:
-        """No token came yet."""
+        """Whether it still waits for a token."""
         return self._authorized is not None
 
     def _set(self, state: JsonObject) -> None:
@@ -296,7 +296,7 @@ class McpServer:
             try:
                 async with asyncio.timeout(self._limits.start):
                     await relist()
-            except Exception as error:  # Whatever it was: the lists stay as they were, and the next change is read.
+            except Exception as error:  # The lists stay as they were, and are read again at the next change.
                 _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, words_of(error))
                 if (refused := self._challenge) is not None and refused.status == 401:
                     await self._wait_for_token(refused)
@@ -460,7 +460,7 @@ def _logged(params: JsonObject) -> str:
 async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
     """Do something in a task of its own, which is over when this is.
 
-    The SDK may take a cancellation for one of its own, and then nobody would be cancelled.
+    The SDK may mistake a cancellation for one of its own, and swallow it.
     """
     task = asyncio.create_task(work)
     try:
@@ -468,7 +468,7 @@ async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
         return task.result()
     finally:
         if not task.done():
-            task.cancel()  # Once: it needs its time to end a process.
+            task.cancel()  # Only once, because ending a process takes time.
             await asyncio.wait({task})
 
 

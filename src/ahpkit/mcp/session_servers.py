@@ -107,7 +107,7 @@ class SessionServers:
     # -- what is wanted --------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Something changed that may change which servers run."""
+        """Start and stop servers after something relevant changed."""
         self._again = True
         if not self._looking and not self._closed:
             self._looking = True
@@ -178,7 +178,7 @@ class SessionServers:
         self.look()
 
     def to_background(self, id: str) -> None:
-        """A client wants messages to wait no longer for a server."""
+        """A client asks that messages no longer wait for a server."""
         self._in_background.add(id)
         self._news.set()
 
@@ -274,7 +274,7 @@ class SessionServers:
     # -- what clients see ------------------------------------------------------------------------------------------
 
     def _show(self, server: McpServer) -> None:
-        """Bring what clients see of a server in step."""
+        """Update what clients see of a server."""
         state, channel = server.state, None
         if state["kind"] == "starting" and server.id in self._waited_for:
             state = {**state, "blocking": True}

@@ -1,8 +1,8 @@
 """`mcp://`: clients that render MCP Apps talk to a running server over their AHP connection.
 
 Every ready server has a channel. Requests on it are plain MCP with `channel` in their params, and only those that the
-advertised capabilities cover are served; everything else does not exist. Who subscribes hears the server's
-notifications. A tool that is called this way passes the guards and the denying rules.
+advertised capabilities cover are served. Subscribers get the server's notifications. A tool that is called this way
+passes the guards and the denying rules.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Stores the tokens that clients give for MCP servers, and renews those whose time is over.
+"""Stores the tokens that clients give for MCP servers, and renews expired ones.
 
-Tokens live in memory, by the connection they came over, the session and the resource they are for. They are in no
-state, no log and no error text.
+Tokens are kept in memory, by connection, session and resource. They never appear in a state, a log or an error.
 
 A login may bring a refresh token (OAuth 2.1). Then the host gets the next token by itself when a server refuses the old
-one, and nobody is asked. An authorization server may replace the refresh token each time, and take the old one that
-comes again for a theft. So one login asks once at a time, and a request that was sent is waited for, whoever gives up.
+one, and nobody is asked. An authorization server may replace the refresh token each time, and treat a second use of the
+old one as theft. So a login sends one request at a time, and waits for its answer even if the caller gives up.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Renewal:
-    """What a new token is asked for with."""
+    """What is needed to request a new token."""
 
     endpoint: str
     refresh_token: str
@@ -70,7 +69,7 @@ class Login:
 
     def __init__(self, token: str, *, expires_in: float | None = None, renewal: Renewal | None = None) -> None:
         self.token = token
-        """Empty once its time is over."""
+        """Empty once it has expired."""
         self.renewal = renewal
         self._renewing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -80,7 +79,7 @@ class Login:
         return "Login(…)"
 
     def forget(self) -> None:
-        """Nobody asks for it any more."""
+        """Drop it: nobody needs it any more."""
         self.token, self.renewal = "", None
         for ending in (self._timer, self._renewing):
             if ending is not None:
@@ -90,7 +89,7 @@ class Login:
         self.token = ""
 
     async def renew(self, resource: str) -> bool:
-        """Whether there is a token now. All who ask meanwhile wait for the same answer."""
+        """Renew the token; returns whether there is one now. Concurrent callers wait for the same answer."""
         if not self.token and self.renewal is not None:
             if self._renewing is None or self._renewing.done():
                 self._renewing = asyncio.create_task(self._renew(self.renewal, resource), name="renew a token")
@@ -123,7 +122,7 @@ class Login:
 
 async def _posted(renewal: Renewal, resource: str) -> JsonObject | None:
     """What the authorization server says; empty when it refuses, None when it cannot be asked now."""
-    import httpx2  # Here: it loads a lot, and few sessions have servers that want a token.
+    import httpx2  # Imported here: it loads a lot, and few sessions need it.
 
     from ahpkit.mcp.connect import PLAIN, is_encoded
 
@@ -181,7 +180,7 @@ class Tokens:
         return next((login.token for login in self._of(session, resource) if login.token), None)
 
     async def renew(self, session: str, resource: str) -> bool:
-        """Whether a login that is over gave a new token."""
+        """Renew an expired login; returns whether there is a new token."""
         for login in self._of(session, resource):
             if await login.renew(resource):
                 return True

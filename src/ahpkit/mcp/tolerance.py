@@ -1,6 +1,6 @@
-"""Mends what a server sends before the SDK reads it. The SDK refuses a whole message for one bad part of it.
+"""Repairs what a server sends before the SDK reads it, because the SDK refuses a whole message for one bad part.
 
-* A line that is almost a message becomes one; a bad answer becomes an error for whoever waits for it.
+* A line that is almost a message becomes one; a bad answer becomes an error for the waiting call.
 * Lists lose the entries that cannot be used (once a list was refused), and they are named.
 * Results of tools keep what can be read; content of an unknown kind is shown as text.
 * Notifications that are not valid are dropped.

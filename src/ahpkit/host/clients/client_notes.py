@@ -1,9 +1,9 @@
-"""What is remembered of each client: the version it speaks, and the run of the host in which it was last here.
+"""Remembers of each client which version it speaks, and in which run of the host it was last connected.
 
 A run lasts from a start of the host to its end. The log may have lost the last actions of a run: a write-ahead log was
 cut off, or an older copy of the file was put back. Their numbers are then given to other actions. A client that saw the
-lost ones cannot go on with the new ones. It is known by its number: no client of a run has seen more than the number
-at which the next run began.
+lost ones cannot go on with the new ones. It is recognised by its sequence number: no client of a run can have seen more
+than the number at which the next run began.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _RUN: Final = "run/"
 
 _MAX_CLIENTS: Final = 10_000
 _MAX_RUNS: Final = 1_000
-"""How many are remembered. The one that was noted first is forgotten first."""
+"""How many are remembered. The oldest note is forgotten first."""
 
 EARLIER: Final = 0
-"""Any run, but not this one, unless this one is the first."""
+"""An unknown earlier run; or this one, if it is the first."""
 NEVER: Final = -1
-"""The client says that it spoke to a host before, and this one has never heard of it."""
+"""The client says that it was connected before, but this host does not know it."""
 
 
 class Note(NamedTuple):
@@ -33,12 +33,12 @@ class Note(NamedTuple):
 
     version: str
     words: Sequence[str] = ()
-    """What else decides how it is spoken to."""
+    """What else decides its dialect."""
     run: int = EARLIER
-    """The run in which it was last here; `EARLIER` or `NEVER` when it is not known which."""
+    """The run in which it was last connected; `EARLIER` or `NEVER` when that is not known."""
     doubted: int = -1
-    """The number with which it came back from a lost history. When it comes with another one, it has the states that
-    it got instead."""
+    """The number with which it came back from a lost history. When it comes back with another number, it has taken the
+    states that it got instead."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -68,7 +68,7 @@ class ClientNotes:
         """The present run."""
 
     def begin(self, head: int) -> None:
-        """The host starts, and its log ends at this number."""
+        """Begin a run: the host starts, and its log ends at this number."""
         runs = self._values.keys(_RUN)
         self.run = 1 + max((int(key.removeprefix(_RUN)) for key in runs), default=0)
         self._values.set(f"{_RUN}{self.run}", head)
@@ -88,7 +88,8 @@ class ClientNotes:
             self._values.set(next(iter(noted)), None)
 
     def shares_history(self, client_id: str, last_seen: int) -> bool:
-        """Whether all that a client saw, up to a number, is in the log. From now on it is a client of this run."""
+        """Whether everything that a client saw, up to a number, is in the log. From now on it counts as a client of
+        this run."""
         note = self.get(client_id)
         if note is None:
             return False
@@ -99,7 +100,7 @@ class ClientNotes:
         return is_shared
 
     def _end_of(self, run: int) -> int:
-        """The highest number of a run that was kept; -1 when nobody knows any more."""
+        """The highest number of a run that was kept; -1 when that is no longer known."""
         if run == EARLIER and self.run == 1:
             return sys.maxsize
         head: int | None = self._values.get(f"{_RUN}{self.run if run == EARLIER else run + 1}")
