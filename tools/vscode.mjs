@@ -107,7 +107,10 @@ try {
   await done('a question is answered', first);
   await say(first, '/sleep 60');
   await sees(first, 'Sleeping for 60 seconds');
-  await first.locator('.interactive-session .codicon-stop-circle').last().click();
+  const stop = first.locator('.interactive-session .codicon-stop-circle').last();
+  await stop.waitFor();
+  await done('an answer is shown while it is still being written', first);
+  await stop.click();
   await idle(first);
   await done('a turn is cancelled', first);
   await say(first, '/fail on purpose');

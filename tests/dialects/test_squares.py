@@ -69,7 +69,7 @@ def test_a_reader_of_0_4_arrives_at_what_the_host_shows(kind: str) -> None:
 
 
 def test_a_client_of_the_old_role_that_announces_itself_in_a_newer_version_keeps_it() -> None:
-    marked = {"clientId": "two", "tools": [], "_meta": {"ahpkit.dev/primary": 1}}
+    marked: Json = {"clientId": "two", "tools": [], "_meta": {"ahpkit.dev/primary": 1}}
     entries: list[Json] = [{"clientId": "one", "tools": []}, marked, {"clientId": "two", "tools": []}]
     history: list[Json] = [{"type": "session/activeClientSet", "activeClient": entry} for entry in entries]
     assert list(broken_squares("session", INITIAL["session"], history)) == []

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from ahpkit.dialects import states_up
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.protocol.channels import channel_of
+from ahpkit.protocol.registry import ACTIONS
+from ahpkit.protocol.validation import check
+from ahpkit.wire.codec import decode_own
 from support import requirement
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
@@ -413,6 +418,23 @@ class Conversation:
         assert all(one == found[0] for one in found)
 
 
+def _is_canonical(path: Path) -> bool:
+    """Whether every action and every state in a log fits 1.0.0. At least one of each is there."""
+    storage = SqliteStorage(path)
+    kept = storage.load()
+    entries = storage.read(kept.oldest_seq - 1)
+    storage.close()
+    for entry in entries:
+        action = decode_own(entry.payload)["action"]
+        check(ACTIONS[action["type"]].shape, action)
+    states = {"session": "SessionState", "chat": "ChatState"}
+    for uri, snapshot in kept.snapshots.items():
+        channel = channel_of(uri)
+        if channel is not None and channel.name in states:
+            assert wrong("1.0.0", states[channel.name], decode_own(snapshot.state)) == [], uri
+    return bool(entries) and SESSION in kept.snapshots
+
+
 def _is_message(text: str) -> Callable[[Json], bool]:
     return lambda said: said["action"]["type"] == "chat/turnStarted" and said["action"]["message"]["text"] == text
 
@@ -456,3 +478,4 @@ async def test_one_session_through_everything_with_a_kill_ends_equal_for_all(tmp
             await talk.ends_equal(talk.chat, talk.ids)
             await talk.ends_equal(forked, talk.ids[:6])
             await talk.sessions_are_equal()
+    assert _is_canonical(tmp_path / "data" / "log.db")
