@@ -127,3 +127,12 @@ async def test_the_command_line_talks_to_it(client: Client, address: str, tmp_pa
     words = ["prompt", "hello", "--url", address, "--token", TOKEN, "--agent", "copilotcli"]
     code, _, errors = await finish_cli(words, tmp_path)
     assert (code, "GitHub" in errors) == (1, True), errors
+
+
+async def test_the_command_line_names_no_agent_and_gets_the_first_one(
+    client: Client, address: str, tmp_path: Path
+) -> None:
+    before = {one["resource"] for one in await client.sessions()}
+    await finish_cli(["prompt", "hello", "--url", address, "--token", TOKEN], tmp_path)
+    new = [one for one in await client.sessions() if one["resource"] not in before]
+    assert [one["provider"] for one in new] == ["copilotcli"], "it reads the agent from the session's URI"

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import signal
 import sys
-import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -195,7 +194,7 @@ async def open_session(
         place = (directory or Path.cwd()).resolve()
         usual = trusted_settings(None, place)
         provider, model = provider or usual.agent, model or (None if provider else usual.model)
-        uri = f"ahp-session:/{uuid.uuid4()}"
+        uri = client.new_session_uri(provider)
         await _tell_environment(uri)
         config = {"isolation": "worktree"} if worktree else None
         creating = client.create_session(

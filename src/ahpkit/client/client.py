@@ -193,10 +193,10 @@ class Client:
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
         Cancelling it leaves no session behind. `fork` is the URI of a session and the id of the turn to continue from.
         With `active_client` this client is the session's active one from the start. `uri` is what the session is
-        called; without it, a new one. `on_progress` gets the progress, if the host reports it: `progress`, `total` and
-        a `message`.
+        called; without it, `new_session_uri` makes one. `on_progress` gets the progress, if the host reports it:
+        `progress`, `total` and a `message`.
         """
-        uri = uri or self._new_uri(provider)
+        uri = uri or self.new_session_uri(provider)
         if config:
             await self._check_config(provider, working_directory, config)
         chosen = given(model={"id": model} if isinstance(model, str) else model, agent=agent)
@@ -226,7 +226,8 @@ class Client:
             await session.claim().accepted()
         return session
 
-    def _new_uri(self, provider: str | None) -> str:
+    def new_session_uri(self, provider: str | None = None) -> str:
+        """A URI for a new session of an agent. The host inside VS Code reads the agent from it."""
         if self.host.is_vscode and provider is None:
             provider = next((agent["provider"] for agent in self.root["agents"]), None)
         scheme = provider if self.host.is_vscode and provider is not None else "ahp-session"
