@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -268,6 +269,24 @@ async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree
     found = await asyncio.gather(*(directories.tree(repo.root) for _ in range(4)))
     assert found[0] is not None
     assert all(one is found[0] for one in found)
+
+
+async def test_a_session_that_is_forgotten_while_its_directories_are_found_has_none(
+    tmp_path: Path, repo: Repository
+) -> None:
+    directories = FollowedDirectories(
+        tmp_path / "ours", default_directory=repo.root, trusts=lambda _: False, shows=lambda _: True
+    )
+    services = Mock()
+    services.state.return_value = {"workingDirectories": [repo.root.as_uri()]}
+
+    def forget(place: str) -> None:
+        directories.rest("ahp-session:/s")
+
+    services.values.get.side_effect = forget
+    directories.services = services
+    assert await directories.of_session("ahp-session:/s") == []
+    assert directories.known("ahp-session:/s") == []
 
 
 async def test_a_file_that_git_cannot_read_costs_only_itself(repo: Repository, opened: Opener) -> None:

@@ -100,7 +100,10 @@ class FollowedDirectories:
             wanted = session_directories(state, self._default_directory)
             for directory in wanted:
                 if directory not in known and (tree := await self.tree(directory)) is not None:
-                    self._add(await self._restored(session_uri, directory, tree))
+                    found = await self._restored(session_uri, directory, tree)
+                    if self._sessions.get(session_uri) is not known:
+                        return []  # The session was forgotten meanwhile.
+                    self._add(found)
             return [known[directory] for directory in wanted if directory in known]
 
     def known(self, session_uri: str) -> list[Followed]:
