@@ -148,10 +148,12 @@ class ChildProcess:
         try:
             self._streams.stdin.close()
             await self.wait_exit(self._eof_patience)
-            self._signal(signal.SIGTERM)
-            await self.wait_exit(self._term_patience)
+            if not self._streams.exited.is_set():
+                self._signal(signal.SIGTERM)
+                await self.wait_exit(self._term_patience)
         finally:
-            self._signal(signal.SIGKILL)
+            if not self._streams.exited.is_set():  # Else `_watch` ends what it left behind.
+                self._signal(signal.SIGKILL)
             try:
                 await self.wait_exit(self._term_patience)
                 await self._descendants_gone(_TERM_PATIENCE)
@@ -182,7 +184,8 @@ class ChildProcess:
         processes that are not our children."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._family():  # noqa: ASYNC110
+                while found := self._family():
+                    kill(found, signal.SIGKILL)
                     await asyncio.sleep(_LOOK_AGAIN)
 
     def kill(self) -> None:
