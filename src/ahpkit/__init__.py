@@ -1,4 +1,4 @@
-"""ahpkit: the Agent Host Protocol for Python. Owns the version; the parts are imported by name."""
+"""ahpkit: the Agent Host Protocol for Python. Has the version; the parts are imported by name."""
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,5 @@
-"""Any endpoint that speaks OpenAI's chat completions, as an agent: a local model server is one line of configuration.
+"""Runs any endpoint that speaks OpenAI's chat completions as an agent; a local model server is one line of
+configuration.
 
     agent = OpenAiAgent(OpenAiConfig(name="local", base_url="http://127.0.0.1:8080/v1"))
 

@@ -1,4 +1,4 @@
-"""Reading JSON that somebody else wrote: the value if it has the expected type, else nothing. Never raises."""
+"""Reads JSON that somebody else wrote: returns the value if it has the expected type, else nothing. Never raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All canvases of a host: its providers, and a bridge for every session."""
+"""The feature that offers canvases: the host's providers, and a bridge for every session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changesets of the host's sessions: announced, followed turn by turn, counted; the part that the host is given.
+"""The feature that offers changesets of sessions: announces them, follows them turn by turn, and counts changes.
 
 A changeset channel exists while somebody is subscribed to it (`views`). What a session changed is remembered beside the
 log, so it survives restarts; git runs in processes of its own and never for a list of sessions.

@@ -1,4 +1,4 @@
-"""Edits a line: key presses, text, cursor, history, completion, and where it stands on the screen. Pure.
+"""Edits a line: key presses, text, cursor, history, completion, and its layout on the screen. Pure.
 
 The keys are those of every shell: arrows, Home, End, Ctrl-A E B F U K W, Backspace, Delete, and Ctrl-D at the end. A
 key is a character, a control character, a name such as "left", or a `Paste`. Unknown sequences are dropped.

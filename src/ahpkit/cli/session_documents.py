@@ -1,4 +1,4 @@
-"""Sessions as documents: exported from a host, imported into one, with what looks like a secret taken out.
+"""Exports sessions as documents and imports them, and removes what looks like a secret.
 
 `ahpkit.host.sessions.session_import` defines the format and imports documents.
 """

@@ -1,4 +1,4 @@
-"""`ahpkit sessions`: what is on a host, and tidying it up.
+"""`ahpkit sessions`: lists, searches, shows, changes, exports and deletes the sessions of a host.
 
 It is long because the group has many commands, each of a few lines and its help.
 """

@@ -1,4 +1,4 @@
-"""Who calls MCP servers: a turn that runs a tool, or a message whose prompts and resources are read.
+"""The callers of MCP servers: a turn that runs a tool, and a message whose prompts and resources are read.
 
 Each implements `ahpkit.mcp.calls.Caller`.
 """

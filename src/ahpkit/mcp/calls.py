@@ -1,4 +1,4 @@
-"""Calls to one MCP server that are in flight: their time limit, and what the server asks during them.
+"""Runs calls to one MCP server: their time limits, and the questions that the server asks during them.
 
 What a server asks while one of its tools runs (elicitation, sampling) goes only to the caller of that tool.
 `ServerPort` is what else the server needs from its session.

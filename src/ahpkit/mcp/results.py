@@ -1,4 +1,4 @@
-"""Results of MCP tools as AHP shows them, and the other way for agents. Pure.
+"""Converts results of MCP tools to AHP content, and back for agents. Pure.
 
 Text stays text; images, sounds and files are embedded, links are links. Structured results are kept as they are.
 """

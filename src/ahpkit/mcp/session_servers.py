@@ -1,4 +1,4 @@
-"""The MCP servers of one session: which are wanted, which run, and what clients see of them.
+"""Manages the MCP servers of one session: which are wanted, which run, and what clients see of them.
 
 `SessionServers` belongs to one session. `SharedServers` runs the servers that are marked `shared`, once for all
 sessions. Both are what a running server knows of the host (`ahpkit.mcp.server.ServerPort`).

@@ -1,4 +1,4 @@
-"""The file of a Unix socket: private, not taken from a live server, removed at the end."""
+"""Creates the file of a Unix socket: private, never taken from a live server, and removed at the end."""
 
 from __future__ import annotations
 

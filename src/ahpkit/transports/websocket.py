@@ -1,4 +1,4 @@
-"""An open WebSocket as a transport, on either side: frames and close codes.
+"""Uses an open WebSocket as a transport, on either side: frames and close codes.
 
 Frames are built once and written to the socket as they are, however many connections they go to (docs/decisions,
 2026-11-15). That is sound because nothing is compressed and nothing is written unless the connection is open. A long

@@ -1,4 +1,4 @@
-"""The devices that may use the page: one-time codes, the devices they became, and what their rights let through.
+"""Manages the devices that may use the page: one-time codes, known devices, and what their rights allow.
 
 A code is shown once (in a link, or as letters to type), works once and for a short time. It becomes a secret that the
 browser keeps as a cookie. Only hashes are stored, so the file cannot be used to get in.

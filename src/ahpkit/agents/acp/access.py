@@ -1,4 +1,4 @@
-"""What an ACP agent may use of the host, files and terminals; and terminals of the host that clients can watch.
+"""Gives an ACP agent files and terminals of the host; clients can watch these terminals.
 
 Without access an agent's requests are refused as unknown methods, which is what agents expect of a client that did not
 offer them.

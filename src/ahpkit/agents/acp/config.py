@@ -1,4 +1,4 @@
-"""What can be set about one ACP agent, from an option, a table or code. Starts nothing and reads no file."""
+"""The settings of one ACP agent, from an option, a table or code. Starts nothing and reads no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Converts what an agent shows to AHP content: text, files, diffs, terminals. Pure but for the store it is given.
+"""Converts what an agent shows to AHP content: text, files, diffs, terminals. Pure, except for the content store it is
+given.
 
 AHP keeps file contents out of the state: a diff becomes two references into the host's content store. An agent resends
 a tool call's whole content with each change, so what was stored once is remembered here.

@@ -1,4 +1,4 @@
-"""Makes one turn of the updates of one prompt: text, thoughts, tool calls, notices, usage, how it ended. No I/O."""
+"""Turns the updates of one prompt into one turn: text, thoughts, tool calls, notices, usage, and its end. No I/O."""
 
 from __future__ import annotations
 
