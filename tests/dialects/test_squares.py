@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,10 @@ def test_the_fixtures_of_the_specification_are_histories_too() -> None:
 
 def test_no_loss_is_accepted_for_actions_that_stream() -> None:
     assert not {"chat/delta", "chat/reasoning", "terminal/data", "chat/turnComplete"} & set(ACCEPTED)
+
+
+def test_every_accepted_loss_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "topics" / "generations.md").read_text(encoding="utf-8")
+    for action, (below, _, reason) in ACCEPTED.items():
+        assert f"| `{action}` | before {below.release} | {reason} |\n" in page
+    assert page.count(" | before ") == len(ACCEPTED)
