@@ -48,7 +48,7 @@ class Summaries(Protocol):
 
     def summary(self, uri: str) -> SessionSummary | None: ...
 
-    def title(self, session: str, chat: str) -> str | None: ...
+    def listed_chat(self, session: str, chat: str) -> JsonObject: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Surroundings:
     def summary(self, session: str) -> JsonObject | None:
         return cast("JsonObject | None", self.summaries.summary(session))
 
-    def title(self, chat: str) -> str | None:
+    def listed_chat(self, chat: str) -> JsonObject:
         session = self.index.session_of(chat)
-        return None if session is None else self.summaries.title(session, chat)
+        return {} if session is None else self.summaries.listed_chat(session, chat)
 
 
 @dataclass(frozen=True, slots=True)
