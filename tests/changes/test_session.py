@@ -146,12 +146,25 @@ class Game:
                 self.repo.git("mv", "-k", name, "moved.txt", check=False)
 
     async def git_agrees(self) -> None:
-        """The same paths as git's status, and the same numbers of lines as its diff."""
+        """The same paths as git's status, and the same numbers of lines as its diff.
+
+        Git also names a file that is staged and again as it was in the last commit, and sees in a file that left its
+        index only that it left: the view compares the files themselves.
+        """
         shown = await self.changes.uncommitted()
-        assert {path for change in shown for path in change.paths} == self.repo.status()
-        assert {change.path: (change.added, change.removed) for change in shown if _plain(change)} == self._numbers(
-            {change.path for change in shown if _plain(change)}
-        )
+        known = set(self.repo.git("ls-files", "-z").split("\0"))
+        plain = {change.path: (change.added, change.removed) for change in shown if _plain(change)}
+        plain = {path: numbers for path, numbers in plain.items() if path in known}
+        named = {path for change in shown for path in change.paths}
+        assert named == {path for path in self.repo.status() if path in named or not self._is_as_committed(path)}
+        assert plain == self._numbers(set(plain))
+
+    def _is_as_committed(self, path: str) -> bool:
+        before = self.repo.git("ls-tree", "-z", "HEAD", "--", path)
+        content = self._content(path)
+        if not before:
+            return content is None
+        return content is not None and self.repo.git("hash-object", "--", path).strip() in before
 
     def _numbers(self, paths: set[str]) -> dict[str, tuple[int | None, int | None]]:
         """What git counts in files that it tracks."""
