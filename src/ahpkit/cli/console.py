@@ -36,6 +36,11 @@ class Console(Output):
         """Ctrl-C was pressed."""
         self._interrupted.set()
 
+    @property
+    def interrupt_waits(self) -> bool:
+        """Whether Ctrl-C was pressed, and nobody has acted on it yet."""
+        return self._interrupted.is_set()
+
     async def interrupted(self) -> None:
         """Wait for Ctrl-C."""
         await self._interrupted.wait()

@@ -39,6 +39,9 @@ _CANCELLING = 0.5
 _TICK = 0.5
 """Seconds between two looks of the status line."""
 
+_PAUSE = 0.02
+"""Seconds for which events that have come already are shown without a look at the keys."""
+
 _LONG = 10.0
 """Seconds of a turn after which a person may look elsewhere."""
 
@@ -308,7 +311,13 @@ class Conversation:
         status = StatusLine(self._session.state["provider"], chosen.get("id"), self._now())
         async with self._make_helpers() as helpers, _running(self._tick(status)):
             self._helpers = helpers
+            paused = self._now()
             async for event in turn:
+                if self._now() - paused > _PAUSE:  # However much has come already, keys and Ctrl-C get their turn.
+                    await asyncio.sleep(0)
+                    paused = self._now()
+                if self._console.interrupt_waits:
+                    printer.stop()
                 status.take(event)
                 if isinstance(event, TurnFailed):
                     self._failed.add(turn_id)
