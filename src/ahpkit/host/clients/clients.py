@@ -217,9 +217,11 @@ class Clients:
             if not reading:
                 return
             drained = [asyncio.ensure_future(one.drain()) for one in reading]
-            _, waiting = await asyncio.wait(drained, timeout=self._reader_patience)
-            for task in waiting:
-                task.cancel()
+            try:
+                await asyncio.wait(drained, timeout=self._reader_patience)
+            finally:
+                for task in drained:
+                    task.cancel()
 
     # -- telling clients -------------------------------------------------------------------------------------------
 
