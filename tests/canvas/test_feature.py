@@ -15,6 +15,9 @@ from ahpkit.canvas.provider import DuplicateExtension
 from ahpkit.host.agent import CanvasRuntime
 from ahpkit.host.feature import Feature
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.protocol.session.actions import session_active_client_set
+from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
+from ahpkit.protocol.session.state import SessionActiveClient
 from support import requirement
 from support.bench import Bench, say
 from support.canvases import CHART, EXTENSION, Board, board_provider, claim, request_for, runtime
@@ -112,6 +115,23 @@ async def test_what_no_provider_declares_after_a_restart_stays_stale_and_can_be_
     assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
     await back.accepted(session, {"type": "session/canvasInstanceCloseRequested", "instanceId": "b1"})
     await back.action("session/canvasInstanceClosed")
+
+
+async def test_a_client_that_is_not_back_after_a_restart_declares_no_canvas(bench: Bench) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    chart: ClientCanvasDeclaration = {"canvasId": "chart", "displayName": "Chart", "description": "Shows numbers."}
+    active: SessionActiveClient = {"clientId": "away", "tools": [], "canvasProviders": [chart]}
+    bench.host.services.dispatch(session, session_active_client_set(active_client=active))
+    await client.action(lambda said: "chart" in str(said["action"].get("canvases")))
+    await bench.stop()
+    bench.features = [Canvases()]
+    await bench.start()
+    back = await bench.client()
+    await bench.state(back, session)
+    await bench.host.services.durable()
+    assert (await bench.state(back, session))["canvasRegistry"] == []
+    assert not any("chart" in str(said["action"].get("canvases")) for said in back.actions(session))
 
 
 async def test_a_provider_that_cannot_reopen_leaves_the_instance_stale(bench: Bench, board: Board) -> None:

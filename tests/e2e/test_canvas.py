@@ -173,7 +173,9 @@ async def _invoked_and_closed(play: Play) -> None:
     request = await play.request("close")
     assert [one["instanceId"] for one in (await play.state())["openCanvases"]] == ["n1"]
     await owner.accepted(session, play.completed(request, result={"kind": "close"}))
-    await other.action("session/canvasInstanceClosed")
+    await other.action(
+        lambda one: one["action"]["type"] == "session/canvasInstanceClosed" and "rejectionReason" not in one
+    )
     assert (await play.state())["openCanvases"] == []
 
 

@@ -81,7 +81,7 @@ class SessionBridge:
         self._declared: dict[Key, int] = {}
         """When each declaration appeared. One that left and came back counts as a new one."""
         self._appearances = itertools.count(1)
-        self._away: set[str] = set()
+        self._away = {client for client in active_client_ids(self.state) if services.client(client) is None}
         """Active clients without a connection. Their entry stays for a while, but nobody answers for their canvases."""
         self._closing = False
 
@@ -135,6 +135,10 @@ class SessionBridge:
         for request in self.state.get("canvasRequests", ()):
             cancelled = session_canvas_request_cancelled(request_id=request["requestId"], reason="hostShutdown")
             self._dispatch(cancelled)
+        kept = [one for one in self.registry if one["source"] != "activeClient"]
+        if len(kept) < len(self.registry):
+            canvases = cast("list[SessionCanvasDeclaration]", kept)
+            self._dispatch(session_canvas_registry_changed(canvases=canvases))
         for instance in self.instances:
             self._update(instance, {"availability": "stale", "url": None})
         self._unpin(None)
