@@ -1,4 +1,4 @@
-"""Promises about the code that no type checker proves: exceptions have reasons, and tests give limits as arguments."""
+"""Promises about the code that no type checker proves: exceptions have reasons, and tests can fail."""
 
 from __future__ import annotations
 
@@ -94,3 +94,133 @@ def test_no_module_cuts_a_path_out_of_a_file_uri_by_itself() -> None:
     """`ahpkit.platform.files` does it: percent signs, hosts and other systems are easy to forget."""
     cuts = re.compile(r"""removeprefix\(["']file:|\.replace\(["']file:""")
     assert [path.name for path in sources("src") if cuts.search(path.read_text(encoding="utf-8"))] == []
+
+
+RAISING = {
+    "test_architecture.py",
+    "test_extensions.py",
+    "test_policy_robust.py",
+    "test_reducers_page.py",
+    "test_registry.py",
+    "test_storage.py",
+    "test_validation.py",
+}
+"""Files with tests of the form "this passes": what they call raises when it does not."""
+
+TOO_BROAD = {"Exception", "BaseException"}
+"""Expecting one of these holds for every mistake in the test itself."""
+
+
+def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+def called(node: ast.AST) -> set[str]:
+    """The last part of the name of everything that is called in a function."""
+    calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    methods = {each.attr for each in calls if isinstance(each, ast.Attribute)}
+    return methods | {each.id for each in calls if isinstance(each, ast.Name)}
+
+
+def looks(node: ast.AST) -> bool:
+    """Whether a function itself decides that something is wrong."""
+    return any(isinstance(each, ast.Assert | ast.Raise) for each in ast.walk(node)) or bool(called(node) & {"raises"})
+
+
+def helpers() -> set[str]:
+    """Functions of the tests that decide that something is wrong, or call one that does."""
+    calls: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for path in sources("tests"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                calls.setdefault(node.name, set()).update(called(node))
+                found |= {node.name} if looks(node) else set()
+    while more := {name for name, names in calls.items() if names & found} - found:
+        found |= more
+    return found
+
+
+def always_true(test: ast.expr) -> bool:
+    """Whether an assertion holds whatever the program does."""
+    match test:
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(map(always_true, values))
+        case ast.Tuple(elts=[_, *_]) | ast.JoinedStr() | ast.Lambda() | ast.GeneratorExp():
+            return True
+        case _:
+            return False
+
+
+def cannot_fail(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        match node:
+            case ast.Assert(test=test) if always_true(test):
+                yield f"{node.lineno}: `{ast.unparse(test)}` is always true"
+            case ast.Call(func=func, args=[kind, *_]) if (
+                ast.unparse(func) == "pytest.raises" and ast.unparse(kind) in TOO_BROAD
+            ):
+                yield f"{node.lineno}: every mistake raises {ast.unparse(kind)}"
+            case ast.Call(func=func, args=kinds) if ast.unparse(func).rpartition(".")[2] == "suppress" and {
+                ast.unparse(kind) for kind in kinds
+            } & {*TOO_BROAD, "AssertionError"}:
+                yield f"{node.lineno}: what fails here is not heard"
+            case _:
+                pass
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert True",
+        "assert x == 1 or True",
+        "assert (x, 'message')",
+        "assert (y for y in x)",
+        "pytest.raises(Exception)",
+        "suppress(AssertionError)",
+    ],
+)
+def test_a_line_that_cannot_fail_is_seen(line: str) -> None:
+    assert list(cannot_fail(ast.parse(line)))
+
+
+@pytest.mark.parametrize("line", ["assert x or y", "assert x, True", "pytest.raises(ValueError)", "assert not True"])
+def test_a_line_that_can_fail_is_left_alone(line: str) -> None:
+    assert not list(cannot_fail(ast.parse(line)))
+
+
+def test_every_test_can_fail() -> None:
+    deciding = helpers()
+    found: list[str] = []
+    for path in sources("tests"):
+        if not path.name.startswith("test_"):
+            continue
+        for test in functions_of(path):
+            found += [f"{path.relative_to(TOP)}:{line}" for line in cannot_fail(test)]
+            if path.name not in RAISING and not looks(test) and not called(test) & deciding:
+                found.append(f"{path.relative_to(TOP)}:{test.lineno}: {test.name} decides nothing")
+    assert found == []
+
+
+CLOCKS_AND_IDS = {"time.time", "time.time_ns", "datetime.now", "date.today", "uuid.uuid4", "random.random"}
+"""Calls whose result nobody can foresee."""
+
+EDGES = ("cli", "client", "testing", "web")
+"""Packages at the edge: they make ids and read the clock for a person or a program."""
+
+GIVEN_HERE = {"host/host.py", "log/sqlite.py", "platform/processes.py"}
+"""Where the host's clock and ids come from, the name of a damaged file, and the mark of a process."""
+
+
+def test_time_and_ids_are_passed_in() -> None:
+    found: set[str] = set()
+    for path in sources("src"):
+        name = path.relative_to(TOP / "src" / "ahpkit").as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS_AND_IDS:
+                found |= {name} if name.partition("/")[0] not in EDGES else set()
+    assert found == GIVEN_HERE

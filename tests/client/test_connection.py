@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.client import Backoff, Client, ClientClosed, ConnectionLost
-from ahpkit.protocol.errors import UnsupportedProtocolVersion
+from ahpkit.protocol.errors import RemoteProtocolError, UnsupportedProtocolVersion
 from ahpkit.testing.fake_host import FakeHost
 from ahpkit.wire.errors import TransportClosed
 from support.clients import QUICKLY, eventually, lose_connection
@@ -47,7 +47,7 @@ async def test_the_hosts_refusal_of_our_version_reaches_the_user(host: FakeHost)
 async def test_a_handshake_that_makes_no_sense_is_reported(host: FakeHost):
     host.handlers["initialize"] = lambda params: {"hello": "world"}
 
-    with pytest.raises(Exception, match="is not valid"):
+    with pytest.raises(RemoteProtocolError, match="is not valid"):
         async with Client(host.dial):
             pass
 

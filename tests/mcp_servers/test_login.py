@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from ahpkit.client import AuthenticationNeeded, Client, LoginFailed, TurnCompleted
+from ahpkit.client import AuthenticationNeeded, Client, LoginFailed, McpNotReady, TurnCompleted
 from ahpkit.client.oauth import log_in
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
@@ -346,7 +346,7 @@ async def test_what_the_sdk_cannot_do_it_says(place: Place) -> None:
         session = await client.create_session()
         server = session.mcp_server("tickets")
         await session.wait(lambda _: server.state["kind"] == "authRequired")
-        with pytest.raises(Exception, match="wants you to log in"):
+        with pytest.raises(McpNotReady, match="wants you to log in"):
             await server.tools()
         with pytest.raises(LookupError, match="it has: tickets"):
             session.mcp_server("nothing")

@@ -14,9 +14,11 @@ import pytest
 from ahpkit.agents.acp import HostTerminals
 from ahpkit.client import Rejected
 from ahpkit.client.client import Client
+from ahpkit.client.errors import TurnError
 from ahpkit.host.agent import Chat as AgentSideChat
 from ahpkit.host.resources.feature import Resources
 from ahpkit.host.terminals.feature import Terminals
+from ahpkit.protocol.errors import AhpError
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.memory_host import MemoryHost, memory_host
 from ahpkit.testing.recording import RecordingTurn
@@ -117,7 +119,7 @@ async def test_a_denied_tool_call_is_over_and_the_agent_hears_it(scripted: Scrip
 
 async def test_a_crash_is_an_error_of_the_turn_and_the_next_turn_works(scripted: Scripted) -> None:
     async with hosted(scripted, turns=[[{"text": "half"}, {"stderr": "boom\n"}, {"kill": 9}]]) as at:
-        with pytest.raises(Exception, match="boom"):
+        with pytest.raises(TurnError, match="boom"):
             await at.chat.ask("one")
 
         assert await at.chat.ask("two") == "You said: two"
@@ -146,7 +148,7 @@ async def test_a_crash_while_the_conversation_is_taken_up_again_ends_the_turn_wi
             for process in scripted.running():
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-        with pytest.raises(Exception, match="boom"):
+        with pytest.raises(AhpError, match="boom"):
             await asking
         assert at.state().get("activeTurn") is None
         last = at.state()["turns"][-1]
@@ -186,7 +188,7 @@ async def test_options_commands_plan_and_title_are_in_the_state_of_the_session(s
 
 
 async def test_an_agent_that_cannot_start_fails_the_creation_with_the_reason(scripted: Scripted) -> None:
-    with pytest.raises(Exception, match="no config"):
+    with pytest.raises(AhpError, match="no config"):
         async with hosted(scripted, methods={"initialize": [{"stderr": "no config\n"}, {"exit": 1}]}):
             pass
 
@@ -206,7 +208,7 @@ async def test_a_login_that_a_client_sends_makes_the_next_session_work(scripted:
     async with memory_host(agent, directory=scripted.directory) as host, host.client() as client:
         told: list[Any] = []
         client.on_notification(lambda method, params: told.append(params) if method == "auth/required" else None)
-        with pytest.raises(Exception, match="Log in first: Key"):
+        with pytest.raises(AhpError, match="Log in first: Key"):
             await client.create_session()
         await until(lambda: told)
         [needed] = told

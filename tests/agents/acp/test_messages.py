@@ -8,7 +8,7 @@ from typing import Any
 import acp.schema as schema
 import pytest
 
-from ahpkit.agents.acp.config import config_from_table
+from ahpkit.agents.acp.config import AcpConfigError, config_from_table
 from ahpkit.agents.acp.mapping import PLAN_KEY, USAGE_KEY
 from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.permissions import ANSWER_META
@@ -128,7 +128,7 @@ def test_every_variant_is_documented(variant: str) -> None:
 
 def test_every_setting_is_documented() -> None:
     page = (DOCS / "how-to" / "use-acp-agents.md").read_text()
-    with pytest.raises(Exception, match="known:") as error:
+    with pytest.raises(AcpConfigError, match="known:") as error:
         config_from_table("x", {"nonsense": 1})
     settings = str(error.value).partition("known: ")[2].split(", ")
 
