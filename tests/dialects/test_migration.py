@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate_export
+from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate_turns
 from ahpkit.protocol.channels import CHANNELS as NEW
-from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
 from support import requirement
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
@@ -168,12 +167,8 @@ def test_what_a_client_already_did_is_remembered() -> None:
     assert highest_numbers(said, {"a": 1, "c": 9}) == {"a": 3, "b": 1, "c": 9}
 
 
-def test_an_old_export_can_be_read_and_a_newer_one_cannot() -> None:
+def test_turns_of_an_old_export_and_of_a_new_one_can_be_read() -> None:
     turn: Json = {"id": "t", "message": USER, "responseParts": [], "state": "error", "error": ERROR}
-    document: Json = {"format": 1, "title": "T", "provider": "p", "chats": [{"title": "c", "turns": [turn]}]}
-    read = migrate_export(document)
-    assert read["format"] == 2
-    assert read["chats"][0]["turns"][0]["responseParts"] == [{"kind": "error", "error": ERROR}]
-    assert migrate_export(read) is read
-    with pytest.raises(InvalidParams, match="up to date"):
-        migrate_export({**document, "format": 3})
+    read = migrate_turns([turn])
+    assert read[0]["responseParts"] == [{"kind": "error", "error": ERROR}]
+    assert migrate_turns(read) == read

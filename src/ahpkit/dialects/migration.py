@@ -1,4 +1,4 @@
-"""Converts states and exported sessions that ahpkit wrote in the form of 0.4.0 to 1.0.0. Pure.
+"""Converts states and exported turns that ahpkit wrote in the form of 0.4.0 to 1.0.0. Pure.
 
 The caller reads and writes the files.
 """
@@ -6,15 +6,10 @@ The caller reads and writes the files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ahpkit.dialects import states_up
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams
-
-OLD_EXPORT: Final = 1
-EXPORT: Final = 2
-"""Versions of an exported session: with turns of 0.4.0, and of 1.0.0."""
 
 
 class Migrated(NamedTuple):
@@ -65,35 +60,15 @@ def highest_numbers(said: Iterable[tuple[str | None, int | None]], before: Mappi
     return highest
 
 
-def migrate_export(document: JsonObject) -> JsonObject:
-    """An exported session with turns of 1.0.0. Raises `InvalidParams` for a format that is not known."""
-    found = document.get("format")
-    if found == OLD_EXPORT:
-        chats: Sequence[JsonObject] = document["chats"]
-        return {**document, "format": EXPORT, "chats": [_migrate_chat(chat) for chat in chats]}
-    if found != EXPORT:
-        raise InvalidParams(
-            f"document.format: only formats {OLD_EXPORT} and {EXPORT} can be read, not {found!r}; is ahpkit up to date?"
-        )
-    return document
-
-
-def _migrate_chat(chat: JsonObject) -> JsonObject:
-    return {**chat, "turns": migrate_turns(chat["turns"])}
-
-
 def migrate_turns(turns: Sequence[JsonObject]) -> list[JsonObject]:
     """Finished turns, of either form."""
     return [states_up.turn(turn) for turn in turns]
 
 
 __all__ = [
-    "EXPORT",
-    "OLD_EXPORT",
     "Migrated",
     "highest_numbers",
     "migrate_channel",
     "migrate_channels",
-    "migrate_export",
     "migrate_turns",
 ]
