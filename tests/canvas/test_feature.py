@@ -193,7 +193,9 @@ async def test_a_session_without_canvases_says_the_same_with_and_without_the_fea
         await bench.start()
         try:
             client = await bench.client("ahp-root://")
-            session, chat = await bench.session(client)
+            session, chat = await bench.session(await bench.client())
+            await client.ask("subscribe", session)  # It is ready by now: its first snapshot is the same each time.
+            await client.ask("subscribe", chat)
             await claim(client, session)
             await client.accepted(chat, say("hello"))
             await client.action("chat/turnComplete")

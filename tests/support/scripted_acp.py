@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,13 @@ class Scripted:
         found: list[int] = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if mark in (process / "environ").read_bytes().split(b"\0"):
+                environ = (process / "environ").read_bytes()
+                if mark in environ.split(b"\0") or (not environ and _is_ending_child(process)):
                     found.append(int(process.name))
         return found
+
+
+def _is_ending_child(process: Path) -> bool:
+    """Whether this is a process of ours that gives up its memory, and still holds its pipes."""
+    state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
+    return state not in "ZX" and int(parent) == os.getpid()
