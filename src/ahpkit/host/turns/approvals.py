@@ -192,10 +192,10 @@ def _in_real_folders(rule: Rule) -> Rule:
     """
     if rule.scope == "workspace":
         rule = replace(rule, place=_real(rule.place or ""))
-    return _with_links_real_name(rule) if rule.decision == "allow" else rule
+    return _in_real_places(rule) if rule.decision == "allow" else rule
 
 
-def _with_links_real_name(rule: Rule) -> Rule:
+def _in_real_places(rule: Rule) -> Rule:
     if rule.kind != "path":
         return rule
     fixed = fixed_part(rule.pattern)
@@ -269,7 +269,7 @@ class CallGate:
         rules = [
             rule for rule in self._approvals.rules if rule.owner == subject.owner and rule.tool in ("", subject.tool)
         ]
-        denials = [_with_links_real_name(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
+        denials = [_in_real_places(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
         return judge(dict.fromkeys([*rules, *denials]), subject, replace(place, workspace=_real(place.workspace)))
 
     @contextmanager
