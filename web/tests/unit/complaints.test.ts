@@ -12,8 +12,9 @@ function named(): Map<number, string[]> {
   const found = new Map<number, string[]>();
   for (const folder of ["unit", "pages"])
     for (const file of readdirSync(`${tests}/${folder}`).filter((name) => name.endsWith(".test.ts")))
-      for (const [, title = "", numbers = ""] of readFileSync(`${tests}/${folder}/${file}`, "utf8").matchAll(/\bit\("([^"]*)\((\d+(?:, \d+)*)\)"/g))
-        for (const number of numbers.split(", ")) found.set(Number(number), [...(found.get(Number(number)) ?? []), title.trim()]);
+      for (const [, title = "", numbers = ""] of readFileSync(`${tests}/${folder}/${file}`, "utf8").matchAll(/\bit\(["`]([^"`]*)\((\d+(?:, \d+)*)\)["`]/g))
+        for (const number of numbers.split(", "))
+          found.set(Number(number), [...(found.get(Number(number)) ?? []), title.replace(/\$\{\w+\}/g, "").trim()]);
   return found;
 }
 
