@@ -320,26 +320,6 @@ async def test_the_session_counts_its_changes_without_anyone_looking(desk: Desk)
     assert state["_meta"]["ahpkit/changes"] == {"additions": 1, "deletions": 0, "files": 1}
     [listed] = (await desk.client.ask("listSessions"))["items"]
     assert listed["changes"] == {"additions": 1, "deletions": 0, "files": 1}
-    newest = await desk.bench.connect()
-    await newest.initialize(protocolVersions=["1.0.0"])
-
-    async def counted() -> list[Json | None]:
-        [entry] = (await desk.bench.state(newest, desk.uri))["chats"]
-        [listed] = (await newest.ask("listSessions"))["items"]
-        return [one.get("changes") for one in (entry, await desk.bench.state(newest, desk.chat), listed["chats"][0])]
-
-    assert await counted() == [listed["changes"]] * 3
-    await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\nthree\n"))
-    more = {"additions": 2, "deletions": 0, "files": 1}
-    await newest.action(lambda e: e["action"].get("changes", {}).get("changes") == more)
-    assert await counted() == [more] * 3
-    assert "changes" not in (await desk.bench.state(desk.client, desk.uri))["chats"][0], "0.4 has no such field"
-    await newest.ask("createChat", desk.uri, chat="ahp-chat:/second")
-    await desk.turn(lambda root: (root / "b.txt").write_text("b\nb\n"))
-    await newest.action(lambda e: e["action"].get("_meta", {}).get("ahpkit/changes", {}).get("files") == 2)
-    await desk.bench.host.services.durable()
-    chats = (await desk.bench.state(newest, desk.uri))["chats"]
-    assert [chat.get("changes") for chat in chats] == [None, None], "nobody counts for each of several chats"
 
 
 @requirement("changesets:end:session-disposed")

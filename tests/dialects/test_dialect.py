@@ -48,8 +48,8 @@ class Host:
     def summary(self, session: str) -> Json | None:
         return {"resource": SESSION, "status": 1, "createdAt": STARTED, "modifiedAt": STARTED}
 
-    def listed_chat(self, chat: str) -> Json:
-        return {}
+    def title(self, chat: str) -> str | None:
+        return None
 
     def reading(self) -> Reading:
         return Reading("me", lambda: NOW, self.states.get)

@@ -232,8 +232,8 @@ class Nowhere:
     def summary(self, session: str) -> dict[str, Any] | None:
         return None
 
-    def listed_chat(self, chat: str) -> dict[str, Any]:
-        return {}
+    def title(self, chat: str) -> str | None:
+        return None
 
 
 def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:

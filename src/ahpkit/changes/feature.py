@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.followed import Followed, FollowedDirectories
@@ -24,18 +23,11 @@ from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Regi
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
-from ahpkit.protocol.chat.state import ChatSummary, Message
-from ahpkit.protocol.common.reducing import without
-from ahpkit.protocol.common.state import ChangesSummary, JsonObject
+from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol.session.actions import (
-    session_changesets_changed,
-    session_chat_added,
-    session_chat_updated,
-    session_meta_changed,
-)
-from ahpkit.protocol.session.summary import only_chat
+from ahpkit.protocol.session.actions import session_changesets_changed, session_meta_changed
 
 _log = logging.getLogger(__name__)
 
@@ -283,20 +275,6 @@ class Changesets(Feature):
             return
         if state is not None and meta.get(CHANGES) != totals:
             self.services.dispatch(session_uri, session_meta_changed(meta={**meta, CHANGES: totals}))
-        self._tell_chat(session_uri, cast("ChangesSummary", totals))
-
-    def _tell_chat(self, session_uri: str, totals: ChangesSummary) -> None:
-        """The only chat of a session changed what the session changed. Of several chats nobody counts each."""
-        state = self.services.state(session_uri) or {"chats": []}
-        only = only_chat(state)
-        if only is not None and only.get("changes") != totals:
-            told = session_chat_updated(chat=only["resource"], changes={"changes": totals})
-            self.services.dispatch(session_uri, told)
-        for chat in state["chats"] if only is None else ():
-            if "changes" in chat:
-                self.services.dispatch(
-                    session_uri, session_chat_added(summary=cast("ChatSummary", without(chat, "changes")))
-                )
 
     async def _invoke(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         followed, message = await self._operations.invoke(params)

@@ -53,8 +53,8 @@ class Surroundings(Protocol):
         """A session's entry in the catalogue, as 1.0.0."""
         ...
 
-    def listed_chat(self, chat: str) -> JsonObject:
-        """What a chat's entry in its session says and the chat's own state does not: its title, what it changed."""
+    def title(self, chat: str) -> str | None:
+        """What a chat is called when it is the only one of its session: like the session. None for any other."""
         ...
 
 
@@ -161,7 +161,7 @@ class GenerationDialect:
     def state(self, channel: str, state: JsonObject) -> JsonObject:
         kind = self.host.kind(channel)
         if kind == "chat":
-            state = {**state, **self.host.listed_chat(channel)}
+            state = states.titled(state, self.host.title(channel))
         if kind == "root" and self.needs_models:
             state = any_model.with_models(state)
         if kind != "session":

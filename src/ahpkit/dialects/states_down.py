@@ -129,8 +129,7 @@ def chat_origin(value: JsonObject | None, to: Generation) -> JsonObject | None:
 
 def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
     """A chat in its session, as a whole or only what changed of it."""
-    after: JsonObject = without(value, "changes") if to < V.V1_0 else value
-    after = without(after, "movable") if to == V.V0_4 else after
+    after: JsonObject = without(value, "changes", "movable") if to == V.V0_4 else value
     if "origin" in after:
         after = {**after, "origin": chat_origin(after["origin"], to)}
     after = _with_working_directory(after, to)
@@ -175,6 +174,11 @@ def chat_state(state: JsonObject, to: Generation) -> JsonObject:
     if queued := state.get("queuedMessages"):
         after["queuedMessages"] = [_pending(item, to) for item in queued]
     return without(after, "draft", "turnsNextCursor") if to == V.V0_4 else after
+
+
+def titled(chat: JsonObject, title: str | None) -> JsonObject:
+    """The state of a chat under another title, where there is one."""
+    return chat if title is None or title == chat["title"] else {**chat, "title": title}
 
 
 def _with_open_requests(after: JsonObject, active: JsonObject) -> JsonObject:
@@ -421,6 +425,7 @@ __all__ = [
     "session_summary",
     "state_of_kind",
     "terminal",
+    "titled",
     "tool_call",
     "tool_input",
     "turn",

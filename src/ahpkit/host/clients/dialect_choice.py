@@ -48,7 +48,7 @@ class Summaries(Protocol):
 
     def summary(self, uri: str) -> SessionSummary | None: ...
 
-    def listed_chat(self, session: str, chat: str) -> JsonObject: ...
+    def title(self, session: str, chat: str) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Surroundings:
     def summary(self, session: str) -> JsonObject | None:
         return cast("JsonObject | None", self.summaries.summary(session))
 
-    def listed_chat(self, chat: str) -> JsonObject:
+    def title(self, chat: str) -> str | None:
         session = self.index.session_of(chat)
-        return {} if session is None else self.summaries.listed_chat(session, chat)
+        return None if session is None else self.summaries.title(session, chat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,21 +196,20 @@ class SessionCatalogue:
         """One session's entry, now; None when there is no such session."""
         return self._summary(uri) if self._state_of(uri) is not None else None
 
-    def listed_chat(self, session: str, chat: str) -> JsonObject:
-        """What a chat's entry in its session says and the chat's own state does not: its title, what it changed.
+    def title(self, session: str, chat: str) -> str | None:
+        """The title that a chat has in its session, where the chat's own state does not say it; else None.
 
         A session's first chat has the session's title while it is the only one, and keeps that title later. Other chats
         have their own title, so the cost does not grow with their number.
         """
         state, own = self._state_of(session), self._state_of(chat)
         if state is None or own is None:
-            return {}
+            return None
         if (only := only_chat(state)) is not None and only["resource"] == chat:
-            return {"title": state["title"], **({"changes": only["changes"]} if "changes" in only else {})}
+            return state["title"]
         if own["title"] != DEFAULT_TITLE:
-            return {}
-        titles: list[str] = [entry["title"] for entry in state["chats"] if entry["resource"] == chat]
-        return {"title": titles[0]} if titles else {}
+            return None
+        return next((entry["title"] for entry in state["chats"] if entry["resource"] == chat), None)
 
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were told cost work."""

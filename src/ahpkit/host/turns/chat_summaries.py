@@ -21,10 +21,9 @@ from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.new_state import chat_entry
 from ahpkit.protocol.chat.actions import chat_activity_changed
-from ahpkit.protocol.chat.state import ChatState, ChatSummary, PartialChatSummary, ToolCallState
+from ahpkit.protocol.chat.state import ChatState, PartialChatSummary, ToolCallState
 from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call, waits_for_person
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     SessionAction,
     session_activity_changed,
@@ -173,11 +172,10 @@ class ChatSummaries:
         if session_uri is None or session is None or before == after:
             return
         if has_lost(before, after):
-            entries = (chat for chat in session["chats"] if chat["resource"] == applied.channel)
-            listed = cast("JsonObject", next(entries, after))
-            kept = {key: listed[key] for key in ("title", "changes") if key in listed}
-            summary = cast("ChatSummary", {**chat_entry(applied.after), **kept})
-            self._dispatch(session_uri, session_chat_added(summary=summary))
+            title = next(
+                (chat["title"] for chat in session["chats"] if chat["resource"] == applied.channel), after["title"]
+            )
+            self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
         else:
             self._dispatch(
                 session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))
