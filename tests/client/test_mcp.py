@@ -47,6 +47,7 @@ async def test_the_sdk_talks_to_the_channel_that_there_is(tmp_path: Path) -> Non
         with pytest.raises(NotFound, match="mcp://moved/1"):
             await server.tools()
         await server.stop().accepted()
+        await session.wait(lambda _: server.state["kind"] == "stopped")
         with pytest.raises(McpNotReady, match="does not run"):
             await server.tools()
         with pytest.raises(McpNotReady):
