@@ -107,7 +107,7 @@ def imports(path: Path) -> Iterator[str]:
 ROOMS = (
     ("agent", "limits", "clock", "tracing", "owner_file", "states", "trust", "workers"),
     ("policy",),
-    ("config", "feature"),
+    ("config", "feature", "registration"),
     ("spine",),
     ("clients",),
     ("agents", "services"),

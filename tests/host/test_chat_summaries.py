@@ -10,7 +10,7 @@ import pytest
 
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
-from ahpkit.host.feature import Applied
+from ahpkit.host.registration import Applied
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.turns.chat_summaries import InputNeeded
 from ahpkit.protocol.meta_keys import SETTLED

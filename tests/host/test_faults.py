@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host.agent import AgentChat, Chat, Turn
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
 from ahpkit.host.host import Host
+from ahpkit.host.registration import Registration
 from ahpkit.log.engine import LocalLog
 from ahpkit.log.entry import Batch, Entry
 from ahpkit.log.errors import NotInLog, StorageError
@@ -290,8 +291,8 @@ class Faulty(Feature):
     name = "faulty"
 
     def register(self, host: Registration, services: Services) -> None:
-        host.listen(self._fail)
-        host.on_client_gone(self._fail)
+        host.actions.listen(self._fail)
+        host.clients.gone.add(self._fail)
 
     def _fail(self, heard: object) -> None:
         raise ZeroDivisionError
@@ -305,8 +306,8 @@ class Listening(Feature):
         self.gone: list[str] = []
 
     def register(self, host: Registration, services: Services) -> None:
-        host.listen(lambda applied: self.heard.append(applied.action["type"]))
-        host.on_client_gone(self.gone.append)
+        host.actions.listen(lambda applied: self.heard.append(applied.action["type"]))
+        host.clients.gone.add(self.gone.append)
 
 
 async def test_a_feature_that_fails_harms_neither_the_action_nor_the_others(

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ahpkit.host.agent import Chat, ToolOutcome, Turn
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.protocol.meta_keys import SETTLED
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -27,7 +28,7 @@ class Guard(Feature):
         self.asked: list[tuple[str, str]] = []
 
     def register(self, host: Registration, services: Services) -> None:
-        host.guard_tools(self._guard)
+        host.turns.guard_tool.add(self._guard)
 
     async def _guard(self, chat: Chat, name: str, tool_input: str) -> str | None:
         self.asked.append((name, tool_input))

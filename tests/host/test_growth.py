@@ -14,8 +14,8 @@ import pytest
 from ahpkit.dialects.base import Dialect, Identity
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
-from ahpkit.host.feature import Registration
 from ahpkit.host.policy import TurnIds
+from ahpkit.host.registration import Registration
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.host.spine.store import Store
 from ahpkit.log.memory import MemoryStorage
@@ -119,7 +119,16 @@ class Arrived:
 
 def clients(*, max_away: int) -> Clients:
     no_store = cast("Store", None)  # Names and owners are not in it.
-    return Clients(no_store, Fanout(), Registration(), reader_patience=0, max_away=max_away)
+    hooks = Registration()
+    return Clients(
+        no_store,
+        Fanout(),
+        events=hooks.clients,
+        channels=hooks.channels,
+        not_stored=hooks.actions.not_stored,
+        reader_patience=0,
+        max_away=max_away,
+    )
 
 
 def admit(all: Clients, client_id: str, credential: str = "mine") -> Connection:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.log.durability import open_storage
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.wire.codec import decode_json
@@ -26,7 +27,7 @@ class Part(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.recover(lambda: self._told.append(f"recover {self.name}"))
+        host.recover.add(lambda: self._told.append(f"recover {self.name}"))
 
     async def start(self) -> None:
         self._told.append(f"start {self.name}")
@@ -63,9 +64,9 @@ async def test_a_start_that_fails_ends_everything_that_was_started(tmp_path: Pat
 
 def test_two_features_cannot_offer_the_same_thing() -> None:
     host = Registration()
-    host.store_content(lambda session, data, kind: "ahp-content:/x")
+    host.turns.content.provide(lambda session, data, kind: "ahp-content:/x")
     with pytest.raises(LocalProtocolError, match="stores content already"):
-        host.store_content(lambda session, data, kind: "ahp-content:/y")
+        host.turns.content.provide(lambda session, data, kind: "ahp-content:/y")
 
 
 async def test_a_restart_that_changes_nothing_lists_the_agents_not_again(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def plugin(name: str) -> dict[str, str]:
 async def test_an_agent_that_changes_keeps_what_features_say_about_it(tmp_path: Path) -> None:
     class Describes(Feature):
         def register(self, host: Registration, services: Services) -> None:
-            host.describe_agents(lambda provider: {"customizations": [plugin(provider)]})
+            host.agents.describe.add(lambda provider: {"customizations": [plugin(provider)]})
 
     bench = Bench(tmp_path)
     bench.features = [Describes()]

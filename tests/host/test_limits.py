@@ -9,8 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
+from ahpkit.host.registration import Command, Registration
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench
@@ -90,7 +91,7 @@ class Gate(Feature):
         self.open = asyncio.Event()
 
     def register(self, host: Registration, services: Services) -> None:
-        host.command(Command("_gate", self._pass))
+        host.commands.add(Command("_gate", self._pass))
 
     async def _pass(self, client: ConnectedClient, params: JsonObject) -> int:
         self.inside += 1

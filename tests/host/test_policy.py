@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ahpkit.changes.feature import Changesets
-from ahpkit.host.feature import Command
 from ahpkit.host.host import Host
 from ahpkit.host.policy import RULES
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
+from ahpkit.host.registration import Command
 from ahpkit.host.resources.feature import Resources
 from ahpkit.host.terminals.feature import Terminals
 from ahpkit.log.memory import MemoryStorage
@@ -100,7 +100,8 @@ def table(directory: Path) -> Mapping[str, Command]:
     resources = Resources()
     terminals = Terminals(resources.access, directory=directory)
     changesets = Changesets(directory, default_directory=directory)
-    return Host(MemoryStorage(), agents=[], features=[resources, terminals, changesets]).registered.commands
+    host = Host(MemoryStorage(), agents=[], features=[resources, terminals, changesets])
+    return {command.name: command for command in host.registered.commands}
 
 
 def _allows(rule: MethodRule, call: Call) -> bool:

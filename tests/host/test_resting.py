@@ -9,7 +9,8 @@ from functools import partial
 import pytest
 
 from ahpkit.host.agent import AgentChat, Chat, Turn
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.store import Store
@@ -50,7 +51,7 @@ class Preparing(Feature):
         self.go_on.set()
 
     def register(self, host: Registration, services: Services) -> None:
-        host.prepare_session(self._prepare)
+        host.sessions.prepare.add(self._prepare)
 
     async def _prepare(self, session_uri: str) -> None:
         await self.go_on.wait()

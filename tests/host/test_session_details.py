@@ -7,7 +7,8 @@ from typing import Any
 
 from ahpkit.dialects.v0_4.registry import NOTIFICATIONS
 from ahpkit.host.agent import Turn
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.protocol.session.actions import session_customization_updated, session_server_tools_changed
 from support import requirement
 from support.bench import Bench, say
@@ -212,7 +213,7 @@ class SlowAndFast(Feature):
         self._answer = answer
 
     def register(self, host: Registration, services: Services) -> None:
-        host.complete(self._complete)
+        host.completions.add(self._complete)
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Any:
         if self._answer is None:

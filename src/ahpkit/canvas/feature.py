@@ -15,7 +15,8 @@ from ahpkit.canvas.provider import DuplicateExtension, Provider, ProviderSource
 from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.canvas.runtime import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
-from ahpkit.host.feature import Applied, Feature, Registration, Services, Values
+from ahpkit.host.feature import Feature, Services, Values
+from ahpkit.host.registration import Applied, Registration
 from ahpkit.protocol.canvas import CanvasReference, CanvasState, canvas_state_changed
 from ahpkit.protocol.chat.actions import chat_canvases_changed
 from ahpkit.protocol.common.state import JsonObject
@@ -113,18 +114,18 @@ class Canvases(Feature):
         self.services = services
         self._released = ReleasedCanvases(services)
         if self._pages is not None:
-            host.route(self._pages.mount)
-        host.recover(self._recover)
-        host.prepare_session(self._prepare_session)
-        host.on_session_disposed(self._session_disposed)
-        host.on_session_rested(self._rested)
-        host.on_client_gone(self._client_gone)
-        host.on_client_back(self._client_back)
-        host.on_client_repeated(self._client_repeated)
-        host.offer_canvases(self._runtime)
-        host.offer_tools(CanvasTools(lambda uri: self._bridge(uri).runtime))
-        host.refuse(self._refuse, "session/canvas", "session/activeClientSet")
-        host.listen(self._heard, "session/canvas", "session/activeClient")
+            host.routes.add(self._pages.mount)
+        host.recover.add(self._recover)
+        host.sessions.prepare.add(self._prepare_session)
+        host.sessions.disposed.add(self._session_disposed)
+        host.sessions.rested.add(self._rested)
+        host.clients.gone.add(self._client_gone)
+        host.clients.back.add(self._client_back)
+        host.clients.offered_again.add(self._client_repeated)
+        host.turns.canvases.provide(self._runtime)
+        host.tools.add(CanvasTools(lambda uri: self._bridge(uri).runtime))
+        host.actions.refuse(self._refuse, "session/canvas", "session/activeClientSet")
+        host.actions.listen(self._heard, "session/canvas", "session/activeClient")
 
     def _recover(self) -> None:
         for uri in self.services.unsettled():

@@ -19,7 +19,8 @@ from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
-from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
+from ahpkit.host.registration import Applied, Command, Registration
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
@@ -77,21 +78,21 @@ class Changesets(Feature):
         self.services = services
         for part in (self._directories, self._views, self._own_trees, self._operations):
             part.services = services
-        host.offer_settings(self._own_trees.settings)
-        host.choose_directory(self._own_trees.choose)
-        host.make_directory(self._own_trees.make)
-        host.prepare_session(self._prepare_session)
-        host.prepare_turn(self._prepare_turn)
-        host.listen(self._heard, "changeset/", "chat/", *_MOVED)
-        host.refuse(self._views.refuse, "changeset/")
-        host.on_unsubscribed(self._views.unsubscribed)
-        host.on_session_disposed(self._disposed)
-        host.on_session_rested(self._rested)
-        host.keep_awake(self._is_busy)
-        host.recover(self._views.recover)
-        host.command(Command("invokeChangesetOperation", self._invoke, changes=True))
-        host.open_channels(self._views.open)
-        host.read_resources(wire.BLOB_SCHEME, self._read_blob)
+        host.sessions.settings.add(self._own_trees.settings)
+        host.sessions.choose_directory.add(self._own_trees.choose)
+        host.sessions.make_directory.add(self._own_trees.make)
+        host.sessions.prepare.add(self._prepare_session)
+        host.turns.prepare.add(self._prepare_turn)
+        host.actions.listen(self._heard, "changeset/", "chat/", *_MOVED)
+        host.actions.refuse(self._views.refuse, "changeset/")
+        host.channels.unsubscribed.add(self._views.unsubscribed)
+        host.sessions.disposed.add(self._disposed)
+        host.sessions.rested.add(self._rested)
+        host.sessions.is_busy.add(self._is_busy)
+        host.recover.add(self._views.recover)
+        host.commands.add(Command("invokeChangesetOperation", self._invoke, changes=True))
+        host.channels.open.add(self._views.open)
+        host.resource_readers[wire.BLOB_SCHEME] = self._read_blob
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import FileChange
-from ahpkit.host.feature import Applied, Services
+from ahpkit.host.feature import Services
+from ahpkit.host.registration import Applied
 from ahpkit.protocol.changeset import (
     ChangesetFile,
     ChangesetOperation,

@@ -38,7 +38,8 @@ from ahpkit.customizations.virtual_files import VirtualFiles
 from ahpkit.customizations.watch import Watched
 from ahpkit.customizations.watched_places import Judged, Places
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
-from ahpkit.host.feature import Applied, Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Applied, Registration
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
 from ahpkit.platform.files import followed
@@ -133,17 +134,17 @@ class Customizations(Feature):
             now=services.now,
             off=frozenset(self._settings.off),
         )
-        host.listen(self._heard, "session/", *_AFTER_WORK)
-        host.prepare_session(self._prepare_session)
-        host.on_session_disposed(self._session_disposed)
-        host.on_session_rested(self._session_rested)
-        host.on_client_back(self._client_back)
-        host.prepare_turn(self._prepare_turn)
-        host.guard_tools(self._guard_tool)
-        host.complete(self._complete)
-        host.describe_agents(self._describe_agent)
+        host.actions.listen(self._heard, "session/", *_AFTER_WORK)
+        host.sessions.prepare.add(self._prepare_session)
+        host.sessions.disposed.add(self._session_disposed)
+        host.sessions.rested.add(self._session_rested)
+        host.clients.back.add(self._client_back)
+        host.turns.prepare.add(self._prepare_turn)
+        host.turns.guard_tool.add(self._guard_tool)
+        host.completions.add(self._complete)
+        host.agents.describe.add(self._describe_agent)
         self.virtual_files = VirtualFiles(services, self._shown, timeout=self._settings.client_timeout)
-        host.offer_tools(self.virtual_files)
+        host.tools.add(self.virtual_files)
 
     async def start(self) -> None:
         self._word = await asyncio.to_thread(self._first_word)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Registration
+from ahpkit.host.registration import AgentHooks, Registration
 from ahpkit.host.states import States
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.commands import AuthenticateParams, AuthRequiredParams, AuthRequiredReason
@@ -31,7 +31,7 @@ class Agents:
         *,
         default: str | None,
         clients: Clients,
-        registered: Registration,
+        hooks: AgentHooks,
         states: States,
         dispatch: Callable[[str, RootAction], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
@@ -39,7 +39,7 @@ class Agents:
         self._agents = {agent.provider: agent for agent in agents}
         self._default = default or next(iter(self._agents), None)
         self._clients = clients
-        self._registered = registered
+        self._hooks = hooks
         self._states = states
         self._dispatch = dispatch
         self._spawn = spawn
@@ -49,10 +49,12 @@ class Agents:
         """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
         """Channel and resource → the tokens that clients were asked for and have not given yet."""
-        registered.on_client_back(self._announce_again)
-        registered.on_session_disposed(self._forget_session)
         for agent in self:
             agent.changed = self.publish
+
+    def register(self, host: Registration) -> None:
+        host.clients.back.add(self._announce_again)
+        host.sessions.disposed.add(self._forget_session)
 
     def __iter__(self) -> Iterator[Agent]:
         return iter(self._agents.values())
@@ -90,7 +92,7 @@ class Agents:
 
     def _listed(self, agent: Agent) -> AgentInfo:
         info: dict[str, object] = {**agent_info(agent)}
-        for describe in self._registered.agent_details:
+        for describe in self._hooks.describe:
             info |= describe(agent.provider)
         return cast("AgentInfo", info)
 
@@ -113,7 +115,7 @@ class Agents:
                     raise InvalidParams(_without(token, error.message)) from error
                 self._logged_in(agent, resource, params.get("expiresIn"))
                 return
-        for take in self._registered.authenticators:
+        for take in self._hooks.authenticate:
             if await take(client_id, params):
                 return
         raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")

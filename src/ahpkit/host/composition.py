@@ -23,7 +23,7 @@ from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
 from ahpkit.host.clients.handshake import Handshake
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.config import HostConfig
-from ahpkit.host.feature import Registration
+from ahpkit.host.registration import Registration
 from ahpkit.host.services import HostServices
 from ahpkit.host.sessions.catalogue import STAMPING, SessionCatalogue, SessionTimes
 from ahpkit.host.sessions.commands import SessionCommands
@@ -81,12 +81,12 @@ class Spine:
             kinds=self.kinds,
             index=self.index,
             waiting=self.waiting,
-            registered=basis.registered,
+            hooks=basis.registered.actions,
             wake=wake,
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(self.unsettled.heard, "session/", "chat/")
+        registered.actions.listen(self.unsettled.heard, "session/", "chat/")
 
     def restore(self) -> None:
         """Take over the states and values of an earlier run."""
@@ -103,7 +103,14 @@ class ClientParts:
     def __init__(self, basis: Basis, spine: Spine) -> None:
         config = basis.config
         self._now = basis.now
-        self.clients = Clients(spine.store, spine.fanout, basis.registered, reader_patience=config.reader_patience)
+        self.clients = Clients(
+            spine.store,
+            spine.fanout,
+            events=basis.registered.clients,
+            channels=basis.registered.channels,
+            not_stored=basis.registered.actions.not_stored,
+            reader_patience=config.reader_patience,
+        )
         self.times = SessionTimes(spine.values, basis.now)
         self.catalogue = SessionCatalogue(
             spine.store.committed,
@@ -122,7 +129,7 @@ class ClientParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(lambda applied: self.times.heard(applied, self._now()), *STAMPING)
+        registered.actions.listen(lambda applied: self.times.heard(applied, self._now()), *STAMPING)
 
 
 class TurnParts:
@@ -134,7 +141,7 @@ class TurnParts:
             agents,
             default=config.default_provider,
             clients=clients.clients,
-            registered=basis.registered,
+            hooks=basis.registered.agents,
             states=store,
             dispatch=apply,
             spawn=lambda work: basis.tasks.spawn(work, name="agents"),
@@ -143,7 +150,7 @@ class TurnParts:
         self.commands = AgentCommands()
         self.extensions = Extensions(basis.tasks)
         self.tools = SessionTools(
-            basis.registered.tool_sources,
+            basis.registered.tools,
             states=store,
             dispatch=apply,
             agent_tools=lambda uri: self.agents.tools_of(store.session(uri) or NO_SESSION),
@@ -171,7 +178,7 @@ class TurnParts:
                 index=spine.index,
                 waiting=spine.waiting,
                 clients=clients.clients,
-                registered=basis.registered,
+                hooks=basis.registered.turns,
                 services=self.services,
                 tasks=basis.tasks,
                 tracing=basis.tracing,
@@ -187,6 +194,7 @@ class TurnParts:
         )
 
     def register(self, registered: Registration) -> None:
+        self.agents.register(registered)
         self.turns.register(registered)
 
 
@@ -211,7 +219,7 @@ class SessionParts:
                 unsettled=spine.unsettled,
                 waiting=spine.waiting,
                 clients=clients.clients,
-                registered=basis.registered,
+                hooks=basis.registered.sessions,
                 tasks=basis.tasks,
                 agents=turns.agents,
                 turns=turns.turns,
@@ -232,13 +240,13 @@ class SessionParts:
             store=store,
             index=spine.index,
             dispatcher=spine.dispatcher,
-            registered=basis.registered,
+            checks=basis.registered.sessions.check_directory,
             runner_of=turns.turns.runner,
         )
 
     def register(self, registered: Registration) -> None:
-        registered.listen(self.sessions.chats.heard, "session/defaultChatChanged")
-        registered.recover(self.sessions.recover)
+        registered.actions.listen(self.sessions.chats.heard, "session/defaultChatChanged")
+        registered.recover.add(self.sessions.recover)
 
 
 class FrontParts:
@@ -267,7 +275,8 @@ class FrontParts:
             log=spine.log,
             dispatcher=spine.dispatcher,
             flush=clients.delivery.flush,
-            registered=basis.registered,
+            channels=basis.registered.channels,
+            offered_again=basis.registered.clients.offered_again,
             tasks=basis.tasks,
             notes=self.notes,
             dialects=DialectChoice(surroundings, self.notes, config.spoken, has_logged),
@@ -288,12 +297,13 @@ class FrontParts:
             windows=self.windows,
             store=store,
             kinds=spine.kinds,
-            registered=basis.registered,
+            completions=basis.registered.completions,
+            settings=basis.registered.sessions.settings,
         )
         self._commands = (*handshake.commands(), *session_commands.commands())
         of_agents = ExtensionsOfAgents(turns.turns.open_agent)
         self.shared = Shared(
-            commands=Commands(basis.registered, turns.extensions, handshake.notifications(), of_agents),
+            commands=Commands(basis.registered.commands, turns.extensions, handshake.notifications(), of_agents),
             delivery=clients.delivery,
             tasks=basis.tasks,
             tracing=basis.tracing,
@@ -304,9 +314,9 @@ class FrontParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.recover(lambda: self.notes.begin(self._store.committed_head))
+        registered.recover.add(lambda: self.notes.begin(self._store.committed_head))
         for command in self._commands:
-            registered.command(command)
+            registered.commands.add(command)
 
 
 __all__ = ["Basis", "ClientParts", "FrontParts", "SessionParts", "Spine", "TurnParts"]

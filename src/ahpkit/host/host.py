@@ -36,7 +36,8 @@ from ahpkit.host.clients.extensions import HOST_META, Extension
 from ahpkit.host.clock import steady
 from ahpkit.host.composition import Basis, ClientParts, FrontParts, SessionParts, Spine, TurnParts
 from ahpkit.host.config import HostConfig
-from ahpkit.host.feature import Feature, Registration
+from ahpkit.host.feature import Feature
+from ahpkit.host.registration import Registration
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.questions import Questions
 from ahpkit.host.turns.times import TurnTimes
@@ -108,7 +109,7 @@ class Host:
             part.register(basis.registered)
         for feature in self._features:
             feature.register(basis.registered, turns.services)
-        basis.registered.prepare_session(turns.tools.prepare)
+        basis.registered.sessions.prepare.add(turns.tools.prepare)
 
     def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
         """Register a protocol extension; it is advertised to every client. Do it before the host starts."""
@@ -148,7 +149,7 @@ class Host:
     def _recover(self) -> None:
         self.sessions.restore()
         self._open_root()
-        for recover in self.registered.recoveries:
+        for recover in self.registered.recover:
             recover()
         self._agents.publish()
         self._catalogue.restore(self.spine.index.sessions())

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
-from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
+from ahpkit.host.registration import Applied, Command, Registration
 from ahpkit.mcp.callers import SilentCaller, TurnCaller
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
@@ -90,20 +91,20 @@ class McpServers(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.listen(self._heard, "session/")
-        host.refuse(self._refuse, "session/mcpServerStartRequested")
-        host.on_subscribed(self._subscribed)
-        host.prepare_session(self._prepare_session)
-        host.prepare_turn(self._prepare_turn)
-        host.on_session_disposed(self._disposed)
-        host.on_session_rested(self._disposed)
-        host.keep_awake(self._is_busy)
-        host.on_client_gone(self._client_gone)
-        host.offer_tools(self)
-        host.serve_agents(self._for_agent)
-        host.complete(self._complete)
-        host.authenticate(self._take_token)
-        host.command(Command("_ahpkit/mcp/log", self._log))
+        host.actions.listen(self._heard, "session/")
+        host.actions.refuse(self._refuse, "session/mcpServerStartRequested")
+        host.channels.subscribed.add(self._subscribed)
+        host.sessions.prepare.add(self._prepare_session)
+        host.turns.prepare.add(self._prepare_turn)
+        host.sessions.disposed.add(self._disposed)
+        host.sessions.rested.add(self._disposed)
+        host.sessions.is_busy.add(self._is_busy)
+        host.clients.gone.add(self._client_gone)
+        host.tools.add(self)
+        host.turns.servers.add(self._for_agent)
+        host.completions.add(self._complete)
+        host.agents.authenticate.add(self._take_token)
+        host.commands.add(Command("_ahpkit/mcp/log", self._log))
         self._channels = SideChannels(services, self._behind)
         self._channels.register(host)
 

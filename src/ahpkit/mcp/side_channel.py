@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from ahpkit.host.agent import AgentError
 from ahpkit.host.clients.dialect_choice import renders_apps
-from ahpkit.host.feature import Command, ConnectedClient, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Services
+from ahpkit.host.registration import Command, Registration
 from ahpkit.mcp.errors import McpError, McpRefused
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, InvalidParams, MethodNotFound, NotFound, PermissionDenied, RpcError
@@ -91,10 +92,10 @@ class SideChannels:
         self._find = find
 
     def register(self, host: Registration) -> None:
-        host.serve_stateless(lambda uri: self._find(uri) is not None)
+        host.channels.is_stateless.add(lambda uri: self._find(uri) is not None)
         for method in METHODS:
-            host.command(Command(method, self._serving(method)))
-        host.notification("notifications/message", self._said)
+            host.commands.add(Command(method, self._serving(method)))
+        host.commands.hear("notifications/message", self._said)
 
     def forward(self, session: SessionServers, server: McpServer, method: str, params: JsonObject) -> None:
         """Tell the subscribers of a server's channel what it said."""

@@ -21,7 +21,8 @@ from opentelemetry.trace import Span, Tracer, TracerProvider
 from starlette.responses import PlainTextResponse
 
 from ahpkit import __version__
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.telemetry import otlp_json
@@ -106,12 +107,12 @@ class Telemetry(Feature):
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
         self.metrics = Metrics(self.resource, services.measures)
-        host.advertise_telemetry(ADVERTISED)
-        host.serve_stateless(is_channel)
-        host.listen(self.metrics.heard)
-        host.on_subscribed(self._subscribed)
-        host.on_unsubscribed(self._unsubscribed)
-        host.route(self._mount)
+        host.channels.telemetry.provide(ADVERTISED)
+        host.channels.is_stateless.add(is_channel)
+        host.actions.listen(self.metrics.heard)
+        host.channels.subscribed.add(self._subscribed)
+        host.channels.unsubscribed.add(self._unsubscribed)
+        host.routes.add(self._mount)
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -25,7 +25,8 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.resources import Resource
 
-from ahpkit.host.feature import Applied, Measures
+from ahpkit.host.feature import Measures
+from ahpkit.host.registration import Applied
 from ahpkit.protocol.common.state import JsonObject
 
 _OUTCOMES = {"chat/turnComplete": "completed", "chat/turnCancelled": "cancelled", "chat/error": "failed"}

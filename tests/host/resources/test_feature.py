@@ -369,7 +369,7 @@ async def test_an_answer_by_snapshots_says_nothing_of_what_is_missing(bench: Ben
 
 async def test_content_of_agents_is_served_by_its_uri(client: RawClient, bench: Bench) -> None:
     [session] = bench.host.services.session_uris()
-    store = bench.host.registered.content
+    store = bench.host.registered.turns.content.provided
     assert store is not None
     uri = store(session, b"\x89PNG\xff", "image/png")
     read = await client.ask("resourceRead", uri=uri)

@@ -233,7 +233,7 @@ async def test_after_a_crash_nothing_is_said_to_run_and_the_output_is_there(runn
 
 async def test_a_session_does_not_rest_while_a_command_of_its_agent_runs(runner: Runner) -> None:
     await runner.turn("& read line")
-    keeps = runner.bench.host.registered.session_busy
+    keeps = runner.bench.host.registered.sessions.is_busy
     assert any(busy(runner.session) for busy in keeps)
     await runner.commands[0].kill()
     assert not any(busy(runner.session) for busy in keeps)

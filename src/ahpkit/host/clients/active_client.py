@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ahpkit.dialects.states_down import primary_mark
-from ahpkit.host.feature import Applied, Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Applied, Registration
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.protocol.chat.actions import chat_tool_call_complete
 from ahpkit.protocol.chat.state import ToolCallContributor, ToolCallResult
@@ -49,12 +50,12 @@ class ActiveClients(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.recover(self._recover)
-        host.listen(self._heard, "session/activeClientSet")
-        host.on_client_back(self._client_back)
-        host.on_client_gone(self._client_gone)
-        host.on_client_unsubscribed(self._client_unsubscribed)
-        host.on_client_repeated(self._is_back)
+        host.recover.add(self._recover)
+        host.actions.listen(self._heard, "session/activeClientSet")
+        host.clients.back.add(self._client_back)
+        host.clients.gone.add(self._client_gone)
+        host.clients.unsubscribed.add(self._client_unsubscribed)
+        host.clients.offered_again.add(self._is_back)
 
     def _recover(self) -> None:
         """After a restart nobody is connected: everybody has the grace period to come back."""

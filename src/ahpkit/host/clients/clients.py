@@ -15,7 +15,8 @@ from typing import Any, NotRequired, TypedDict
 from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.extensions import Extension
-from ahpkit.host.feature import ConnectedClient, Registration, tell
+from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.registration import ChannelHooks, ClientEvents, Event
 from ahpkit.host.spine.fanout import Fanout, Receiver, Sameness, latency_class
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_SESSION
@@ -68,14 +69,18 @@ class Clients:
         self,
         store: Store,
         fanout: Fanout,
-        registered: Registration,
         *,
+        events: ClientEvents,
+        channels: ChannelHooks,
+        not_stored: Event[[str]],
         reader_patience: float,
         max_away: int = _MAX_AWAY,
     ) -> None:
         self._store = store
         self._fanout = fanout
-        self._registered = registered
+        self._events = events
+        self._channels = channels
+        self._not_stored = not_stored
         self._reader_patience = reader_patience
         self._max_away = max_away
         self._connections: dict[Receiver, Connection] = {}
@@ -113,7 +118,7 @@ class Clients:
 
     def back(self, connection: Connection, *, resumed: bool) -> None:
         """An admitted client follows what it asked for; features hear of it."""
-        tell(self._registered.client_back, connection.client_id, resumed)
+        self._events.back.tell(connection.client_id, resumed)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
         if not 0 < len(client_id) <= _MAX_CLIENT_ID:
@@ -160,7 +165,7 @@ class Clients:
         if self._by_id.get(connection.client_id) is connection:
             del self._by_id[connection.client_id]
             self._gone_away(connection.client_id)
-            tell(self._registered.client_gone, connection.client_id)
+            self._events.gone.tell(connection.client_id)
 
     async def aclose(self, reason: str) -> None:
         """Close every connection and wait until each has ended."""
@@ -187,19 +192,19 @@ class Clients:
     def follow(self, uri: str, connection: Connection) -> None:
         """Subscribe a connection to a channel."""
         self._fanout.subscribe(uri, connection.outlet)
-        tell(self._registered.subscribed, uri)
+        self._channels.subscribed.tell(uri)
 
     def unsubscribe(self, uri: str, connection: Connection) -> None:
         self._fanout.unsubscribe(uri, connection.outlet)
         if not self._fanout.has_subscribers(uri):
-            tell(self._registered.unsubscribed, uri)
+            self._channels.unsubscribed.tell(uri)
 
     def unfollow(self, uri: str, connection: Connection) -> None:
         """Unsubscribe a client from a channel."""
         followed = connection.follows(uri)
         self.unsubscribe(uri, connection)
         if followed:
-            tell(self._registered.client_unsubscribed, connection.client_id, uri)
+            self._events.unsubscribed.tell(connection.client_id, uri)
 
     def subscribers(self, uri: str) -> Sequence[Connection]:
         """The clients that follow a channel, in the order in which they came."""
@@ -246,7 +251,7 @@ class Clients:
         if entry.client_id is not None and entry.client_seq is not None:
             origin = Origin(entry.client_id, entry.client_seq)
             self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
-        tell(self._registered.not_stored, entry.channel)
+        self._not_stored.tell(entry.channel)
 
     def to_all(self, method: str, params: Mapping[str, Any]) -> None:
         _notify(self.clients(), method, params)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
-from ahpkit.host.feature import Command, Registration
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
+from ahpkit.host.registration import Command, CommandTable
 from ahpkit.protocol.errors import MethodNotFound
 from ahpkit.protocol.extensions import extension_method
 from ahpkit.wire.rpc import Params
@@ -32,7 +32,7 @@ class Commands:
 
     def __init__(
         self,
-        registered: Registration,
+        registered: CommandTable,
         extensions: Extensions,
         notifications: Mapping[str, HeardNotification],
         of_agents: ExtensionsOfAgents,
@@ -45,7 +45,7 @@ class Commands:
     def find(self, call: Call) -> Command:
         """The row of a method that this client may call now; raises the reason otherwise."""
         method = extension_method(call.method)
-        found = self._registered.commands.get(method) or self._extensions.command(method)
+        found = self._registered.find(method) or self._extensions.command(method)
         found = found or self._of_agents.command(method)
         if found is None:
             known_client(call)
@@ -57,7 +57,7 @@ class Commands:
         """The row of a notification that this client may send now; raises the reason otherwise."""
         method = extension_method(call.method)
         found = self._notifications.get(method)
-        if found is None and (hear := self._registered.notifications.get(method)) is not None:
+        if found is None and (hear := self._registered.notification(method)) is not None:
             found = HeardNotification(method, hear)
         if found is None and method.startswith("_"):
             found = HeardNotification(method, self._hears(method))

@@ -20,9 +20,9 @@ from ahpkit.dialects.base import Identity, Reading, SentAction
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.config import HostConfig
-from ahpkit.host.feature import Command
 from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
 from ahpkit.host.policy.methods import Call
+from ahpkit.host.registration import Command
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.tracing import Tracing

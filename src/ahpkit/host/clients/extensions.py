@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ahpkit.host.agent import AgentChat, AgentError, Chat
-from ahpkit.host.feature import Command, ConnectedClient
+from ahpkit.host.feature import ConnectedClient
+from ahpkit.host.registration import Command
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, LocalProtocolError, MethodNotFound
 from ahpkit.protocol.extensions import check_feature, check_name

@@ -21,9 +21,9 @@ from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.clients.dialect_choice import DialectChoice
 from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
-from ahpkit.host.feature import Command, Registration, tell
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
+from ahpkit.host.registration import ChannelHooks, Command, Event
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.repeated_actions import RepeatedActions
@@ -88,7 +88,8 @@ class Handshake:
         log: LogEngine,
         dispatcher: Dispatcher,
         flush: Callable[[], Awaitable[None]],
-        registered: Registration,
+        channels: ChannelHooks,
+        offered_again: Event[[str, str]],
         tasks: Tasks,
         notes: ClientNotes,
         dialects: DialectChoice,
@@ -106,7 +107,8 @@ class Handshake:
         self._log = log
         self._dispatcher = dispatcher
         self._flush = flush
-        self._registered = registered
+        self._channels = channels
+        self._offered_again = offered_again
         self._tasks = tasks
         self._notes = notes
         self._dialects = dialects
@@ -167,8 +169,8 @@ class Handshake:
         }
         if not _is_bridged(params):
             result["defaultDirectory"] = self._default_directory.as_uri()
-        if self._registered.telemetry:
-            result["telemetry"] = self._registered.telemetry
+        if (telemetry := self._channels.telemetry.provided) is not None:
+            result["telemetry"] = telemetry
         return result
 
     async def _reconnect(self, client: Connection, params: ReconnectParams) -> ReconnectResult:
@@ -245,7 +247,7 @@ class Handshake:
         return {"snapshot": self._snapshot(uri, client, params.get("view", {}).get("turns"))}
 
     async def _check_observer(self, client: Connection, uri: str) -> None:
-        for guard in self._registered.channel_guards:
+        for guard in self._channels.guard:
             await guard(client.client_id, uri)
 
     async def _may_observe(self, client: Connection, uri: str) -> bool:
@@ -278,7 +280,7 @@ class Handshake:
         """Whether a channel is there, or can be made because somebody wants to see it."""
         if self._exists(uri):
             return True
-        for opens in (self._adopt, *self._registered.channel_openers):
+        for opens in (self._adopt, *self._channels.open):
             if await opens(uri) and self._exists(uri):
                 return True
         return False
@@ -287,7 +289,7 @@ class Handshake:
         return self._store.shown(uri)
 
     def _serves_stateless(self, uri: str) -> bool:
-        return any(serves(uri) for serves in self._registered.stateless_channels)
+        return any(serves(uri) for serves in self._channels.is_stateless)
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
@@ -353,7 +355,7 @@ class Handshake:
             kept = self._tolerated(client, uri, cast("StateAction", read))  # The dialect has checked its shape.
             if kept is None or self._says_nothing_new(client, uri, kept):
                 if kept is not None:
-                    tell(self._registered.client_repeated, client.client_id, uri)
+                    self._offered_again.tell(client.client_id, uri)
                 client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
                 return None
             if (slow := self._slow_actions.get(kept["type"])) is not None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
-from ahpkit.host.feature import Registration
+from ahpkit.host.registration import Registration
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT
@@ -56,7 +56,7 @@ class TurnWindows:
 
     def register(self, host: Registration) -> None:
         for action_type in _NAMING:
-            host.amend(action_type, self._load_named)
+            host.actions.amend(action_type, self._load_named)
 
     # -- what a client has -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ahpkit.host.agent import AgentError, Chat, TurnContext
-from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
+from ahpkit.host.registration import Applied, Command, Registration
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access, Opened, Opening, file_path
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
@@ -84,18 +85,18 @@ class Resources(Feature):
         self._readers = host.resource_readers
         self._watches = Watches(services)
         for command in self._commands():
-            host.command(command)
-        host.store_content(self._store_content)
-        host.check_directory(self._check_directory)
-        host.complete(self._mentioned)
-        host.prepare_session(self._prepare_session)
-        host.prepare_turn(self._prepare_turn)
-        host.listen(self._heard, "session/customization", "session/workingDirectory")
-        host.on_session_disposed(self._stale.add)
-        host.on_client_gone(self._access.forget)
-        host.on_unsubscribed(self._watches.release)
-        host.guard_channels(self._check_observer)
-        host.recover(self._watches.recover)
+            host.commands.add(command)
+        host.turns.content.provide(self._store_content)
+        host.sessions.check_directory.add(self._check_directory)
+        host.completions.add(self._mentioned)
+        host.sessions.prepare.add(self._prepare_session)
+        host.turns.prepare.add(self._prepare_turn)
+        host.actions.listen(self._heard, "session/customization", "session/workingDirectory")
+        host.sessions.disposed.add(self._stale.add)
+        host.clients.gone.add(self._access.forget)
+        host.channels.unsubscribed.add(self._watches.release)
+        host.channels.guard.add(self._check_observer)
+        host.recover.add(self._watches.recover)
 
     async def aclose(self) -> None:
         await self._watches.aclose()

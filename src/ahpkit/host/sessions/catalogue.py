@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Applied, Values
+from ahpkit.host.feature import Values
+from ahpkit.host.registration import Applied
 from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, present
 from ahpkit.protocol.channels import ROOT_URI

@@ -17,9 +17,10 @@ from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.turn_windows import TurnWindows
-from ahpkit.host.feature import Command, ConnectedClient, Registration
+from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TYPED
 from ahpkit.host.policy import check_active_client
+from ahpkit.host.registration import Command, CompletionSource, Hooks, SettingsSource
 from ahpkit.host.sessions.catalogue import SessionCatalogue
 from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.new_sessions import Report, Step, resolve_config
@@ -76,7 +77,8 @@ class SessionCommands:
     windows: TurnWindows
     store: Store
     kinds: ChannelKinds
-    registered: Registration
+    completions: Hooks[CompletionSource]
+    settings: Hooks[SettingsSource]
 
     def commands(self) -> Sequence[Command]:
         return (
@@ -155,7 +157,7 @@ class SessionCommands:
         length = utf16_length(text)
         if not 0 <= offset <= length:
             raise InvalidParams(f"offset: {offset} is outside 0 to {length}, the text's length in UTF-16 code units")
-        sources = (*self.registered.completion_sources, self._agent_completions)
+        sources = (*self.completions, self._agent_completions)
         asked = (_patiently(source, chat_uri, text, offset) for source in sources)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         good = (answer for answer in answers if not isinstance(answer, BaseException))
@@ -180,7 +182,7 @@ class SessionCommands:
     ) -> SessionConfigState:
         agent = self.agents.find(params.get("provider"))
         directory = await self.sessions.directory(_directory(params))
-        return await resolve_config(agent, directory, params.get("config", {}), self.registered.session_settings)
+        return await resolve_config(agent, directory, params.get("config", {}), self.settings)
 
     async def _session_config_completions(
         self, client: ConnectedClient, params: SessionConfigCompletionsParams

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ahpkit.dialects.base import SentAction
 from ahpkit.host.agent import AgentError
-from ahpkit.host.feature import Registration
+from ahpkit.host.registration import Hooks
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Origin, Store
@@ -72,7 +72,8 @@ class Directories:
     store: Store
     index: SessionIndex
     dispatcher: Dispatcher
-    registered: Registration
+    checks: Hooks[Callable[[str], Awaitable[None]]]
+    """`SessionHooks.check_directory`."""
     runner_of: Callable[[str], ChatRunner | None]
 
     def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]]:
@@ -102,7 +103,7 @@ class Directories:
         if path is None:
             return f"a working directory is named by a file: URI of this machine, not by {uri[:200]!r}"
         try:
-            for check in self.registered.directory_checks:
+            for check in self.checks:
                 await check(uri)
         except RpcError as error:
             return error.message

@@ -17,7 +17,7 @@ from typing import Any
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Registration, tell
+from ahpkit.host.registration import SessionHooks
 from ahpkit.host.sessions.chats import is_worker
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
@@ -62,7 +62,7 @@ class LiveSessions:
         index: SessionIndex,
         unsettled: Unsettled,
         clients: Clients,
-        registered: Registration,
+        hooks: SessionHooks,
         tasks: Tasks,
         agents: Agents,
         turns: Turns,
@@ -75,7 +75,7 @@ class LiveSessions:
         self._index = index
         self._unsettled = unsettled
         self._clients = clients
-        self._registered = registered
+        self._hooks = hooks
         self._tasks = tasks
         self._agents = agents
         self._turns = turns
@@ -201,7 +201,7 @@ class LiveSessions:
             self._tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
 
     async def _prepare_again(self, uri: str, session: LiveSession) -> None:
-        for prepare in self._registered.session_preparers:
+        for prepare in self._hooks.prepare:
             try:
                 await prepare(uri)
             except Exception:  # The session wakes without this feature.
@@ -241,14 +241,14 @@ class LiveSessions:
             return True
         if not all(runner.can_rest for runner in session.chats.values()):
             return True
-        return any(busy(uri) for busy in self._registered.session_busy)
+        return any(busy(uri) for busy in self._hooks.is_busy)
 
     def _rest(self, uri: str, session: LiveSession) -> None:
         del self._live[uri]
         for chat, runner in session.chats.items():
             self._turns.rest_chat(chat)
             self._tasks.spawn(runner.rest(), name=f"rest {chat}")
-        tell(self._registered.session_rested, uri)
+        self._hooks.rested.tell(uri)
         self._tasks.spawn(self._rest_channels(uri), name=f"rest {uri}")
 
     async def _rest_channels(self, uri: str) -> None:

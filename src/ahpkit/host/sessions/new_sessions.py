@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -12,6 +12,7 @@ from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.host.agent import Agent
 from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy.config import all_values
+from ahpkit.host.registration import SettingsSource
 from ahpkit.host.states import States
 from ahpkit.host.turns.new_state import turns_until
 from ahpkit.protocol.chat.state import ChatState, Turn
@@ -27,12 +28,8 @@ _CONFIG_PATIENCE = 2.0
 """Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
 
 
-Settings = Sequence[Callable[[Path], Awaitable[Mapping[str, Any]]]]
-"""Settings that do not come from the agent: `Registration.offer_settings`."""
-
-
 async def resolve_config(
-    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+    agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
     """The settings of a session, and their values with defaults filled in. An agent that is slow has none.
 
@@ -56,7 +53,7 @@ async def resolve_config(
 
 
 async def initial_config(
-    agent: Agent, directory: Path, values: JsonObject, further: Settings = ()
+    agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
     """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ahpkit.dialects.generations import Selection, selection_of
-from ahpkit.host.feature import Applied, Registration, tell
 from ahpkit.host.policy import check_agent
+from ahpkit.host.registration import Applied, SessionHooks
 from ahpkit.host.sessions.chats import (
     beginning,
     check_anchor,
@@ -55,7 +55,7 @@ class SessionChats:
         index: SessionIndex,
         unsettled: Unsettled,
         kept: KeptConversations,
-        registered: Registration,
+        hooks: SessionHooks,
         turns: Turns,
         max_chats: int,
         new_id: Callable[[], str],
@@ -68,7 +68,7 @@ class SessionChats:
         self._index = index
         self._unsettled = unsettled
         self._kept = kept
-        self._registered = registered
+        self._hooks = hooks
         self._turns = turns
         self._max_chats = max_chats
         self._new_id = new_id
@@ -180,7 +180,7 @@ class SessionChats:
             if (runner := self._live[source].chats.pop(uri, None)) is not None:
                 self._live[target].chats[uri] = runner
             self._dispatch(target, session_chat_added(summary=chat_entry(self._states.chat(uri) or NO_CHAT)))
-            tell(self._registered.chat_moved, uri, target)
+            self._hooks.chat_moved.tell(uri, target)
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
     async def settle(self, runners: Sequence[ChatRunner], target: str) -> None:
@@ -232,7 +232,7 @@ class SessionChats:
             runner.chat.forget()
         self._unsettled.forget(uri)
         self._states.close(uri)
-        tell(self._registered.chat_disposed, uri)
+        self._hooks.chat_disposed.tell(uri)
 
 
 __all__ = ["SessionChats"]

@@ -22,8 +22,8 @@ from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Registration, tell
 from ahpkit.host.policy import check_agent, check_model
+from ahpkit.host.registration import SessionHooks
 from ahpkit.host.sessions.catalogue import SessionTimes
 from ahpkit.host.sessions.chats import check_chosen_model, check_idle, with_workers
 from ahpkit.host.sessions.kept_conversations import KeptConversations, ToldHistory
@@ -85,7 +85,7 @@ class SessionPorts:
     unsettled: Unsettled
     waiting: WaitingSelections
     clients: Clients
-    registered: Registration
+    hooks: SessionHooks
     tasks: Tasks
     agents: Agents
     turns: Turns
@@ -114,7 +114,7 @@ class Sessions:
             index=ports.index,
             unsettled=ports.unsettled,
             clients=ports.clients,
-            registered=ports.registered,
+            hooks=ports.hooks,
             tasks=ports.tasks,
             agents=ports.agents,
             turns=ports.turns,
@@ -131,7 +131,7 @@ class Sessions:
             index=ports.index,
             unsettled=ports.unsettled,
             kept=ports.kept,
-            registered=ports.registered,
+            hooks=ports.hooks,
             turns=ports.turns,
             max_chats=ports.max_chats,
             new_id=ports.new_id,
@@ -160,7 +160,7 @@ class Sessions:
             await self.directory(further)
         path = await self.directory(directory)
         settings = dict(given.get("config") or {})
-        config = await initial_config(agent, path, settings, self._ports.registered.session_settings)
+        config = await initial_config(agent, path, settings, self._ports.hooks.settings)
         directories = await self._chosen(uri, path, directories, config["values"])
         self._check_new(uri)  # Again: somebody else may have been faster while we waited.
         project: ProjectInfo | None = {"uri": directory, "displayName": path.name} if directory else None
@@ -184,7 +184,7 @@ class Sessions:
     async def _chosen(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
         """The directories of a new session. The first may differ from the one that was asked for."""
         chosen = path
-        for choose in self._ports.registered.directory_choosers:
+        for choose in self._ports.hooks.choose_directory:
             chosen = await choose(uri, chosen, settings)
         return directories if chosen == path else [chosen.as_uri(), *directories[1:]]
 
@@ -192,7 +192,7 @@ class Sessions:
         """The directory that a URI names, if sessions may have it; the default one for None."""
         here = None if uri is None else (await self._here([uri]))[0]
         if here is not None:
-            for check in self._ports.registered.directory_checks:
+            for check in self._ports.hooks.check_directory:
                 await check(here)
         return path_of(here, self._ports.default_directory)
 
@@ -253,7 +253,7 @@ class Sessions:
 
     async def _finish_creating(self, uri: str, session: LiveSession, report: Report | None = None) -> None:
         failure: Exception | None = None
-        progress = Progress(report, total=len(self._ports.registered.session_preparers) + len(session.chats) + 1)
+        progress = Progress(report, total=len(self._ports.hooks.prepare) + len(session.chats) + 1)
         try:
             await self._prepare(uri, session, progress)
         except Exception as error:  # The session shows why it failed.
@@ -270,13 +270,13 @@ class Sessions:
 
     async def _prepare(self, uri: str, session: LiveSession, progress: Progress) -> None:
         progress.step("Preparing the session")
-        for make in self._ports.registered.directory_makers:
+        for make in self._ports.hooks.make_directory:
             await make(uri)
         for directory in (self._states.session(uri) or NO_SESSION).get("workingDirectories", ()):
             if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
                 message = f"the working directory {directory} does not exist"
                 raise AgentError(message, error_type="host/working-directory")
-        for prepare in self._ports.registered.session_preparers:
+        for prepare in self._ports.hooks.prepare:
             await prepare(uri)
             progress.step("Preparing the session")
         if not session.chats:
@@ -411,7 +411,7 @@ class Sessions:
         self.live.make_live(uri)
         session = self.live[uri]
         self._ports.kept.disposed(uri, session.agent.provider)
-        tell(self._ports.registered.session_disposed, uri)
+        self._ports.hooks.disposed.tell(uri)
         for chat in self._ports.index.chats(uri):
             self.chats.close(chat, session.chats.get(chat))
         self._ports.store.close(f"{uri}/annotations")

@@ -19,7 +19,7 @@ from typing import cast
 from ahpkit.dialects.actions_up import HINTED, with_hints
 from ahpkit.dialects.base import SentAction
 from ahpkit.host import policy
-from ahpkit.host.feature import Applied, Registration
+from ahpkit.host.registration import ActionHooks, Applied
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
@@ -47,7 +47,7 @@ class Dispatcher:
         kinds: ChannelKinds,
         index: SessionIndex,
         waiting: WaitingSelections,
-        registered: Registration,
+        hooks: ActionHooks,
         wake: Callable[[str], None],
     ) -> None:
         """`wake(channel)` is called before something happens in a channel, because its session may rest."""
@@ -57,7 +57,7 @@ class Dispatcher:
         self._kinds = kinds
         self._index = index
         self._waiting = waiting
-        self._registered = registered
+        self._hooks = hooks
         self._turn_ids = policy.TurnIds()
         self._telling: deque[Applied] | None = None
         self._in_step = False
@@ -78,7 +78,7 @@ class Dispatcher:
             self._begin_step()
         self._wake(uri)
         made = cast("JsonObject", action)
-        for amend in self._registered.amendments.get(action["type"], ()):
+        for amend in self._hooks.amendments(action["type"]):
             made = amend(uri, made)
         if action["type"] in HINTED:
             made = with_hints(made, self._store.state(uri), by=None)
@@ -136,7 +136,7 @@ class Dispatcher:
             session=self._store.session(self._index.session_of(uri)),
             turn_ids=self._turn_ids,
         )
-        for refuse in self._registered.refusals(action["type"]):
+        for refuse in self._hooks.refusals(action["type"]):
             reason = reason or refuse(client_id, uri, action, state)
         return reason
 
@@ -148,7 +148,7 @@ class Dispatcher:
         try:
             while self._telling:
                 current = self._telling.popleft()
-                for listener in self._registered.listeners(current.action["type"]):
+                for listener in self._hooks.listeners(current.action["type"]):
                     try:
                         listener(current)
                     except Exception:  # The action is applied, and the other listeners still have to hear of it.

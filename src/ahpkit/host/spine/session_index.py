@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
-from ahpkit.host.feature import Applied, Values
+from ahpkit.host.feature import Values
+from ahpkit.host.registration import Applied
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.states import NO_CHAT, States
 from ahpkit.protocol.chat.turns import STREAMED_TEXT

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ahpkit.host.feature import Applied, Registration, Services, Values
+from ahpkit.host.feature import Services, Values
+from ahpkit.host.registration import Applied, Registration
 from ahpkit.host.terminals.output import plain
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
@@ -96,12 +97,12 @@ class ChatTerminals:
         self._running = running
 
     def register(self, host: Registration) -> None:
-        host.amend("chat/toolCallContentChanged", self._with_results)
-        host.amend("chat/toolCallComplete", self._with_results)
-        host.listen(self._heard, *_TURN_ENDS, "terminal/exited")
-        host.keep_awake(self._is_needed)
-        host.on_chat_moved(self._moved)
-        host.on_chat_disposed(self._disposed)
+        host.actions.amend("chat/toolCallContentChanged", self._with_results)
+        host.actions.amend("chat/toolCallComplete", self._with_results)
+        host.actions.listen(self._heard, *_TURN_ENDS, "terminal/exited")
+        host.sessions.is_busy.add(self._is_needed)
+        host.sessions.chat_moved.add(self._moved)
+        host.sessions.chat_disposed.add(self._disposed)
 
     def recover(self) -> None:
         """The processes of an earlier run are gone, and it is not known how they ended."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_TITLE
+from ahpkit.host.registration import Applied, Command, Registration
 from ahpkit.host.resources.access import Access
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
@@ -76,14 +77,14 @@ class Terminals(Feature):
         self._pool = Pool(services, is_shown=records.is_shown, **limits)
         in_chats = ChatTerminals(services, records, lambda: self._pool)
         in_chats.register(host)
-        host.command(Command("createTerminal", self._create, ordered=True, changes=True))
-        host.command(Command("disposeTerminal", self._dispose, changes=True))
-        host.refuse(self._refuse, "terminal/")
-        host.listen(self._heard, "terminal/")
-        host.on_session_disposed(self._session_disposed)
-        host.on_chat_disposed(self._chat_disposed)
-        host.recover(in_chats.recover)
-        host.recover(self._pool.recover)
+        host.commands.add(Command("createTerminal", self._create, ordered=True, changes=True))
+        host.commands.add(Command("disposeTerminal", self._dispose, changes=True))
+        host.actions.refuse(self._refuse, "terminal/")
+        host.actions.listen(self._heard, "terminal/")
+        host.sessions.disposed.add(self._session_disposed)
+        host.sessions.chat_disposed.add(self._chat_disposed)
+        host.recover.add(in_chats.recover)
+        host.recover.add(self._pool.recover)
 
     async def aclose(self) -> None:
         await self._pool.aclose()

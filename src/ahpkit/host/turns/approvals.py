@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ahpkit.host.feature import Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_RULES, MAX_RULES_OF_A_TOOL
+from ahpkit.host.registration import Command, Registration
 from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
@@ -52,12 +53,12 @@ class Approvals(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.recover(self._load)
-        host.on_session_disposed(self._forget_session)
-        host.command(Command("_ahpkit/rules/list", self._list))
-        host.command(Command("_ahpkit/rules/add", self._add, changes=True))
-        host.command(Command("_ahpkit/rules/remove", self._remove, changes=True))
-        host.command(Command("_ahpkit/approvals/list", self._list_decisions))
+        host.recover.add(self._load)
+        host.sessions.disposed.add(self._forget_session)
+        host.commands.add(Command("_ahpkit/rules/list", self._list))
+        host.commands.add(Command("_ahpkit/rules/add", self._add, changes=True))
+        host.commands.add(Command("_ahpkit/rules/remove", self._remove, changes=True))
+        host.commands.add(Command("_ahpkit/approvals/list", self._list_decisions))
 
     def _load(self) -> None:
         for key, value in self._services.values.items(_RULES):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from ahpkit.host.feature import Applied
+from ahpkit.host.registration import Applied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat

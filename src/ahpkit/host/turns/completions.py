@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ahpkit.host.agent import AgentError, Chat, Command, TurnContext
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.session.actions import session_customization_updated
@@ -104,8 +105,8 @@ class AgentCommands(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.complete(self._complete)
-        host.prepare_turn(self._prepare_turn)
+        host.completions.add(self._complete)
+        host.turns.prepare.add(self._prepare_turn)
 
     def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
         """Replace the commands of a session: state shows them as the children of one plugin."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.host.feature import Feature, Registration, Services
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.protocol.chat.state import (
     ChatInputAnswer,
     ChatInputOption,
@@ -46,7 +47,7 @@ class Questions(Feature):
     name = "questions"
 
     def register(self, host: Registration, services: Services) -> None:
-        host.offer_tools(self)
+        host.tools.add(self)
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
         return [(_OWNER, [ASK_USER])]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
-from ahpkit.host.feature import Applied
+from ahpkit.host.registration import Applied
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat

@@ -1,17 +1,17 @@
 """Keeps the tools of every session: who offers them, their names for models, and the list that clients see.
 
-Sources register with `Registration.offer_tools`; the agent's own tools and the clients' are known here. After any
+Sources register with `Registration.tools`; the agent's own tools and the clients' are known here. After any
 change, `refresh` updates the registry and `serverTools`, and calls those that follow the tools of a session.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.host.feature import Applied, ToolSource
+from ahpkit.host.registration import Applied, ToolSource
 from ahpkit.host.states import States
 from ahpkit.protocol.chat.state import ToolCallContributor
 from ahpkit.protocol.session.actions import SessionAction, session_server_tools_changed
@@ -31,14 +31,14 @@ class SessionTools:
 
     def __init__(
         self,
-        sources: Sequence[ToolSource],
+        sources: Iterable[ToolSource],
         *,
         states: States,
         dispatch: Callable[[str, SessionAction], None],
         agent_tools: Callable[[str], tuple[str, Sequence[ToolDefinition]]],
     ) -> None:
         """`agent_tools(session_uri)`: the provider and the tools of a session's agent."""
-        self._sources: Sequence[ToolSource] = sources
+        self._sources = sources
         self._states = states
         self._dispatch = dispatch
         self._agent_tools = agent_tools

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NotRequired, TypedDict
 
-from ahpkit.host.feature import Applied, Command, ConnectedClient, Feature, Registration, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
+from ahpkit.host.registration import Applied, Command, Registration
 from ahpkit.protocol.chat.turns import find_tool_call
 
 _KEYS: Final = "turn-times/"
@@ -51,9 +52,9 @@ class TurnTimes(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.listen(self._heard, "chat/")
-        host.on_session_disposed(self._forget)
-        host.command(Command("_ahpkit/turns/times", self._serve))
+        host.actions.listen(self._heard, "chat/")
+        host.sessions.disposed.add(self._forget)
+        host.commands.add(Command("_ahpkit/turns/times", self._serve))
 
     def _heard(self, applied: Applied) -> None:
         kind = applied.action["type"]

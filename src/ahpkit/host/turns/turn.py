@@ -12,7 +12,7 @@ from opentelemetry.context import Context
 
 from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolOutcome, TurnContext
 from ahpkit.host.agent.values import AskOptions, ToolCallOptions
-from ahpkit.host.feature import ToolSource
+from ahpkit.host.registration import ToolSource
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import CallGate

@@ -12,8 +12,9 @@ from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Applied, Registration, Services, ToolSource
+from ahpkit.host.feature import Services
 from ahpkit.host.policy import check_agent
+from ahpkit.host.registration import Applied, Registration, ToolSource, TurnHooks
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
@@ -68,7 +69,7 @@ class TurnsPorts:
     index: SessionIndex
     waiting: WaitingSelections
     clients: Clients
-    registered: Registration
+    hooks: TurnHooks
     services: Services
     tasks: Tasks
     tracing: Tracing
@@ -96,19 +97,21 @@ class Turns:
         self._subturns: dict[str, LiveTurn] = {}
 
     def register(self, host: Registration) -> None:
-        host.refuse(self._refuse, *_SENDING)
+        host.actions.refuse(self._refuse, *_SENDING)
         for action_type in _SENDING:
-            host.amend(action_type, self._with_pinned_chats)
-        host.amend("chat/turnStarted", self._with_model)
-        host.listen(self._heard)
-        host.listen(self._summaries.heard, "session/chatAdded", "session/chatRemoved", "session/titleChanged", "chat/")
-        host.on_not_stored(self._summaries.renamed)
-        host.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
-        host.listen(self._ports.tools.heard, "session/activeClient")
-        host.on_session_disposed(self._ports.tools.forget)
-        host.on_session_rested(self._ports.tools.forget)
-        host.recover(self._end_interrupted)
-        host.recover(self._input_needed.recover)
+            host.actions.amend(action_type, self._with_pinned_chats)
+        host.actions.amend("chat/turnStarted", self._with_model)
+        host.actions.listen(self._heard)
+        host.actions.listen(
+            self._summaries.heard, "session/chatAdded", "session/chatRemoved", "session/titleChanged", "chat/"
+        )
+        host.actions.not_stored.add(self._summaries.renamed)
+        host.actions.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
+        host.actions.listen(self._ports.tools.heard, "session/activeClient")
+        host.sessions.disposed.add(self._ports.tools.forget)
+        host.sessions.rested.add(self._ports.tools.forget)
+        host.recover.add(self._end_interrupted)
+        host.recover.add(self._input_needed.recover)
 
     # -- chats -----------------------------------------------------------------------------------------------------
 
@@ -126,7 +129,7 @@ class Turns:
         )
 
     async def _agent_servers(self, chat: Chat) -> list[McpServerOffer]:
-        offered = [await servers(chat) for servers in self._ports.registered.agent_servers]
+        offered = [await servers(chat) for servers in self._ports.hooks.servers]
         return [server for servers in offered for server in servers]
 
     def add_chat(
@@ -265,25 +268,26 @@ class Turns:
         )
 
     async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
-        for guard in self._ports.registered.tool_guards:
+        for guard in self._ports.hooks.guard_tool:
             if (denial := await guard(chat, name, tool_input)) is not None:
                 return denial
         return None
 
     def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
         """Keep content that an agent produced; returns its URI."""
-        store = self._ports.registered.content
+        store = self._ports.hooks.content.provided
         if store is None:
             raise NotFound("this host does not store content")
         return store(session_uri, data, content_type)
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
-        registered = self._ports.registered
+        hooks = self._ports.hooks
         turn.message = written_out(turn.message, self._ports.store)
-        for prepare in registered.turn_preparers:
+        for prepare in hooks.prepare:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.prompt = _about_selection(turn) + turn.prompt
-        turn.canvas = registered.canvases(turn.chat) if registered.canvases is not None else None
+        canvases = hooks.canvases.provided
+        turn.canvas = canvases(turn.chat) if canvases is not None else None
         self._follow_tools(turn)
         if (about := _about_folder(turn, self._ports.store.session(turn.chat.session_uri) or NO_SESSION)) is not None:
             turn.notice(about)
