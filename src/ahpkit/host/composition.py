@@ -1,7 +1,8 @@
 """Puts the parts of a host together, room by room: spine, clients, turns, sessions, front.
 
-Each class makes the parts of one room from those of the rooms before it. Two parts need something that is made later:
-the sessions, to wake a channel that rests, and the running turns. Both get a function that looks it up.
+Each class makes the parts of one room from those of the rooms before it. Three parts need something that is made later:
+a way to wake a channel that rests, the running turns, and the creation that a restart interrupted. Each gets a function
+that looks it up.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ from ahpkit.host.registration import Registration
 from ahpkit.host.services import HostServices
 from ahpkit.host.sessions.catalogue import STAMPING, SessionCatalogue, SessionTimes
 from ahpkit.host.sessions.commands import SessionCommands
+from ahpkit.host.sessions.creation import SessionCreation
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.sessions import SessionPorts, Sessions
+from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
+from ahpkit.host.sessions.new_sessions import NewDirectories
+from ahpkit.host.sessions.session_channels import SessionChannels
+from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -210,31 +216,74 @@ class SessionParts:
             monotonic=basis.monotonic,
             default_directory=config.default_directory,
         )
+        hooks, apply = basis.registered.sessions, spine.dispatcher.apply
+
+        async def create(uri: str, session: LiveSession) -> None:
+            await creation.finish(uri, session)
+
+        self.live = LiveSessions(
+            store=store,
+            index=spine.index,
+            unsettled=spine.unsettled,
+            clients=clients.clients,
+            hooks=hooks,
+            tasks=basis.tasks,
+            agents=turns.agents,
+            turns=turns.turns,
+            create=create,
+            monotonic=basis.monotonic,
+            rest_after=config.rest_after,
+            max_idle=config.max_idle,
+        )
+        chats = SessionChats(
+            self.live,
+            store=store,
+            kinds=spine.kinds,
+            dispatch=apply,
+            index=spine.index,
+            unsettled=spine.unsettled,
+            kept=self.kept,
+            hooks=hooks,
+            turns=turns.turns,
+            max_chats=config.max_chats,
+            new_id=basis.new_id,
+            now=basis.now,
+        )
+        creation = SessionCreation(
+            live=self.live,
+            chats=chats,
+            states=store,
+            dispatch=apply,
+            agents=turns.agents,
+            turns=turns.turns,
+            kept=self.kept,
+            hooks=hooks,
+            new_id=basis.new_id,
+            now=basis.now,
+        )
+        self.channels = SessionChannels(
+            store=store,
+            kinds=spine.kinds,
+            index=spine.index,
+            unsettled=spine.unsettled,
+            times=clients.times,
+            max_sessions=config.max_sessions,
+        )
         self.sessions = Sessions(
-            SessionPorts(
-                store=store,
-                kinds=spine.kinds,
-                dispatcher=spine.dispatcher,
-                index=spine.index,
-                unsettled=spine.unsettled,
-                waiting=spine.waiting,
-                clients=clients.clients,
-                hooks=basis.registered.sessions,
-                tasks=basis.tasks,
-                agents=turns.agents,
-                turns=turns.turns,
-                kept=self.kept,
-                times=clients.times,
-                durable=clients.delivery.durable,
-                monotonic=basis.monotonic,
-                rest_after=config.rest_after,
-                max_idle=config.max_idle,
-                max_sessions=config.max_sessions,
-                max_chats=config.max_chats,
-                default_directory=config.default_directory,
-                new_id=basis.new_id,
-                now=basis.now,
-            )
+            channels=self.channels,
+            live=self.live,
+            chats=chats,
+            creation=creation,
+            directories=NewDirectories(hooks, config.default_directory),
+            agents=turns.agents,
+            kept=self.kept,
+            hooks=hooks,
+            states=store,
+            dispatch=apply,
+            durable=clients.delivery.durable,
+            tasks=basis.tasks,
+            new_id=basis.new_id,
+            now=basis.now,
         )
         self.directories = Directories(
             store=store,
@@ -281,7 +330,7 @@ class FrontParts:
             notes=self.notes,
             dialects=DialectChoice(surroundings, self.notes, config.spoken, has_logged),
             adopt=sessions.sessions.adopt,
-            sessions=sessions.sessions.live,
+            sessions=sessions.live,
             reading=reading,
             slow_actions=sessions.directories.slow_actions(),
             default_directory=config.default_directory,
@@ -310,7 +359,7 @@ class FrontParts:
             config=config,
             monotonic=basis.monotonic,
             reading=reading,
-            sessions=sessions.sessions.live,
+            sessions=sessions.live,
         )
 
     def register(self, registered: Registration) -> None:

@@ -83,7 +83,7 @@ class Host:
             new_id=new_id,
             monotonic=monotonic,
         )
-        spine = Spine(basis, log, wake=lambda uri: sessions.sessions.live.wake(uri))
+        spine = Spine(basis, log, wake=lambda uri: sessions.live.wake(uri))
         clients = ClientParts(basis, spine)
         turns = TurnParts(basis, spine, clients, agents)
         sessions = SessionParts(basis, spine, clients, turns)
@@ -94,6 +94,7 @@ class Host:
         self.registered = basis.registered
         self.clients = clients.clients
         self.sessions = sessions.sessions
+        self._channels = sessions.channels
         self._tasks = basis.tasks
         self._delivery = clients.delivery
         self._catalogue = clients.catalogue
@@ -147,7 +148,7 @@ class Host:
             await self._running.aclose()
 
     def _recover(self) -> None:
-        self.sessions.restore()
+        self._channels.restore()
         self._open_root()
         for recover in self.registered.recover:
             recover()

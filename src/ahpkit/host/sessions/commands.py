@@ -181,14 +181,14 @@ class SessionCommands:
         self, client: ConnectedClient, params: ResolveSessionConfigParams
     ) -> SessionConfigState:
         agent = self.agents.find(params.get("provider"))
-        directory = await self.sessions.directory(_directory(params))
+        directory = await self.sessions.directories.find(_directory(params))
         return await resolve_config(agent, directory, params.get("config", {}), self.settings)
 
     async def _session_config_completions(
         self, client: ConnectedClient, params: SessionConfigCompletionsParams
     ) -> SessionConfigCompletionsResult:
         agent = self.agents.find(params.get("provider"))
-        directory = await self.sessions.directory(_directory(params))
+        directory = await self.sessions.directories.find(_directory(params))
         items = await agent.config_completions(directory, params["property"], params.get("query", ""))
         return {"items": cast("list[SessionConfigValueItem]", list(items))}
 

@@ -48,6 +48,11 @@ class LiveSession:
     """When something last happened in it, by a clock that only goes forward."""
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
+    async def dispose(self) -> None:
+        """End the agents of its chats; the session is gone."""
+        for runner in self.chats.values():
+            await runner.dispose()
+
 
 class LiveSessions:
     """The table of live sessions, by URI; the longest unused first.

@@ -1,20 +1,23 @@
-"""Computes what a new session begins with: directories, configuration, what a fork takes over, progress. Pure."""
+"""Computes what a new session begins with: directories, configuration, what a fork takes over, progress."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
+from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent
 from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.policy.config import all_values
-from ahpkit.host.registration import SettingsSource
+from ahpkit.host.registration import SessionHooks, SettingsSource
 from ahpkit.host.states import States
+from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import turns_until
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.state import ChatState, Turn
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, NotFound, SessionNotFound
@@ -134,6 +137,43 @@ def directories_of_new(params: CreateSessionParams, agent: Agent) -> list[str]:
     return given if agent.directories is not None else given[:1]
 
 
+class NewDirectories:
+    """Finds the working directories of new sessions. `default` is for sessions that name none."""
+
+    def __init__(self, hooks: SessionHooks, default: Path) -> None:
+        self._hooks = hooks
+        self._default = default
+
+    async def find(self, uri: str | None) -> Path:
+        """The directory that a URI names, if sessions may have it; the default one for None."""
+        here = None if uri is None else (await self.here([uri]))[0]
+        if here is not None:
+            for check in self._hooks.check_directory:
+                await check(here)
+        return path_of(here, self._default)
+
+    async def here(self, directories: Sequence[str]) -> list[str]:
+        """Directories as paths of this machine. A folder of VS Code's server that does not exist here, because that
+        server runs on another machine, is replaced by the default directory.
+        """
+        found: list[str] = []
+        for uri in directories:
+            here = local_directory(uri)
+            path = local_path(here) if is_remote(uri) else None
+            if is_remote(uri) and (path is None or not await asyncio.to_thread(path.is_dir)):
+                _log.warning("%.200r is not on this machine: the default directory is taken", uri)
+                here = self._default.as_uri()
+            found.append(here)
+        return list(dict.fromkeys(found))
+
+    async def choose(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
+        """The directories of a new session. The first may differ from the one that was asked for."""
+        chosen = path
+        for choose in self._hooks.choose_directory:
+            chosen = await choose(uri, chosen, settings)
+        return directories if chosen == path else [chosen.as_uri(), *directories[1:]]
+
+
 def fork_of(params: CreateSessionParams) -> Fork | None:
     """The session and turn that a new session continues. Clients before 0.9 can ask for it."""
     meta = params.get("_meta") or {}
@@ -158,6 +198,7 @@ def taken_over(params: CreateSessionParams, source: SessionState, provider: str)
 
 __all__ = [
     "Fork",
+    "NewDirectories",
     "Progress",
     "Report",
     "Source",

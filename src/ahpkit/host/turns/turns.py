@@ -109,6 +109,7 @@ class Turns:
         host.actions.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
         host.actions.listen(self._ports.tools.heard, "session/activeClient")
         host.sessions.disposed.add(self._ports.tools.forget)
+        host.sessions.disposed.add(self._refuse_waiting)
         host.sessions.rested.add(self._ports.tools.forget)
         host.recover.add(self._end_interrupted)
         host.recover.add(self._input_needed.recover)
@@ -317,6 +318,12 @@ class Turns:
                 self._ports.dispatcher.apply_checked(session_uri, action, origin)
             else:
                 self._ports.clients.reject(session_uri, sent, origin, reason)
+
+    def _refuse_waiting(self, session_uri: str) -> None:
+        """A session is gone: say to those who waited that nothing will be applied."""
+        for _, origin, sent in self._ports.waiting.take_all(session_uri):
+            reason = f"the session {session_uri} was disposed of before this could be applied"
+            self._ports.clients.reject(session_uri, sent, origin, reason)
 
     # -- applied actions -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,135 @@
+"""Makes a new session ready, in the background.
+
+Features prepare it and the agent opens its chats. Then it is `ready`, or `failed` with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from ahpkit.dialects.generations import selection_of
+from ahpkit.host.agent import Agent, AgentError, LoginNeeded
+from ahpkit.host.agents import Agents
+from ahpkit.host.policy import check_agent, check_model
+from ahpkit.host.registration import SessionHooks
+from ahpkit.host.sessions.kept_conversations import KeptConversations, ToldHistory
+from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
+from ahpkit.host.sessions.new_sessions import Progress, Report
+from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.states import NO_SESSION, States
+from ahpkit.host.turns.chat import path_of
+from ahpkit.host.turns.new_state import new_chat
+from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import ModelSelection
+from ahpkit.protocol.session.actions import session_creation_failed, session_default_chat_changed, session_ready
+
+_log = logging.getLogger(__name__)
+
+
+class SessionCreation:
+    """Finishes sessions that were begun: new ones, and those that a restart interrupted."""
+
+    def __init__(
+        self,
+        *,
+        live: LiveSessions,
+        chats: SessionChats,
+        states: States,
+        dispatch: Callable[[str, StateAction], None],
+        agents: Agents,
+        turns: Turns,
+        kept: KeptConversations,
+        hooks: SessionHooks,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+    ) -> None:
+        self._live = live
+        self._chats = chats
+        self._states = states
+        self._dispatch = dispatch
+        self._agents = agents
+        self._turns = turns
+        self._kept = kept
+        self._hooks = hooks
+        self._new_id = new_id
+        self._now = now
+
+    async def finish(self, uri: str, session: LiveSession, report: Report | None = None) -> None:
+        """Prepare a session and say that it is ready, or why it failed. `report` gets the progress."""
+        failure: Exception | None = None
+        progress = Progress(report, total=len(self._hooks.prepare) + len(session.chats) + 1)
+        try:
+            await self._prepare(uri, session, progress)
+        except Exception as error:  # The session shows why it failed.
+            failure = error
+        progress.end("Ready" if failure is None else "The session could not be created")
+        if self._live.get(uri) is not session:
+            await session.dispose()  # Disposed of meanwhile; an agent may have opened since.
+        elif failure is not None:
+            self._creation_failed(uri, session, failure)
+        else:
+            self._dispatch(uri, session_ready())
+            session.ready.set_result(None)
+            self._live.rest_unused()
+
+    async def _prepare(self, uri: str, session: LiveSession, progress: Progress) -> None:
+        progress.step("Preparing the session")
+        for make in self._hooks.make_directory:
+            await make(uri)
+        for directory in (self._states.session(uri) or NO_SESSION).get("workingDirectories", ()):
+            if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
+                message = f"the working directory {directory} does not exist"
+                raise AgentError(message, error_type="host/working-directory")
+        for prepare in self._hooks.prepare:
+            await prepare(uri)
+            progress.step("Preparing the session")
+        if not session.chats:
+            await self._recall(uri, session)
+        self._check_agent(uri)
+        for runner in list(session.chats.values()):
+            progress.step(f"Starting {session.agent.display_name}")
+            await runner.open()
+            self._check_told_model(session.agent, runner.chat.model)
+
+    def _check_told_model(self, agent: Agent, model: ModelSelection | None) -> None:
+        """Check the model chosen at creation: some agents report their models only when they are opened."""
+        if model is not None and (reason := check_model(self._states.root(), agent.provider, model["id"])):
+            raise AgentError(reason, error_type="host/model")
+
+    def _check_agent(self, uri: str) -> None:
+        """Check the custom agent chosen at creation: agents are known only once the customizations are read."""
+        state = self._states.session(uri)
+        chosen = selection_of(state).get("agent")
+        if chosen is not None and (reason := check_agent(state, chosen["uri"])) is not None:
+            raise AgentError(reason, error_type="host/agent")
+
+    def _creation_failed(self, uri: str, session: LiveSession, error: Exception) -> None:
+        if not isinstance(error, AgentError):
+            _log.error("creating %s failed", uri, exc_info=error)
+            error = AgentError("The session could not be created. The host's log has the details.", error_type="host")
+        self._dispatch(uri, session_creation_failed(error=error.info()))
+        if isinstance(error, LoginNeeded):
+            self._agents.login_needed(session.agent, uri)
+        session.ready.set_exception(AgentError(f"The session was not created: {error.message}", error_type="host"))
+        session.ready.exception()
+
+    async def _recall(self, uri: str, session: LiveSession) -> None:
+        """Add the chat of a conversation that the agent has kept."""
+        memory = self._kept.to_recall(uri)
+        chat = self._turns.live_chat(f"ahp-chat:/{self._new_id()}", uri)
+        history = ToldHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
+        await session.agent.recall(chat, memory, history)
+        if self._live.get(uri) is not session:
+            return  # Disposed of meanwhile.
+        chat.remember(memory)
+        self._kept.recalled(uri)
+        title = chat.session["title"]
+        self._chats.open(uri, new_chat(chat.uri, title=title, now=self._now(), turns=history.turns()))
+        self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
+
+
+__all__ = ["SessionCreation"]
