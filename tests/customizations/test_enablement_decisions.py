@@ -135,6 +135,24 @@ async def test_decisions_are_published_in_order_and_one_for_each_scope(plugged: 
     assert entry["enablement"] == [scoped("session", True), workspace, scoped("global", False)]
 
 
+@requirement("gen:enablement:workspace-primary")
+async def test_a_decision_for_a_directory_holds_where_that_is_the_first_one(plugged: Desk) -> None:
+    client = await client_of(plugged, "one")
+    there = f"{plugged.workspace.as_uri()}/there"
+    (plugged.workspace / "there").mkdir()
+    session = await new_session(plugged, client)
+    other = (await plugged.bench.session(client, workingDirectories=[there]))[0]
+    entry = await tools(plugged, client, session)
+    off = scoped("workspace", False, uri=there)
+    await client.accepted(session, toggle(entry["id"], off))
+    assert "enablement" not in await tools(plugged, client, session), "what is decided for another is not shown"
+    await client.action(
+        lambda said: said["channel"] == other and said["action"].get("customization", {}).get("enablement") == [off]
+    )
+    later = (await plugged.bench.session(client, workingDirectories=[there]))[0]
+    assert (await tools(plugged, client, later))["enablement"] == [off]
+
+
 @requirement("gen:enablement:durable-key")
 async def test_a_decision_for_everything_holds_in_sessions_that_live_and_in_later_ones(plugged: Desk) -> None:
     client = await client_of(plugged, "one")

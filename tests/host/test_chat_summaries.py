@@ -298,57 +298,131 @@ async def test_a_note_of_a_client_hides_no_question(bench: Bench) -> None:
     await owner.action("chat/turnComplete")
 
 
-@requirement("gen:input-needed:chat-input-set")
-async def test_a_question_is_listed_until_it_is_answered_or_its_turn_ends(bench: Bench) -> None:
+def waiting_for(done: list[str]) -> Callable[[Json], bool]:
+    """Finds an entry of what waits that is none of those that are done."""
+    return lambda one: one["action"]["type"] == "session/inputNeededSet" and one["action"]["request"]["id"] not in done
+
+
+@requirement(
+    "gen:input-needed:chat-input-set", "gen:input-needed:answer-unsubscribed", "gen:input-needed:no-orphans"
+)
+@pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
+async def test_a_question_of_any_chat_is_listed_as_it_is_until_it_is_over(bench: Bench, version: str) -> None:
+    """Answered by somebody who follows the session alone, ended with its turn, gone with its chat."""
+
     async def script(turn: Turn) -> None:
         await turn.ask([{"id": "q", "kind": "text", "message": "?"}])
 
     bench.agent.script = script
-    raw = await client(bench, "raw")
+    raw, watcher = await client(bench, "raw"), await bench.client(client_id="watcher", offer=[version])
     session, chat = await bench.session(raw)
-    await raw.accepted(chat, TURN_STARTED)
-    entry = await asked(raw, "chatInput")
-    assert entry["request"]["questions"][0]["id"] == "q"
-    await raw.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1", "duration": 1})
-    await raw.action("session/inputNeededRemoved")
-    assert queue(bench, session) == []
+    await watcher.ask("subscribe", session)
+    other = "ahp-chat:/other"
+    await raw.ask("createChat", session, chat=other)
+    done: list[str] = []
+    for place, end in ((chat, "answered"), (other, "cancelled"), (other, "disposed")):
+        raw.post(place, {**TURN_STARTED, "turnId": end})
+        entry = (await watcher.action(waiting_for(done)))["action"]["request"]
+        assert (entry["kind"], entry["chat"], entry["request"]["questions"][0]["id"]) == ("chatInput", place, "q")
+        answer = {"state": "submitted", "value": {"kind": "text", "value": "yes"}}
+        about = {"requestId": entry["request"]["id"]}
+        if end == "answered":
+            watcher.post(place, {"type": "chat/inputAnswerChanged", **about, "questionId": "q", "answer": answer})
+            await watcher.action(lambda one: one["action"].get("request", {}).get("request", {}).get("answers"))
+            watcher.post(place, {"type": "chat/inputCompleted", **about, "response": "accept"})
+        elif end == "cancelled":
+            raw.post(place, {"type": "chat/turnCancelled", "turnId": end, "duration": 1})
+        else:
+            await raw.ask("disposeChat", place)
+        done.append(entry["id"])
+        await watcher.action(lambda one, id=entry["id"]: one["action"].get("id") == id)
+        assert queue(bench, session) == []
 
 
-@requirement("gen:input-needed:client-execution-set", "gen:input-needed:client-execution-running-only")
-async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench) -> None:
+@requirement(
+    "gen:input-needed:client-execution-set",
+    "gen:input-needed:client-execution-running-only",
+    "gen:input-needed:tool-confirmation-set",
+)
+@pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
+async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench, version: str) -> None:
+    """Until it has completed, or its turn ended; a result that somebody has to confirm is listed as such."""
+
     async def script(turn: Turn) -> None:
         await turn.tool_call("look").run_by_client(tool_input="{}")
 
     bench.agent.script = script
-    raw = await client(bench, "raw")
+    raw = await bench.client(client_id="raw", offer=[version])
     session, chat = await bench.session(raw)
     entry = {"clientId": "raw", "tools": [{"name": "look"}]}
     await raw.accepted(session, {"type": "session/activeClientSet", "activeClient": entry})
-    await raw.accepted(chat, TURN_STARTED)
-    waiting = await asked(raw, "toolClientExecution")
-    assert (waiting["clientId"], waiting["toolCall"]["status"]) == ("raw", "running")
-    done = {"turnId": "t1", "toolCallId": waiting["toolCall"]["toolCallId"]}
-    result = {"success": True, "pastTenseMessage": "looked"}
-    await raw.accepted(chat, {"type": "chat/toolCallComplete", **done, "result": result})
-    await raw.action("session/inputNeededRemoved")
+    done: list[str] = []
+
+    async def running(turn_id: str) -> Json:
+        await raw.accepted(chat, {**TURN_STARTED, "turnId": turn_id})
+        waiting = (await raw.action(waiting_for(done)))["action"]["request"]
+        assert (waiting["kind"], waiting["clientId"]) == ("toolClientExecution", "raw")
+        assert (waiting["turnId"], waiting["toolCall"]["status"]) == (turn_id, "running")
+        done.append(waiting["id"])
+        return {"turnId": turn_id, "toolCallId": waiting["toolCall"]["toolCallId"]}
+
+    async def gone() -> None:
+        await raw.action(lambda one: one["action"]["type"].endswith("NeededRemoved") and one["action"]["id"] == done[-1])
+
+    complete = {"type": "chat/toolCallComplete", "result": {"success": True, "pastTenseMessage": "looked"}}
+    await raw.accepted(chat, {**complete, **await running("t1")})
+    await gone()
+    await running("t2")
+    await raw.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t2", "duration": 1})
+    await gone()
+    call = await running("t3")
+    await raw.accepted(chat, {**complete, **call, "requiresResultConfirmation": True})
+    waiting = await asked(raw, "toolConfirmation")
+    assert (waiting["turnId"], waiting["toolCall"]["status"]) == ("t3", "pending-result-confirmation")
+    assert [one["kind"] for one in (await bench.state(raw, session))["inputNeeded"]] == ["toolConfirmation"]
+    done.append(waiting["id"])
+    await raw.accepted(chat, {"type": "chat/toolCallResultConfirmed", **call, "approved": True})
+    await gone()
+    told = [one["action"]["request"] for one in raw.actions(session) if "NeededSet" in one["action"]["type"]]
+    assert {one["toolCall"]["status"] for one in told if one["kind"] == "toolClientExecution"} == {"running"}
+    assert queue(bench, session) == []
 
 
 @requirement("gen:list:walk", "gen:list:unknown-cursor")
-async def test_sessions_are_listed_page_by_page(bench: Bench) -> None:
-    raw = await client(bench, "raw")
-    made = {(await bench.session(raw))[0] for _ in range(5)}
-    seen: list[str] = []
-    params: dict[str, Any] = {"limit": 2}
-    while True:
-        page = await raw.ask("listSessions", **params)
-        seen += [item["resource"] for item in page["items"]]
-        if "nextCursor" not in page:
-            break
-        params = {"limit": 2, "cursor": page["nextCursor"]}
-    assert len(seen) == 5
-    assert set(seen) == made
-    assert len((await raw.ask("listSessions"))["items"]) == 5
+@pytest.mark.parametrize("version", ["0.5.1", "0.7.0", "1.0.0"])
+async def test_sessions_are_listed_page_by_page(bench: Bench, version: str) -> None:
+    """Also those that change, come and go between two pages: what is there all the time is told once."""
+    raw = await bench.client(client_id="raw", offer=[version])
+    made = [(await bench.session(raw))[0] for _ in range(7)]
+    newest = [item["resource"] for item in (await raw.ask("listSessions"))["items"]]
+    assert sorted(newest) == sorted(made)
+    page = await raw.ask("listSessions", limit=2)
+    told = [item["resource"] for item in page["items"]]
+    assert told == newest[:2]
+    for session in (newest[-1], newest[0]):
+        await raw.accepted(session, {"type": "session/titleChanged", "title": "Touched"})
+    await raw.ask("disposeSession", newest[3])
+    await bench.session(raw)
+    while "nextCursor" in page:
+        page = await raw.ask("listSessions", limit=2, cursor=page["nextCursor"])
+        told += [item["resource"] for item in page["items"]]
+    assert told == [*newest[:3], *newest[4:]]
+    assert page["items"][-1]["title"] == "Touched"
+    assert len((await raw.ask("listSessions"))["items"]) == 7
     assert (await raw.refused("listSessions", cursor="nonsense"))["code"] == -32602
+
+
+async def test_a_page_that_was_asked_for_before_a_restart_goes_on_where_it_ended(sockets: Bench) -> None:
+    raw = await client(sockets, "raw")
+    for _ in range(3):
+        await sockets.session(raw)
+    newest = [item["resource"] for item in (await raw.ask("listSessions"))["items"]]
+    page = await raw.ask("listSessions", limit=2)
+    await sockets.restart()
+    again = await client(sockets, "raw")
+    rest = await again.ask("listSessions", limit=2, cursor=page["nextCursor"])
+    assert [item["resource"] for item in page["items"] + rest["items"]] == newest
+    assert "nextCursor" not in rest
 
 
 class Untouched(dict[str, Any]):

@@ -67,8 +67,12 @@ def test_automations_are_kept_by_resource_and_requests_change_nothing() -> None:
     one = automation_reducer(empty, {**automation.automation_set(automation=entry)})
     assert one == {"entries": [entry]}
     assert automation_reducer(one, {**automation.automation_removed(resource="ahp-automation:/a")}) == empty
-    wish = automation.automation_update_requested(resource="ahp-automation:/a", changes={"enabled": False})
-    assert automation_reducer(one, {**wish}) is one
+    definition: Any = {"title": "t"}
+    for wish in (
+        automation.automation_create_requested(resource="ahp-automation:/b", definition=definition),
+        automation.automation_update_requested(resource="ahp-automation:/a", changes={"enabled": False}),
+    ):
+        assert automation_reducer(one, {**wish}) is one
 
 
 @requirement("gen:automation:reducers")

@@ -54,6 +54,14 @@ def test_folding_a_log_never_raises_never_mutates_and_gives_the_same_twice(chann
     REDUCERS.check_log(channel, data)
 
 
+@requirement("gen:forward:status-bits")
+@pytest.mark.parametrize("channel", ["chat", "session"])
+@EXAMPLES
+@given(data=st.data())
+def test_bits_of_a_status_that_nobody_knows_outlive_every_action(channel: str, data: st.DataObject) -> None:
+    REDUCERS.check_future_bits(channel, data, bits=1 << 31 | 1 << 20)
+
+
 @every_channel
 @EXAMPLES
 @given(data=st.data())

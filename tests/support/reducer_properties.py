@@ -219,6 +219,14 @@ class Reducers:
             again = self._reduced(name, again, action)
         assert decode_json(encode(state)) == decode_json(encode(again))
 
+    def check_future_bits(self, name: str, data: st.DataObject, *, bits: int) -> None:
+        """Bits of `status` that nobody knows outlive every action, and the status is never negative."""
+        state = {**self._initial[name], "status": bits | 1}
+        for action in data.draw(st.lists(self._actions_of[name], max_size=12)):
+            state = self._reduced(name, state, action)
+            assert state["status"] & bits == bits
+            assert state["status"] > 0
+
     def check_anything(self, name: str, data: st.DataObject) -> None:
         """No state and no action makes a reducer raise."""
         types = st.fixed_dictionaries({"type": st.sampled_from(sorted(self._channels[name].actions))})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.host.feature import Values
+from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import SCOPES
@@ -116,10 +117,12 @@ class Decisions:
     ) -> set[str]:
         """Replace what was decided about a customization; the scopes in which something changed.
 
+        A decision for another directory than the session's is kept for that directory: then "elsewhere" changed too.
         `switch`: it was a plain switch. A switch that was taken over from an earlier session is forgotten once there is
         a new decision.
         """
-        said = {one["kind"]: one["enabled"] for one in decisions}
+        there = {uri: one["enabled"] for one in decisions if (uri := _other_directory(one, directory))}
+        said = {one["kind"]: one["enabled"] for one in decisions if not _other_directory(one, directory)}
         taken = self._made(_SESSION + session).get(key, {}).get("taken", False)
         changed = {
             kind
@@ -132,6 +135,8 @@ class Decisions:
         }
         if self._remember and (switch or (taken and "session" in changed)):
             self._replace(_DEFAULTS + directory, key, said.get("session") if switch else None)
+        if any([self._replace(_WORKSPACE + uri, key, enabled) for uri, enabled in there.items()]):
+            changed.add("elsewhere")
         return changed
 
     def forget_session(self, session: str) -> None:
@@ -150,6 +155,12 @@ class Decisions:
             known[key] = {"enabled": enabled, "since": iso_time(self._now())}
         self._values.set(place, known or None)
         return True
+
+
+def _other_directory(decision: JsonObject, directory: str) -> str | None:
+    """The directory that a decision is for when it is not `directory`."""
+    path = local_path(str(decision.get("uri"))) if decision["kind"] == "workspace" else None
+    return path.as_uri() if path is not None and path.as_uri() != directory else None
 
 
 __all__ = ["Decisions", "Here", "key_of"]

@@ -277,7 +277,8 @@ class Customizations(Feature):
             container = cast("Customization", now.container)
             self.services.dispatch(tree.uri, session_customization_updated(customization=container))
         if wide := changed - {"session"}:
-            self.services.spawn(self._decided_elsewhere(tree, everywhere="global" in wide), name="decisions of others")
+            everywhere = bool(wide - {"workspace"})
+            self.services.spawn(self._decided_elsewhere(tree, everywhere=everywhere), name="decisions of others")
 
     async def _decided_elsewhere(self, origin: SessionTree, *, everywhere: bool) -> None:
         """A decision that also holds in other sessions was made: update those."""

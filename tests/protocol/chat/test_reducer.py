@@ -98,6 +98,57 @@ def test_the_end_of_a_turn_cancels_what_is_open_and_drops_what_it_showed() -> No
     }
 
 
+CALL: Any = {"turn_id": "t", "tool_call_id": "1"}
+BEGUN = reduced(
+    chat(),
+    started(),
+    make.chat_tool_call_start(
+        **CALL, tool_name="n", display_name="N", contributor={"kind": "mcp", "customizationId": "m"}
+    ),
+)
+RUNNING = reduced(BEGUN, make.chat_tool_call_ready(**CALL, invocation_message="m", confirmed="setting"))
+SIGN_IN: Any = {"reason": "required", "resource": {"resource": "https://x.test"}}
+OPEN_CALLS = {
+    "streaming": BEGUN,
+    "pending-confirmation": reduced(BEGUN, make.chat_tool_call_ready(**CALL, invocation_message="m")),
+    "running": RUNNING,
+    "auth-required": reduced(RUNNING, make.chat_tool_call_auth_required(**CALL, auth=SIGN_IN)),
+    "pending-result-confirmation": reduced(
+        RUNNING,
+        make.chat_tool_call_complete(
+            **CALL, result={"success": True, "pastTenseMessage": "p"}, requires_result_confirmation=True
+        ),
+    ),
+}
+
+
+@requirement("gen:turn:force-cancel")
+@pytest.mark.parametrize("status", OPEN_CALLS)
+def test_every_end_of_a_turn_cancels_a_call_that_is_open(status: str) -> None:
+    before = OPEN_CALLS[status]
+    assert before["activeTurn"]["responseParts"][0]["toolCall"]["status"] == status
+    for end in (
+        make.chat_turn_complete(turn_id="t", duration=1),
+        make.chat_turn_cancelled(turn_id="t", duration=1),
+        make.chat_error(turn_id="t", duration=1, part=RESUMABLE),
+    ):
+        call = reduced(before, end)["turns"][0]["responseParts"][0]["toolCall"]
+        assert (call["status"], call["reason"]) == ("cancelled", "skipped")
+
+
+@requirement("gen:tool:auth-required", "gen:input:status-back")
+def test_a_call_that_waits_needs_input_also_when_a_question_is_answered() -> None:
+    waiting = OPEN_CALLS["auth-required"]
+    assert waiting["status"] == INPUT_NEEDED
+    answered = reduced(
+        waiting,
+        make.chat_input_requested(request=QUESTION),
+        make.chat_input_completed(request_id="q", response="decline"),
+    )
+    assert answered["status"] == INPUT_NEEDED
+    assert reduced(answered, make.chat_tool_call_auth_resolved(**CALL))["status"] == IN_PROGRESS
+
+
 @requirement("gen:draft:survives-turn-start", "gen:draft:set-and-clear")
 def test_a_draft_is_set_and_cleared_by_its_action_only() -> None:
     drafted = reduced(chat(), make.chat_draft_changed(draft=HELLO), started())

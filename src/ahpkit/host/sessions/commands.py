@@ -10,7 +10,8 @@ import asyncio
 import itertools
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, cast
 
 from ahpkit.host.agents import Agents
@@ -60,8 +61,58 @@ _MAX_TURNS = 200
 _MAX_SESSIONS = 500
 """Sessions in one page when a client names only a cursor."""
 
+_MAX_WALKS = 32
+"""Orders of the list of sessions that are kept for clients that read it page by page."""
+
 _COMPLETIONS_PATIENCE = 1.0
 """Seconds for each source of completions: late completions are useless while somebody types."""
+
+
+class _Walks:
+    """Pages of the list of sessions, the newest first.
+
+    A client that reads page by page gets the order that its first page had: a session that changes meanwhile is not
+    missed and does not come twice. Only the latest orders are kept. A cursor of an older one, or from before a restart,
+    goes on after the place that it names: the time and URI of the last entry.
+    """
+
+    def __init__(self) -> None:
+        self._orders: dict[str, list[str]] = {}
+
+    def page(self, items: list[SessionSummary], params: ListSessionsParams) -> ListSessionsResult:
+        """One page of `items`. Without `limit` and `cursor` everything is one page."""
+        limit, cursor = params.get("limit"), params.get("cursor")
+        if limit is not None and limit < 1:
+            raise InvalidParams("limit: must be at least 1")
+        items, walk = sorted(items, key=_place, reverse=True), None
+        if limit is None and cursor is None:
+            return {"items": items}
+        if cursor is not None:
+            time, uri, walk = _read_cursor(cursor)
+            rest = self._after(walk, uri, items)
+            items = [item for item in items if _place(item) < (time, uri)] if rest is None else rest
+        page = items[: limit or _MAX_SESSIONS]
+        if len(page) == len(items):
+            return {"items": page}
+        return {"items": page, "nextCursor": _cursor(page[-1], walk or self._keep(items))}
+
+    def _keep(self, items: list[SessionSummary]) -> str:
+        """Remember an order, under a name that is made of it."""
+        order = [item["resource"] for item in items]
+        name = sha256("\n".join(order).encode()).hexdigest()[:16]
+        self._orders.pop(name, None)
+        self._orders[name] = order
+        if len(self._orders) > _MAX_WALKS:
+            del self._orders[next(iter(self._orders))]
+        return name
+
+    def _after(self, walk: str, uri: str, items: list[SessionSummary]) -> list[SessionSummary] | None:
+        """What follows a session in the order of a walk and still exists. None when the order is not kept any more."""
+        order = self._orders.get(walk)
+        if order is None or uri not in order:
+            return None
+        found = {item["resource"]: item for item in items}
+        return [found[one] for one in order[order.index(uri) + 1 :] if one in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +130,7 @@ class SessionCommands:
     kinds: ChannelKinds
     completions: Hooks[CompletionSource]
     settings: Hooks[SettingsSource]
+    _walks: _Walks = field(default_factory=_Walks)
 
     def commands(self) -> Sequence[Command]:
         return (
@@ -100,7 +152,7 @@ class SessionCommands:
     async def _list_sessions(self, client: ConnectedClient, params: ListSessionsParams) -> ListSessionsResult:
         await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
         await self.catalogue.read()
-        return _page([*self.catalogue.summaries(), *self.kept.summaries()], params)
+        return self._walks.page([*self.catalogue.summaries(), *self.kept.summaries()], params)
 
     async def _create_session(self, client: ConnectedClient, params: CreateSessionParams) -> None:
         if "activeClient" in params:
@@ -206,37 +258,18 @@ async def _patiently(source: Callable[[str, str, int], Awaitable[Any]], chat: st
     return await asyncio.wait_for(source(chat, text, offset), _COMPLETIONS_PATIENCE)
 
 
-def _page(items: list[SessionSummary], params: ListSessionsParams) -> ListSessionsResult:
-    """One page of a list, the newest first. A cursor is the place after which to go on: the time and URI of an entry.
-
-    Without `limit` and `cursor` everything is one page.
-    """
-    limit, cursor = params.get("limit"), params.get("cursor")
-    if limit is not None and limit < 1:
-        raise InvalidParams("limit: must be at least 1")
-    items = sorted(items, key=_place, reverse=True)
-    if limit is None and cursor is None:
-        return {"items": items}
-    if cursor is not None:
-        after = _read_cursor(cursor)
-        items = [item for item in items if _place(item) < after]
-    page = items[: limit or _MAX_SESSIONS]
-    more = len(items) > len(page)
-    return {"items": page, "nextCursor": _cursor(page[-1])} if more else {"items": page}
-
-
 def _place(summary: SessionSummary) -> tuple[str, str]:
     return summary["modifiedAt"], summary["resource"]
 
 
-def _cursor(summary: SessionSummary) -> str:
-    return urlsafe_b64encode(encode(_place(summary))).decode()
+def _cursor(summary: SessionSummary, walk: str) -> str:
+    return urlsafe_b64encode(encode([*_place(summary), walk])).decode()
 
 
-def _read_cursor(cursor: str) -> tuple[str, str]:
+def _read_cursor(cursor: str) -> tuple[str, str, str]:
     try:
-        time, uri = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
-        return str(time), str(uri)
+        time, uri, walk = decode_json(urlsafe_b64decode(cursor[:MAX_URI_LENGTH].encode()))
+        return str(time), str(uri), str(walk)
     except Exception:  # A client may send anything as a cursor.
         raise InvalidParams(f"cursor: {cursor[:200]!r} is not one that this host gave out") from None
 
