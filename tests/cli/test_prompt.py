@@ -306,6 +306,20 @@ async def test_without_waiting_the_session_is_named_and_what_it_asks_waits_in_th
     assert "approved: approval of Calculate" in inbox
 
 
+@pytest.mark.parametrize("approve", ["none", "all"])
+async def test_a_call_that_waits_in_somebody_elses_turn_is_not_decided(host: HostProcess, approve: str) -> None:
+    _, output, _ = await prompt(host, APPROVAL, "--no-wait")
+    name = output.strip()
+    await shell(f"until ahpkit inbox | grep {name}; do :; done", host.home)
+    code, output, errors = await prompt(host, "and?", "--session", name, "--approve", approve)
+    assert (code, output) == (1, "")
+    assert errors.count("\n") == 1
+    assert "is still running; queue the message, or cancel the turn first" in errors
+    _, inbox, _ = await finish_cli(["inbox"], host.home)
+    assert name in inbox
+    await finish_cli(["deny", name], host.home)
+
+
 async def test_the_last_session_of_a_directory_is_gone_on_with(host: HostProcess) -> None:
     for place in ("here", "there"):
         (host.home / place).mkdir(exist_ok=True)

@@ -240,6 +240,8 @@ class _OneShot:
         self.resumable = False
         """Whether the turn failed and can go on."""
         self._events = 0
+        self._opened: asyncio.Future[Callable[[], bool]] = asyncio.Future()
+        """Says whether a turn runs that was there before ours, once the chat is open."""
 
     @property
     def begun(self) -> bool:
@@ -261,6 +263,7 @@ class _OneShot:
     async def run(self, client: Client, session: Session, begin: Begin, timeout: float | None = None) -> int:
         """The exit code."""
         chat = await session.chat()
+        self._opened.set_result(_turn_stays(chat))
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
         async with _cancelled_by_interrupt(chat, self._printer), self._says_why_it_waits(client):
@@ -319,15 +322,29 @@ class _OneShot:
         else:
             self._printer.show(event)
 
-    def decide(self, event: ConfirmationNeeded) -> bool | Deny:
+    async def decide(self, event: ConfirmationNeeded) -> bool | Deny | None:
+        if (await self._opened)():
+            return None  # It is for whoever began that turn. Our message will be refused.
         if self._approve_all:
             return True
         self.output.say(f"✗ {event.call['displayName']}: not run ({_NO_APPROVALS})", "yellow", error=True)
         return Deny(reason=_NO_APPROVALS)
 
-    def decline(self, event: InputNeeded) -> Decline:
+    async def decline(self, event: InputNeeded) -> Decline | None:
+        if (await self._opened)():
+            return None
         self.output.say("✗ the agent asked a question; nobody is there to answer: ahpkit chat", "yellow", error=True)
         return Decline()
+
+
+def _turn_stays(chat: Chat) -> Callable[[], bool]:
+    """Says later whether the turn that runs in a chat now is still the one that runs."""
+
+    def running() -> str | None:
+        return (chat.confirmed.get("activeTurn") or {}).get("id")
+
+    now = running()
+    return lambda: now is not None and running() == now
 
 
 @asynccontextmanager
