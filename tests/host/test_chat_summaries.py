@@ -303,9 +303,7 @@ def waiting_for(done: list[str]) -> Callable[[Json], bool]:
     return lambda one: one["action"]["type"] == "session/inputNeededSet" and one["action"]["request"]["id"] not in done
 
 
-@requirement(
-    "gen:input-needed:chat-input-set", "gen:input-needed:answer-unsubscribed", "gen:input-needed:no-orphans"
-)
+@requirement("gen:input-needed:chat-input-set", "gen:input-needed:answer-unsubscribed", "gen:input-needed:no-orphans")
 @pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
 async def test_a_question_of_any_chat_is_listed_as_it_is_until_it_is_over(bench: Bench, version: str) -> None:
     """Answered by somebody who follows the session alone, ended with its turn, gone with its chat."""
@@ -367,7 +365,9 @@ async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench, v
         return {"turnId": turn_id, "toolCallId": waiting["toolCall"]["toolCallId"]}
 
     async def gone() -> None:
-        await raw.action(lambda one: one["action"]["type"].endswith("NeededRemoved") and one["action"]["id"] == done[-1])
+        await raw.action(
+            lambda one: one["action"]["type"].endswith("NeededRemoved") and one["action"]["id"] == done[-1]
+        )
 
     complete = {"type": "chat/toolCallComplete", "result": {"success": True, "pastTenseMessage": "looked"}}
     await raw.accepted(chat, {**complete, **await running("t1")})

@@ -135,8 +135,9 @@ class Decisions:
         }
         if self._remember and (switch or (taken and "session" in changed)):
             self._replace(_DEFAULTS + directory, key, said.get("session") if switch else None)
-        if any([self._replace(_WORKSPACE + uri, key, enabled) for uri, enabled in there.items()]):
-            changed.add("elsewhere")
+        for uri, enabled in there.items():
+            if self._replace(_WORKSPACE + uri, key, enabled):
+                changed.add("elsewhere")
         return changed
 
     def forget_session(self, session: str) -> None:
