@@ -732,6 +732,10 @@ async def test_the_last_session_of_the_directory_is_gone_on_with_and_one_of_seve
         person.type("\n")
         await person.see("> second of two")
         await leave(person)
+    async with terminal(["tail", "of two"], host.home) as person:
+        await person.see("Which one [1]:")
+        person.type("2\n")
+        await person.see("following ahp-session:/")
 
 
 async def test_ctrl_c_while_an_agent_starts_leaves_nothing_behind_and_keys_are_kept(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from ahpkit.cli.connection import (
 from ahpkit.cli.console import Console, console
 from ahpkit.cli.conversation import Conversation, Left
 from ahpkit.cli.output import KINDS, notify
-from ahpkit.cli.session_search import pick_session
+from ahpkit.cli.session_search import picker
 from ahpkit.cli.show_turn import show_plans
 from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Chat, Client, Session
@@ -65,7 +64,7 @@ async def chat(
     check_session_options(
         name, resume=resume, provider=provider, model=model, directory=directory, more=more, worktree=worktree
     )
-    choose = pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
+    choose = picker()
     async with connected(url, token, start=True, lasting=True) as client:
         if resume:
             name, directory = await last_session(client, directory or Path.cwd(), choose), None

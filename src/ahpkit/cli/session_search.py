@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -73,6 +74,11 @@ def pick_session(summaries: Sequence[Any]) -> str:
         click.echo(f"     … and {len(newest) - _SHOWN} more:  ahpkit sessions list")
     number: int = ask("Which one", type=click.IntRange(1, len(shown)), default=1)
     return shown[number - 1]["resource"]
+
+
+def picker() -> Callable[[Sequence[Any]], str] | None:
+    """How a person picks one of several sessions; None where nobody sits at a terminal."""
+    return pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
 
 
 _AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
@@ -216,6 +222,7 @@ __all__ = [
     "filter_options",
     "is_archived",
     "pick_session",
+    "picker",
     "search",
     "session_title",
     "status_word",

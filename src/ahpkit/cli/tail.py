@@ -13,6 +13,7 @@ import click
 
 from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
+from ahpkit.cli.session_search import picker
 from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
 from ahpkit.cli.wait_first import wait_first
@@ -48,7 +49,8 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
         output = Output()
         tell_connection(client, output)
         following = _Following(client, output, json_lines=json_lines)
-        channels = [uri] if channel_of(uri) is not None else await _channels_of(client, await find_session(client, uri))
+        named = channel_of(uri) is not None
+        channels = [uri] if named else await _channels_of(client, await find_session(client, uri, picker()))
         await wait_first(following=following.run(*channels), unread=_unread())
 
 

@@ -45,7 +45,7 @@ export class RealHost {
 
   constructor(private readonly options: string[] = []) {
     directories.add(this.base);
-    mkdirSync(this.home);
+    mkdirSync(this.home, { mode: 0o700 }); // Also the runtime directory, which counts only when it is private.
     mkdirSync(this.work);
     writeFileSync(join(this.work, "README.md"), "# A project\n\nWith one file.\n");
   }
