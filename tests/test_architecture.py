@@ -29,7 +29,7 @@ def has(module: ModuleType, name: str) -> bool:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_of_the_page_exists(name: str) -> None:
-    import_module(name)
+    assert import_module(name).__doc__
 
 
 @pytest.mark.parametrize(("name", "module"), PLACED)

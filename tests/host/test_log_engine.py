@@ -1,19 +1,29 @@
-"""The log is a port: a host on an engine that gives its numbers late, with gaps, behaves like any other."""
+"""The log is a port: a host on an engine that gives its numbers late, with gaps, behaves like any other.
+
+Nothing that the engine has not committed is shown, and the event loop never waits for a storage.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import threading
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from ahpkit.host.states import NO_SESSION
 from ahpkit.log.engine import Commit, Draft, LocalLog
 from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.log.storage import Storage
 from support.bench import Bench, say
 from support.clients import eventually
 from support.late_log import Disk, LateLog
+from support.raw_client import Json
 
 
 @pytest.fixture
@@ -117,3 +127,117 @@ async def test_whoever_follows_from_the_past_hears_everything_once() -> None:
 
 def numbers(commits: list[Commit]) -> list[int]:
     return [entry.seq for commit in commits for entry in commit.entries]
+
+
+# -- what is not committed is not shown --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def held(tmp_path: Path) -> AsyncGenerator[tuple[Bench, LateLog]]:
+    """A host whose log commits only when a test says so, once `by_hand` is set."""
+    bench, log = Bench(tmp_path), LateLog(Disk())
+    await bench.start(log=log)
+    try:
+        yield bench, log
+    finally:
+        log.by_hand = False
+        log.commit()
+        await bench.stop()
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+async def test_initialize_shows_nothing_that_is_not_committed(held: tuple[Bench, LateLog], version: str) -> None:
+    bench, log = held
+    writer = await bench.client()
+    session, _ = await bench.session(writer)
+    await writer.accepted(session, title("committed"))
+    log.commit()
+    log.by_hand, committed = True, log.head_seq
+    writer.post(session, title("not yet"))
+    await eventually(lambda: (bench.host.services.session(session) or NO_SESSION)["title"] == "not yet")
+
+    reader = await bench.connect("reader")
+    result = await reader.initialize(session, protocolVersions=[version])
+    assert shown_title(result["snapshots"][0]["state"]) == "committed"
+    assert result["serverSeq"] == result["snapshots"][0]["fromSeq"] == committed
+    assert shown_title((await reader.ask("subscribe", session))["snapshot"]["state"]) == "committed"
+    assert [shown_title(item) for item in (await reader.ask("listSessions"))["items"]] == ["committed"]
+    assert reader.actions(session) == []
+
+    log.commit()
+    told = await reader.action("session/titleChanged")
+    assert told["action"]["title"] == "not yet"
+    assert told["serverSeq"] > committed
+
+
+async def test_a_session_that_is_not_committed_is_not_there(held: tuple[Bench, LateLog]) -> None:
+    bench, log = held
+    writer = await bench.client("ahp-root://")
+    log.by_hand = True
+    creating = asyncio.ensure_future(writer.ask("createSession", "ahp-session:/new"))
+    await eventually(lambda: bench.host.services.session("ahp-session:/new") is not None)
+
+    reader = await bench.connect("reader")
+    result = await reader.initialize("ahp-root://", "ahp-session:/new")
+    assert [snapshot["resource"] for snapshot in result["snapshots"]] == ["ahp-root://"]
+    assert result["snapshots"][0]["state"]["activeSessions"] == 0
+    assert (await reader.ask("listSessions"))["items"] == []
+    assert "ahp-session:/new" in (await reader.refused("subscribe", "ahp-session:/new"))["message"]
+    assert not creating.done()
+
+    log.by_hand = False
+    log.commit()
+    await creating
+    assert [item["resource"] for item in (await reader.ask("listSessions"))["items"]] == ["ahp-session:/new"]
+
+
+def shown_title(state: Json) -> str:
+    """The title of a session, or of an entry in the list of sessions, in any version."""
+    return state["summary"]["title"] if "summary" in state else state["title"]
+
+
+# -- the event loop does not wait for the disk -------------------------------------------------------------------------
+
+
+class WatchedStorage:
+    """Passes every call on to a storage, and notes whether it was made in the thread that made this object."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._here = threading.get_ident()
+        self.calls: dict[str, set[bool]] = defaultdict(set)
+        """Method → whether it was called here, elsewhere, or both."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._storage, name)
+
+        def noted(*args: Any, **options: Any) -> Any:
+            self.calls[name].add(threading.get_ident() == self._here)
+            return method(*args, **options)
+
+        return noted
+
+
+async def test_no_call_of_the_storage_is_made_on_the_event_loop(tmp_path: Path) -> None:
+    watched = WatchedStorage(SqliteStorage(tmp_path / "log.db"))
+    bench = Bench(tmp_path)
+    bench.storage = cast("Storage", watched)
+    await bench.start()
+    client = await bench.client(client_id="me")
+    session, chat = await bench.session(client)
+    await client.accepted(chat, say("hello"))
+    await client.action("chat/turnComplete")
+    first = await client.accepted(session, title("once"))
+    client.post(session, title("once"), client_seq=first["origin"]["clientSeq"])
+    await client.wait(lambda _: len([e for e in client.actions(session) if e["serverSeq"] == first["serverSeq"]]) == 2)
+    await client.accepted(session, title("twice"))
+    back = await bench.connect("back")
+    missed = await back.ask("reconnect", clientId="back", lastSeenServerSeq=first["serverSeq"], subscriptions=[session])
+    assert missed["type"] == "replay"
+    assert (await back.ask("fetchTurns", chat, limit=5))["turns"]
+    assert (await back.ask("listSessions"))["items"]
+    await bench.restart()
+    assert (await bench.state(await bench.client(), chat))["turns"]
+    await bench.stop()
+    assert watched.calls.keys() >= {"load", "commit", "read", "seen", "close"}
+    assert {name for name, where in watched.calls.items() if True in where} == set()

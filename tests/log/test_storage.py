@@ -21,7 +21,7 @@ from support.waiting import BOUND
 
 @pytest.mark.parametrize("name", STORAGE_CHECKS)
 def test_a_storage_does_what_everyone_can_check(shelf: Shelf, name: str) -> None:
-    STORAGE_CHECKS[name](shelf)
+    assert STORAGE_CHECKS[name](shelf) is None, "a check raises what is wrong"
 
 
 def test_a_storage_that_forgets_fails_the_checks(tmp_path: Path) -> None:

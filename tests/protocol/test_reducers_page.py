@@ -31,4 +31,6 @@ def test_every_action_is_described_once() -> None:
 
 
 def test_the_example_runs() -> None:
-    exec(PAGE.partition("```python\n")[2].partition("\n```")[0], {})
+    example = PAGE.partition("```python\n")[2].partition("\n```")[0]
+    assert example.count("\nassert ") == 2
+    exec(example, {})

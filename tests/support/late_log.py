@@ -28,13 +28,13 @@ class Disk:
 class LateLog:
     """Implements `ahpkit.log.engine.LogEngine`. Between two entries `gap` numbers go to somebody else.
 
-    With `by_hand` nothing is committed before `commit` is called.
+    While `by_hand` is set, nothing is committed before `commit` is called.
     """
 
     def __init__(self, disk: Disk | None = None, *, gap: int = 2, by_hand: bool = False) -> None:
         self.disk = disk or Disk()
         self._gap = gap
-        self._by_hand = by_hand
+        self.by_hand = by_hand
         self._queue: list[_Step] = []
         self._committed = 0
         self._followers: list[Callable[[Commit], None]] = []
@@ -177,10 +177,15 @@ class LateLog:
 
     def _put(self, kind: str, one: object, other: object) -> int:
         self._queue.append((kind, one, other))
-        if not self._by_hand and not self._scheduled:
+        if not self.by_hand and not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_later(0.001, self.commit)
+            asyncio.get_running_loop().call_later(0.001, self._commit_scheduled)
         return self.steps
+
+    def _commit_scheduled(self) -> None:
+        self._scheduled = False
+        if not self.by_hand:
+            self.commit()
 
 
 def _is_after(entry: Entry, snapshot: ChannelSnapshot | None) -> bool:
