@@ -65,6 +65,12 @@ class Location:
     """Whether this plugin reports files that no plugin lists. Of several plugins in one folder only the first does."""
 
     @property
+    def key(self) -> str:
+        """What a place is read as. The same folder is read in another way for a session in it, for one below it, and
+        as the user's own."""
+        return "\0".join((self.id, self.name, str(self.boundary), str(self.here), str(self.trusted)))
+
+    @property
     def uri(self) -> str:
         """The folder, or the file where the place is a single one."""
         files = () if self.place is None else self.place.files
@@ -303,12 +309,12 @@ class Library:
                 )
             return parse_directory(tree, place, location.loading, root=root)
 
-        known = self._documents.get(location.id)
-        parsed, self._documents[location.id] = run_now(load(source, parse, limits=self._limits, known=known))
+        known = self._documents.get(location.key)
+        parsed, self._documents[location.key] = run_now(load(source, parse, limits=self._limits, known=known))
         return parsed
 
-    def forget(self, location_id: str) -> None:
-        self._documents.pop(location_id, None)
+    def forget(self, key: str) -> None:
+        self._documents.pop(key, None)
 
 
 def _failed(location: Location, message: str) -> Parsed:

@@ -57,7 +57,7 @@ from ahpkit.protocol.session.enablement import SWITCH, find
 _log = logging.getLogger(__name__)
 
 _TRUST = "trust"
-"""Key of the watched file with the owner's decisions; no container has it."""
+"""Key of the watched file with the owner's decisions; no place has it."""
 
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""
@@ -176,12 +176,14 @@ class Customizations(Feature):
         """Show every container as loading, read them, and go on without those that take too long."""
         tree = self._tree(session_uri)
         tree.locations = await self._places.look(session_uri, tree.workspace, tree.locations)
-        tree.expected = await asyncio.to_thread(_expected, tree.locations)
+        known = {entry["id"] for entry in self._shown(session_uri)}  # Of one that wakes.
+        tree.expected = await asyncio.to_thread(_expected, tree.locations) | known
         tree.read = {}
-        self._announce(tree)
         state = self.services.state(session_uri) or {}
         if state.get("activeClients") and not tree.plugins:  # Clients that are expected back after a restart.
             self._clients.active_clients_changed(tree, state)
+        tree.is_located = True
+        self._announce(tree)
         over = asyncio.Event()
 
         async def read() -> None:
@@ -211,7 +213,7 @@ class Customizations(Feature):
         """Drop what was read for a session that does not need it any more."""
         if self._places.leave(tree.uri, tree.locations):
             self.services.spawn(self._places.watch(), name="watch customizations")
-        tree.locations = []
+        tree.locations, tree.is_located = [], False
 
     # -- what changes ----------------------------------------------------------------------------------------------
 
@@ -309,19 +311,23 @@ class Customizations(Feature):
 
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:
+            state = self.services.state(session_uri) or {}
             tree = SessionTree(session_uri, self._workspace(session_uri), configured=self._configured)
             tree.decisions = lambda: self._decisions.here(session_uri, tree.workspace.as_uri())
-            self._decisions.begin(session_uri, tree.workspace.as_uri())
+            if state.get("lifecycle") == "creating":  # One that wakes has begun already.
+                self._decisions.begin(session_uri, tree.workspace.as_uri())
             self._trees[session_uri] = tree
         return self._trees[session_uri]
 
     # -- reading and watching --------------------------------------------------------------------------------------
 
     def _announce(self, tree: SessionTree) -> None:
-        """Replace the whole set with one action. Entries of other features stay."""
+        """Replace the whole set with one action. Entries of other features stay, and all that were there keep their
+        order."""
         state = self._shown(tree.uri)
         others = [entry for entry in state if not is_ours(entry)]
-        entries = [*tree.entries(state), *others]
+        places = {entry["id"]: place for place, entry in enumerate(state)}
+        entries = sorted([*tree.entries(state), *others], key=lambda entry: places.get(entry["id"], len(places)))
         shown = cast("list[Customization]", entries)
         self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
@@ -332,7 +338,7 @@ class Customizations(Feature):
             if new is not None:
                 new.read[location.id] = read.parsed
             if read.is_news:
-                self._tell(location.id, read.parsed)
+                self._tell(location, read.parsed)
         if new is not None:
             self._convert(new)
             self._publish(new)
@@ -345,11 +351,11 @@ class Customizations(Feature):
         keys = {one["id"]: key_of(one, None if one is entry else entry) for one, entry in placed}
         self._decisions.convert(tree.uri, tree.workspace.as_uri(), keys)
 
-    def _tell(self, location_id: str, latest: Parsed | None) -> None:
-        for uri in self._places.users(location_id):
+    def _tell(self, location: Location, latest: Parsed | None) -> None:
+        for uri in self._places.users(location):
             tree = self._trees.get(uri)
             if tree is not None:
-                tree.read[location_id] = latest
+                tree.read[location.id] = latest
                 self._publish(tree)
 
     def _judge(self, location: Location, parsed: Parsed) -> Judged:
@@ -372,7 +378,7 @@ class Customizations(Feature):
         return shown_with(plugin.read, {id: self._word.standing(runnable) for id, runnable in found.items()})
 
     def _publish(self, tree: SessionTree) -> None:
-        if self._trees.get(tree.uri) is tree:
+        if tree.is_located and self._trees.get(tree.uri) is tree:
             for action in tree.actions(self._shown(tree.uri)):
                 self.services.dispatch(tree.uri, action)
 
@@ -383,9 +389,9 @@ class Customizations(Feature):
         async for changed in self._places.changed():
             locations = self._places.known
             if _TRUST in changed:
-                changed |= {id for id, location in locations.items() if runs_something(location)}
+                changed |= {key for key, location in locations.items() if runs_something(location)}
                 await self._clients.judge_again(self._trees.values())
-            await self._read((locations[id] for id in changed if id in locations), again=True)
+            await self._read((locations[key] for key in changed if key in locations), again=True)
             await self._places.watch_named()
 
     # -- turns -----------------------------------------------------------------------------------------------------

@@ -56,6 +56,8 @@ class SessionTree:
     uri: str
     workspace: Path
     locations: list[Location] = field(default_factory=list[Location])
+    is_located: bool = False
+    """Whether `locations` are known. Until then the session shows what it showed before it rested."""
     expected: frozenset[str] = frozenset()
     """Locations that are shown as loading: there is something, or clients can save into them."""
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])

@@ -12,7 +12,7 @@ from ahpkit.customizations.discovery import Library, Location, locate
 from ahpkit.customizations.watch import Watched, Watcher
 
 _NAMED = "named by "
-"""Prefix of a location's id: the key under which the files that it names are watched."""
+"""Prefix of a location's key: the key under which the files that it names are watched."""
 
 _SPARE = 200
 """Unused places that may stay watched: setting up all watches again costs more than they do."""
@@ -43,7 +43,7 @@ class Places:
         plugins: Sequence[Path],
         besides: Sequence[Watched] = (),
     ) -> None:
-        """`besides` is watched too; its keys are reported like ids of locations."""
+        """`besides` is watched too; its keys are reported like those of locations."""
         self._judge = judge
         self._home = home
         self._plugins = plugins
@@ -52,13 +52,13 @@ class Places:
         self._watcher = Watcher()
         self._reading = asyncio.Lock()
         self.known: dict[str, Location] = {}
-        """Where sessions look, by id."""
+        """Where sessions look, by key."""
         self._users: dict[str, set[str]] = {}
-        """Sessions that look there, by the same id."""
+        """Sessions that look there, by the same key."""
         self._latest: dict[str, Parsed | None] = {}
-        """What was read last, by id; it is valid as long as the place is watched."""
+        """What was read last, by key; it is valid as long as the place is watched."""
         self._names: dict[str, tuple[str, ...]] = {}
-        """Files that hooks and servers name, by id: a script that changes changes what was trusted."""
+        """Files that hooks and servers name, by key: a script that changes changes what was trusted."""
         self._names_changed = False
 
     async def aclose(self) -> None:
@@ -68,9 +68,9 @@ class Places:
     def watching(self) -> bool:
         return self._watcher.watching
 
-    def users(self, location_id: str) -> Collection[str]:
+    def users(self, location: Location) -> Collection[str]:
         """The sessions that look there."""
-        return tuple(self._users.get(location_id, ()))
+        return tuple(self._users.get(location.key, ()))
 
     async def look(self, session_uri: str, workspace: Path, before: Iterable[Location]) -> list[Location]:
         """Set where a session looks from now on. Places are watched before they are read, so that no change is missed.
@@ -81,8 +81,8 @@ class Places:
         known = set(self.known)
         self._forget_user(session_uri, before)
         for location in found:
-            self.known[location.id] = location
-            self._users.setdefault(location.id, set()).add(session_uri)
+            self.known[location.key] = location
+            self._users.setdefault(location.key, set()).add(session_uri)
         if set(self.known) != known or not self.watching:
             await self.watch()
         return found
@@ -90,21 +90,21 @@ class Places:
     def leave(self, session_uri: str, locations: Iterable[Location]) -> bool:
         """Forget a session. True when so many unused places are still watched that `watch` should be called."""
         left = self._forget_user(session_uri, locations)
-        for id in left:
-            self._library.forget(id)
-            self._latest.pop(id, None)
-            self._names.pop(id, None)
+        for key in left:
+            self._library.forget(key)
+            self._latest.pop(key, None)
+            self._names.pop(key, None)
         return bool(left) and self._watcher.count > 2 * len(self.known) + _SPARE
 
     def _forget_user(self, session_uri: str, locations: Iterable[Location]) -> list[str]:
-        """Remove a session from places; the ids of those that no session uses now."""
+        """Remove a session from places; the keys of those that no session uses now."""
         left: list[str] = []
         for location in locations:
-            users = self._users.get(location.id, set())
+            users = self._users.get(location.key, set())
             users.discard(session_uri)
-            if not users and self.known.pop(location.id, None) is not None:
-                self._users.pop(location.id, None)
-                left.append(location.id)
+            if not users and self.known.pop(location.key, None) is not None:
+                self._users.pop(location.key, None)
+                left.append(location.key)
         return left
 
     async def read(self, location: Location, *, again: bool) -> Read:
@@ -114,10 +114,10 @@ class Places:
         A session that shares its places with many others costs no more than the first.
         """
         async with self._reading:
-            was_read, before = location.id in self._latest, self._latest.get(location.id)
+            was_read, before = location.key in self._latest, self._latest.get(location.key)
             if again or not was_read:
-                self._latest[location.id] = await asyncio.to_thread(self._read_now, location)
-        latest = self._latest.get(location.id)
+                self._latest[location.key] = await asyncio.to_thread(self._read_now, location)
+        latest = self._latest.get(location.key)
         return Read(latest, is_news=not was_read or latest != before)
 
     def _read_now(self, location: Location) -> Parsed | None:
@@ -125,13 +125,13 @@ class Places:
         if parsed is None:
             return None
         judged = self._judge(location, parsed)
-        if judged.names != self._names.get(location.id, ()):
-            self._names[location.id] = judged.names
+        if judged.names != self._names.get(location.key, ()):
+            self._names[location.key] = judged.names
             self._names_changed = True
         return judged.parsed
 
     async def changed(self) -> AsyncIterator[frozenset[str]]:
-        """Ids of places in which something changed, as it happens, and keys of `besides`."""
+        """Keys of places in which something changed, as it happens, and keys of `besides`."""
         async for keys in self._watcher:
             yield frozenset(key.removeprefix(_NAMED) for key in keys)
 
@@ -144,13 +144,13 @@ class Places:
     async def watch(self) -> None:
         """Watch exactly the places that sessions look at."""
         places = [
-            Watched(location.id, location.root.absolute(), location.place.files if location.place else ())
+            Watched(location.key, location.root.absolute(), location.place.files if location.place else ())
             for location in self.known.values()
         ]
         places += (
-            Watched(_NAMED + id, Path("/"), tuple(path.lstrip("/") for path in self._names[id]))
-            for id in self.known
-            if self._names.get(id)
+            Watched(_NAMED + key, Path("/"), tuple(path.lstrip("/") for path in self._names[key]))
+            for key in self.known
+            if self._names.get(key)
         )
         await self._watcher.watch([*places, *self._besides])
 
