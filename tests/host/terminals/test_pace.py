@@ -98,6 +98,22 @@ async def test_a_reader_that_is_far_behind_is_waited_for(bench: TerminalBench, s
         await room
 
 
+async def test_all_who_wait_for_a_reader_wait_for_it(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
+    other = await Shell.open(shell.client, "other")
+    slow.gate.open.set()
+    await slow.client.ask("subscribe", other.uri)
+    slow.gate.open.clear()
+    for _ in range(3):
+        bench.host.services.dispatch(shell.uri, MEGABYTE)
+    rooms = [asyncio.create_task(bench.host.services.room(one.uri)) for one in (shell, other)]
+    await shell.client.wait(lambda _: len(shell.shown()) >= 3_000_000)
+    await shell.client.ask("ping")
+    assert [room.done() for room in rooms] == [False, False]
+    slow.gate.open.set()
+    async with asyncio.timeout(BOUND):
+        await asyncio.gather(*rooms)
+
+
 async def test_a_reader_that_stopped_is_not_waited_for_again(bench: TerminalBench, shell: Shell, slow: Slow) -> None:
     for _ in range(3):
         bench.host.services.dispatch(shell.uri, MEGABYTE)

@@ -218,15 +218,15 @@ class Clients:
         """
         outlets = [client.outlet for client in self.subscribers(uri)]
         for _ in range(_MOMENTS):
-            reading = [one for one in outlets if one.unread > _FAR_BEHIND and one.has_read()]
-            if not reading:
+            behind = (one for one in outlets if one.unread > _FAR_BEHIND)
+            moments = [moment for one in behind if (moment := one.moment(self._reader_patience)) is not None]
+            if not moments:
                 return
-            drained = [asyncio.ensure_future(one.drain()) for one in reading]
             try:
-                await asyncio.wait(drained, timeout=self._reader_patience)
+                await asyncio.wait(moments)
             finally:
-                for task in drained:
-                    task.cancel()
+                for moment in moments:
+                    moment.cancel()
 
     # -- telling clients -------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -53,6 +54,7 @@ class Outlet:
         "_dialect",
         "_largest",
         "_late",
+        "_moment",
         "_on_lagging",
         "_on_resync",
         "_peer",
@@ -91,7 +93,8 @@ class Outlet:
         self._on_resync = on_resync
         self._written = 0
         self._seen = 0
-        """Bytes that were written, and how many of them the client had read when that was last asked."""
+        """Bytes that were written, and how many of them the client had read when it last got a moment."""
+        self._moment: asyncio.Task[None] | None = None
         self._tasks = tasks
         self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
         """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""
@@ -299,19 +302,27 @@ class Outlet:
         """Bytes that the client has not read yet."""
         return self._transport.buffered + self._waiting
 
-    def has_read(self) -> bool:
-        """Whether the client has read something since the last call."""
-        before, self._seen = self._seen, self._written - self.unread
-        return self._seen > before
+    def moment(self, patience: float) -> asyncio.Task[None] | None:
+        """A moment for the client to read most of it; None when it has read nothing since the last one.
+
+        All who wait for the client at the same time share one moment.
+        """
+        if self._moment is None or self._moment.done():
+            before, self._seen = self._seen, self._written - self.unread
+            if self._seen <= before:
+                return None
+            self._moment = self._tasks.spawn(self._drain(patience), name="a moment to read")
+        return self._moment
+
+    async def _drain(self, patience: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._transport.drain()
 
     @property
     def is_over(self) -> bool:
         """Whether the connection is closed or failing, so that nothing reaches the client any more."""
         return self.lagging or self._transport.is_over
-
-    async def drain(self) -> None:
-        """Wait until the client has read most of it."""
-        await self._transport.drain()
 
     async def room(self) -> None:
         """Wait until the client has read its large answers and most of everything else."""
