@@ -32,16 +32,29 @@ async def test_a_first_connection_that_fails_is_reported_at_once(host: FakeHost)
             pass
 
 
-async def test_the_hosts_refusal_of_our_version_reaches_the_user(host: FakeHost):
+@pytest.mark.parametrize(
+    ("spoken", "offers", "reason"),
+    [
+        (["9.0.0", "junk"], 1, "the host speaks AHP 9.0.0, junk; this client speaks 0.4 to 1.0"),
+        ([], 1, "the host speaks AHP none that it names; this client speaks 0.4 to 1.0"),
+        (["0.6.0", "0.7.0"], 2, "not today"),
+    ],
+)
+async def test_the_hosts_refusal_of_our_version_reaches_the_user(
+    host: FakeHost, spoken: list[str], offers: int, reason: str
+):
     def refuse(params: object) -> None:
-        raise UnsupportedProtocolVersion(["9.0.0"])
+        raise UnsupportedProtocolVersion(spoken, "not today")
 
     host.handlers["initialize"] = refuse
 
     with pytest.raises(UnsupportedProtocolVersion) as caught:
         async with Client(host.dial):
             pass
-    assert caught.value.supported_versions == ["9.0.0"]
+    assert caught.value.supported_versions == spoken
+    assert str(caught.value) == reason
+    offered = [params["protocolVersions"] for params in host.sent("initialize")]
+    assert offered == [["1.0.0", "0.9.0", "0.4.0"], ["0.7.0"]][:offers], "its own proposal is taken up once"
 
 
 async def test_a_handshake_that_makes_no_sense_is_reported(host: FakeHost):

@@ -15,12 +15,13 @@ from ahpkit.client.events import TurnFailed
 from ahpkit.dialects import pin
 from ahpkit.host.agent import Turn
 from ahpkit.host.config import HostConfig
+from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.transports.memory import MemoryTransport, memory_pair
 from support import requirement
 from support.bench import Bench
 from support.clients import eventually
 
-VERSIONS = ("0.4.0", "0.9.0", "1.0.0")
+VERSIONS = ("0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0")
 
 
 @asynccontextmanager
@@ -81,6 +82,8 @@ async def test_an_error_is_a_part_whatever_the_host_speaks(tmp_path: Path, versi
         [turn] = chat.confirmed["turns"]
         assert [part["kind"] for part in turn["responseParts"]] == ["markdown", "error"]
         assert "error" not in turn
+        with pytest.raises(LookupError if version >= "0.9.0" else LocalProtocolError):
+            chat.resume()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -128,3 +131,34 @@ async def test_settings_that_a_session_lacks_are_refused_before_they_are_sent(
             session.set_config({"mood": "x", "tone": "warm"})
         assert session.state.get("config", {}).get("values") == {"tone": "dry"}
         await session.set_config({"tone": "warm"}).accepted()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_approvals_questions_forks_and_later_turns_are_the_same(tmp_path: Path, version: str) -> None:
+    async def script(turn: Turn) -> None:
+        if turn.prompt == "ask":
+            answer = await turn.ask([{"id": "q", "kind": "text", "message": "?", "required": True}])
+            turn.text(str(answer.answers["q"].get("value", {}).get("value")))
+        elif turn.prompt == "call":
+            call = turn.tool_call("remove")
+            decided = await call.confirm(tool_input="x")
+            call.complete()
+            turn.text("yes" if decided.approved else "no")
+        else:
+            turn.text(turn.prompt)
+
+    async with pinned(tmp_path, version) as (bench, client):
+        bench.agent.script = script
+        session = await client.create_session()
+        chat = await session.chat()
+        assert await chat.ask("call", on_confirmation=lambda event: True) == "yes"
+        assert await chat.ask("call", on_confirmation=lambda event: False) == "no"
+        assert await chat.ask("ask", on_input=lambda event: {"q": "blue"}) == "blue"
+        turns = chat.confirmed["turns"]
+        [question] = [part for part in turns[-1]["responseParts"] if part["kind"] == "inputRequest"]
+        assert question.get("response") == "accept"
+        fork = await session.create_chat(fork=(chat.uri, turns[0]["id"]))
+        assert [turn["id"] for turn in fork.confirmed["turns"]] == [turns[0]["id"]]
+        assert await fork.ask("on") == "on"
+        tail = [turn["id"] async for turn in chat.history()]
+        assert tail == [turn["id"] for turn in reversed(turns)]

@@ -31,16 +31,17 @@ def heard(state: Json | None = None, *, channel: str = SESSION, session: Json | 
 
 
 class Mirror:
-    """A client's copy of one channel of a 0.4 host."""
+    """A client's copy of one channel of an older host."""
 
-    def __init__(self, kind: str, snapshot: Json) -> None:
+    def __init__(self, kind: str, snapshot: Json, generation: Generation = V.V0_4) -> None:
         self.kind = kind
-        self.state = OLDEST.state(kind, snapshot, heard())
+        self.host = HostDialect(generation.release, generation)
+        self.state = self.host.state(kind, snapshot, heard())
 
     def take(self, action: Json) -> None:
         reducer = NEW[self.kind].reducer
         assert reducer is not None
-        for one in OLDEST.actions(action, heard(self.state)):
+        for one in self.host.actions(action, heard(self.state)):
             self.state = reducer(self.state, one)
 
 
@@ -74,6 +75,104 @@ def test_the_mirror_of_a_0_4_host_has_what_the_host_has(kind: str) -> None:
                 assert unlike(project(kind, mirror.state, V.V0_4), host) == [], sent
 
     holds()
+
+
+@pytest.mark.parametrize("generation", [one for one in V if V.V0_4 < one < V.V0_9])
+@pytest.mark.parametrize("kind", KINDS)
+@requirement("gen:project-client:old-host")
+def test_the_mirror_of_a_host_between_0_4_and_0_9_has_what_the_host_has(kind: str, generation: Generation) -> None:
+    reducer = NEW[kind].reducer
+    assert reducer is not None
+
+    @examples(0.3)
+    @given(histories(kind))
+    def holds(history: list[Json]) -> None:
+        state = INITIAL[kind]
+        mirror = Mirror(kind, project(kind, state, generation), generation)
+        for said in [*opening(), *history] if kind == "chat" else history:
+            action = hinted(kind, said, state)
+            if refused(kind, said, state) or resyncs(action, generation):
+                continue
+            state = reducer(state, action)
+            if (sent := told(action, generation)) is not None:
+                mirror.take(sent)
+                assert unlike(project(kind, mirror.state, generation), project(kind, state, generation)) == [], sent
+
+    holds()
+
+
+OFF = {"type": "plugin", "id": "p", "name": "p", "uri": "x:p", "enabled": False}
+DECIDED = {
+    **{key: value for key, value in OFF.items() if key != "enabled"},
+    "enablement": [{"kind": "session", "enabled": False}],
+}
+
+
+OLDER_WORDS: list[tuple[Generation, Json, Json]] = [
+    (
+        V.V0_8,
+        {"type": "chat/error", "turnId": "t", "duration": 3, "error": {"errorType": "x", "message": "y"}},
+        {"part": {"kind": "error", "error": {"errorType": "x", "message": "y"}}, "duration": 3},
+    ),
+    (V.V0_5_0, {"type": "chat/turnStarted", "turnId": "t"}, {"startedAt": "1970-01-01T00:00:01.000Z"}),
+    (V.V0_5_2, {"type": "chat/turnComplete", "turnId": "t"}, {"duration": 0}),
+    (
+        V.V0_7,
+        {"type": "session/customizationToggled", "id": "p", "enabled": False},
+        {"enablement": [{"kind": "session", "enabled": False}]},
+    ),
+    (
+        V.V0_7,
+        {"type": "session/activeClientSet", "activeClient": {"clientId": "a", "customizations": [OFF]}},
+        {"activeClient": {"clientId": "a", "customizations": [DECIDED]}},
+    ),
+    (
+        V.V0_8,
+        {"type": "annotations/set", "annotation": {"id": "a", "turnId": "t"}},
+        {"annotation": {"id": "a", "origin": {"session": SESSION, "turnId": "t"}}},
+    ),
+    (
+        V.V0_5_2,
+        {"type": "changeset/filesReviewedChanged", "fileIds": ["f"], "reviewed": True},
+        {"type": "changeset/filesReviewChanged", "files": ["f"], "reviewed": True},
+    ),
+    (
+        V.V0_6,
+        {"type": "chat/turnsLoaded", "turns": [{"id": "t", "responseParts": [], "error": {"message": "y"}}]},
+        {"turns": [{"id": "t", "responseParts": [{"kind": "error", "error": {"message": "y"}}]}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("generation", "action", "read"), OLDER_WORDS)
+def test_words_that_only_older_hosts_have_are_read(generation: Generation, action: Json, read: Json) -> None:
+    [found] = HostDialect(generation.release, generation).actions(action, heard({}))
+    assert found.items() >= read.items()
+    assert not {"error", "enabled", "fileIds"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("generation", "written"),
+    [
+        (V.V0_5_0, {"workingDirectory": "file:///a", "fork": {"session": "s", "turnId": "t"}}),
+        (V.V0_6, {"workingDirectory": "file:///a", "fork": {"session": "s", "turnId": "t"}}),
+        (V.V0_8, {"workingDirectories": ["file:///a"], "fork": {"session": "s", "turnId": "t"}}),
+    ],
+)
+def test_a_session_is_asked_for_in_the_words_of_its_host(generation: Generation, written: Json) -> None:
+    host = HostDialect(generation.release, generation)
+    params = {"workingDirectories": ["file:///a"], "_meta": {"ahpkit.dev/fork": {"session": "s", "turnId": "t"}}}
+    assert host.write("createSession", params) == written
+    source = {"kind": "sideChat", "chat": CHAT, "turnId": "t"}
+    if generation < V.V0_7:
+        with pytest.raises(LocalProtocolError, match="has no chat of kind sideChat"):
+            host.write("createChat", {"source": source})
+        assert host.write("createChat", {"source": {**source, "kind": "fork"}})["source"] == {
+            "chat": CHAT,
+            "turnId": "t",
+        }
+    else:
+        assert host.write("createChat", {"source": source}) == {"source": source}
 
 
 def test_hosts_of_0_9_and_1_0_are_read_as_they_are() -> None:

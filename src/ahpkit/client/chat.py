@@ -78,8 +78,10 @@ class Chat(Handle[ChatState]):
     def resume(self, *, on_confirmation: OnConfirmation | None = None, on_input: OnInput | None = None) -> TurnStream:
         """Resume the last turn, which failed with a resumable error; iterates over what is new in it.
 
-        Raises `LookupError` when there is no such turn.
+        Raises `LookupError` when there is no such turn, and `LocalProtocolError` when the host's version has no
+        resuming.
         """
+        self._core.dialect.check_action("chat/turnResume")
         turns = self.optimistic["turns"]
         if not turns or "activeTurn" in self.optimistic or not is_resumable(turns[-1]):
             raise LookupError(f"{self.uri}: the last turn cannot be resumed")

@@ -29,6 +29,11 @@ Greet = Callable[[RpcConnection], Awaitable[None]]
 GREETING_TIMEOUT = 30.0
 """Seconds for the handshake. A replay of a long absence is inside the answer, so it is not too short."""
 
+
+class DialAgain(AhpError):
+    """The handshake needs another connection: the host refused what was offered on this one."""
+
+
 _FINAL = frozenset({1003, 1007, 1008, 1009})
 """Close codes with which a host refuses this client or what it sent: connecting again would only repeat that."""
 
@@ -111,6 +116,8 @@ class HostConnection:
         failures = 0
         while True:
             error = await self._run_once()
+            if isinstance(error, DialAgain):
+                continue
             if self.status == "connecting" or not _transient(error):
                 return self.close(_lost(error))
             failures = 1 if self.status == "connected" else failures + 1
@@ -177,4 +184,4 @@ def _lost(error: Exception) -> AhpError:
     return lost
 
 
-__all__ = ["Backoff", "Dial", "Greet", "HostConnection", "Status"]
+__all__ = ["Backoff", "Dial", "DialAgain", "Greet", "HostConnection", "Status"]

@@ -8,12 +8,14 @@ from typing import Any
 
 from ahpkit import __version__
 from ahpkit.client.channels import Channels
+from ahpkit.client.connection import DialAgain
 from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
 from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import UnsupportedProtocolVersion
 from ahpkit.protocol.extensions import announces
 from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, OURS, SPOKEN
 from ahpkit.protocol.validation import make_whole
@@ -97,7 +99,13 @@ class Handshake:
             params["locale"] = self._locale
         if self._capabilities:
             params["capabilities"] = self._capabilities
-        result = await rpc.request("initialize", params)
+        try:
+            result = await rpc.request("initialize", params)
+        except UnsupportedProtocolVersion as refused:
+            if len(self._versions) == 1:
+                raise  # It was the host's own proposal, or all that this client shall offer.
+            self._versions = [_best_of(refused)]
+            raise DialAgain(f"offering {self._versions[0]}") from refused
         make_whole("initialize", {}, result=result)
         self.host = HostInfo.of(result)
         self._channels.speak(_dialect_of(self.host.protocol_version))
@@ -141,6 +149,26 @@ def _dialect_of(version: str) -> HostDialect:
     if generation is None:
         raise RemoteProtocolError(f"the host chose version {version}, which this client did not offer")
     return HostDialect(version, generation)
+
+
+def _best_of(refused: UnsupportedProtocolVersion) -> str:
+    """The newest version that the host named and this client speaks: one between 0.4 and 0.9.
+
+    It is offered alone. Beside 1.0.0 it would look like the offer of an early VS Code.
+    """
+    spoken = [one for one in refused.supported_versions if _speaks(one)]
+    if not spoken:
+        theirs = ", ".join(refused.supported_versions) or "none that it names"
+        reason = f"the host speaks AHP {theirs}; this client speaks 0.4 to 1.0"
+        raise UnsupportedProtocolVersion(refused.supported_versions, reason) from refused
+    return max(spoken, key=Version.parse)
+
+
+def _speaks(version: str) -> bool:
+    try:
+        return generation_of(Version.parse(version)) is not None
+    except ValueError:
+        return False
 
 
 def check_announced(method: str, announced: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Translates between a 1.0.0 client and a host of 0.4 or 0.9.
+"""Translates between a 1.0.0 client and a host of 0.4 to 0.9.
 
 A client has one mirror and one API, both 1.0.0. What hosts of 0.9 and 1.0 send needs no translation. Pure: the clock
 and the mirror's states are passed in.
@@ -112,15 +112,15 @@ class HostDialect:
     def write(self, method: str, params: JsonObject) -> JsonObject:
         """The params of a request. Raises `LocalProtocolError` when the host's version does not have it."""
         if not knows_method(self.generation, method):
-            raise LocalProtocolError(f"the host speaks {self.version}, which has no {method}")
+            raise self._lacks(method)
         if not self._is_old:
             return params
         match method:
             case "createSession":
-                return _create_session(params)
+                return _create_session(params, self.generation)
             case "createChat":
-                return _create_chat(params, self.version)
-            case "listSessions":
+                return _create_chat(params, self)
+            case "listSessions" if self.generation < V.V0_5_1:
                 return without(params, "limit", "cursor")
             case "subscribe" if self.generation < V.V0_5_1:
                 return without(params, "view", "delivery")
@@ -131,17 +131,23 @@ class HostDialect:
         """An action for the host. Raises `LocalProtocolError` when its version cannot express it."""
         if action["type"] in OUR_ACTIONS:
             return Written(action)
-        if self._is_old and action["type"] in _WRITINGS:
+        if self.generation == V.V0_4 and action["type"] in _WRITINGS:
             return _WRITINGS[action["type"]](action, heard)
-        written = (
-            actions_down.action(action, self.generation) if knows_action(self.generation, action["type"]) else None
-        )
-        if written is None:
-            raise LocalProtocolError(f"the host speaks {self.version}, which has no {action['type']}")
+        written = actions_down.action(action, self.generation)
+        if written is None or not knows_action(self.generation, written["type"]):
+            raise self._lacks(action["type"])
         return Written(written)
 
+    def check_action(self, action_type: str) -> None:
+        """Raise `LocalProtocolError` unless the host's version has an action."""
+        if not knows_action(self.generation, action_type):
+            raise self._lacks(action_type)
 
-# -- reading 0.4 ---------------------------------------------------------------------------------------------------
+    def _lacks(self, name: str) -> LocalProtocolError:
+        return LocalProtocolError(f"the host speaks {self.version}, which has no {name}")
+
+
+# -- reading 0.4 to 0.8 --------------------------------------------------------------------------------------------
 
 _Reading = Callable[[JsonObject, Heard], Sequence[JsonObject]]
 
@@ -155,8 +161,9 @@ def _turn_ended(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
 
 
 def _error(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    part = {"kind": "error", "error": action["error"]}
-    return _turn_ended({"part": part, **without(action, "error")}, heard)
+    """An error cannot be resumed at these hosts, whatever our own says of it to newer clients."""
+    part = without(action.get("part") or {"kind": "error", "error": action["error"]}, "resumable")
+    return _turn_ended({**without(action, "error"), "part": part}, heard)
 
 
 def _active_client_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
@@ -214,6 +221,12 @@ def _claim(value: JsonObject, heard: Heard) -> JsonObject:
     return up.claim(value, actions_up.default_chat(heard.state_of))
 
 
+def _reviewed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
+    """The name that 0.5.2 has for it."""
+    after = without(action, "fileIds")
+    return [{**after, "type": "changeset/filesReviewChanged", "files": action["fileIds"]}]
+
+
 def _content_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
     """0.4 sends an error with the content; in 1.0 it is a status."""
     error: JsonObject | None = action.get("error")
@@ -229,13 +242,16 @@ _READINGS: Final[Mapping[str, _Reading]] = {
     "annotations/set": _toggled,
     "annotations/updated": _toggled,
     "changeset/contentChanged": _content_changed,
+    "changeset/filesReviewedChanged": _reviewed,
     "chat/error": _error,
     "chat/turnCancelled": _turn_ended,
     "chat/turnComplete": _turn_ended,
     "chat/turnStarted": _turn_started,
+    "chat/turnsLoaded": _each("turns", lambda value, heard: up.turn(value), many=True),
     "root/agentsChanged": _each("agents", lambda value, heard: up.with_customizations(value), many=True),
     "root/terminalsChanged": _each("terminals", _terminal, many=True),
     "session/activeClientChanged": _active_client_changed,
+    "session/activeClientSet": _each("activeClient", lambda value, heard: up.with_customizations(value)),
     "session/activeClientToolsChanged": _active_client_tools,
     "session/agentChanged": _selected("agent"),
     "session/chatAdded": _each("summary", lambda value, heard: up.chat_summary(value)),
@@ -297,25 +313,33 @@ _WRITINGS: Final[Mapping[str, Callable[[JsonObject, Heard], Written]]] = {
 }
 
 
-def _create_session(params: JsonObject) -> JsonObject:
-    directories: Sequence[str] = params.get("workingDirectories") or ()
-    after = without(params, "workingDirectories", "progressToken")
-    if directories:
-        after = {**after, "workingDirectory": directories[0]}
+# -- writing to 0.4 to 0.8 -----------------------------------------------------------------------------------------
+
+
+def _create_session(params: JsonObject, to: Generation) -> JsonObject:
+    after = _with_directory(params) if to < V.V0_7 else params
     if params.get("activeClient") is not None:
-        after = {**after, "activeClient": down.active_client(params["activeClient"], V.V0_4, ours=True)}
+        after = {**after, "activeClient": down.active_client(params["activeClient"], to, ours=True)}
     notes: JsonObject = params.get("_meta") or {}
-    return down.without_note(_with_selected(put(after, "fork", notes.get(FORK))), FORK)
+    after = down.without_note(put(after, "fork", notes.get(FORK)), FORK)
+    return _with_selected(without(after, "progressToken")) if to == V.V0_4 else after
 
 
-def _create_chat(params: JsonObject, version: str) -> JsonObject:
+def _with_directory(params: JsonObject) -> JsonObject:
+    directories: Sequence[str] = params.get("workingDirectories") or ()
+    return put(without(params, "workingDirectories"), "workingDirectory", directories[0] if directories else None)
+
+
+def _create_chat(params: JsonObject, host: HostDialect) -> JsonObject:
+    if host.generation >= V.V0_7:
+        return params
     source: JsonObject | None = params.get("source")
     after = without(params, "workingDirectories")
     if source is not None:
         if source.get("kind", "fork") != "fork":
-            raise LocalProtocolError(f"the host speaks {version}, which has no chat of kind {source['kind']}")
+            raise LocalProtocolError(f"the host speaks {host.version}, which has no chat of kind {source['kind']}")
         after = {**after, "source": without(source, "kind")}
-    return _with_selected(after)
+    return _with_selected(after) if host.generation == V.V0_4 else after
 
 
 def _with_selected(params: JsonObject) -> JsonObject:
