@@ -75,6 +75,7 @@ def test_python_code_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ({"command": "no-such-program"}, "no-such-program is not installed"),
         ({"option": "mine=sh -c x"}, None),
         ({"command": "./agent"}, None),
+        ({"command": "/nowhere/agent"}, "/nowhere/agent is not installed"),
         ({"url": "http://127.0.0.1:1/v1"}, None),
         ({"python": "nowhere:agent"}, None),
     ],

@@ -231,7 +231,8 @@ async def test_a_host_that_only_listens_here_pairs_nobody(tmp_path: Path) -> Non
         known = await here.come_in()
         status, _, body = await here.ask("/page/pair", method="POST", headers=known, body={})
         assert status == 409
-        assert b"listens here only" in body
+        assert b"listens on this machine only" in body
+        assert b"tls_authority" in body
 
 
 async def test_links_are_made_for_programs_with_the_token_and_not_for_pages(tmp_path: Path) -> None:

@@ -51,8 +51,9 @@ def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
     from ahpkit.agents.acp.registry import KNOWN_AGENTS
 
     config = _acp_config(name, fields)
-    if "/" in config.command or shutil.which(config.command, path=config.env.get("PATH")) is not None:
-        return None  # A path may be meant from the chat's directory.
+    relative = "/" in config.command and not config.command.startswith("/")  # Meant from the chat's directory, maybe.
+    if relative or shutil.which(config.command, path=config.env.get("PATH")) is not None:
+        return None
     known = KNOWN_AGENTS.get(name)
     advice = f"; install it with:  {known.install}" if known is not None and known.command == config.command else ""
     return f"{config.command} is not installed{advice}"

@@ -1,4 +1,7 @@
-"""Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command."""
+"""Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command.
+
+Also the kinds of numbers that options take, named in plain words.
+"""
 
 from __future__ import annotations
 
@@ -46,4 +49,16 @@ def ask(question: str, **options: Any) -> Any:
         return click.prompt(question, **options)
 
 
-__all__ = ["ask", "confirm", "confirm_deletion", "interruptible"]
+class WholeNumber(click.IntRange):
+    """A whole number within bounds; called so when something else is given."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number within bounds; called so when something else is given."""
+
+    name = "number"
+
+
+__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion", "interruptible"]

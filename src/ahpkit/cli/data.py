@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.asking import confirm_deletion
+from ahpkit.cli.asking import WholeNumber, confirm_deletion
 from ahpkit.cli.connection import connected, host_command
 from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
@@ -129,7 +129,7 @@ def _move_aside(directory: Path, there: list[Path]) -> Path | None:
 
 @data.command()
 @click.option("--older-than", type=Age(), help="Those that nobody changed for this time, such as 90d.")
-@click.option("--keep", type=click.IntRange(min=0), default=0, help="Keep this many of the newest in any case.")
+@click.option("--keep", type=WholeNumber(min=0), default=0, help="Keep this many of the newest in any case.")
 @click.option("--archived", is_flag=True, help="Only archived ones.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

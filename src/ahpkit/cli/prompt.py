@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.asking import Number
 from ahpkit.cli.connection import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -57,7 +58,7 @@ _approve_option = click.option(
     "--approve", type=click.Choice(["none", "all"]), default="none", show_default=True, help="Which tool calls may run."
 )
 _timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until the turn is cancelled."
+    "--timeout", type=Number(min=0, min_open=True), help="Seconds until the turn is cancelled."
 )
 
 
@@ -187,9 +188,10 @@ def _message(text: str | None, files: Sequence[Path]) -> str:
     """The text, then what was piped in, then the files."""
     piped = _read_standard_input() if text == "-" or (_is_piped() and _has_come(text)) else ""
     parts = [part for part in ("" if text == "-" else text or "", piped) if part.strip()]
-    parts += [f"{path}:\n\n{_read_file(path)}" for path in files]
-    if not parts:
+    read = [(path, _read_file(path)) for path in files]
+    if not any(part.strip() for part in (*parts, *(content for _, content in read))):
         raise click.UsageError("the message is empty: there is nothing to send")
+    parts += [f"{path}:\n\n{content}" for path, content in read]
     message = "\n\n".join(parts)
     if (size := len(message.encode(errors="replace"))) > _LARGEST:
         advice = "put it into a file of the working directory and let the agent read that"

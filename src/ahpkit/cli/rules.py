@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ahpkit.cli.ask_person import in_words
+from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import session_title
@@ -159,7 +160,7 @@ def approvals() -> None:
 
 @approvals.command("log")
 @click.option("--session", help="Only of this session: its URI, id, or part of its title.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, the newest.")
+@click.option("--limit", type=WholeNumber(1, 1000), default=50, show_default=True, help="How many, the newest.")
 @watch_option
 @click.option("--json", "json_output", is_flag=True, help="The decisions as JSON, with what was shown.")
 @host_command

@@ -18,6 +18,7 @@ import click
 
 from ahpkit.cli import daemon
 from ahpkit.cli.announce import announce
+from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
 from ahpkit.cli.daemon import check_host_name, log_to_file, named_data_dir
@@ -59,7 +60,7 @@ _PATIENCE = 1.0
 
 @click.command()
 @click.option("--host", help="Address to listen on. Anything but loopback needs the token.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 7110]")
+@click.option("--port", type=WholeNumber(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 7110]")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option(
     "--durability",

@@ -22,6 +22,7 @@ import click
 
 from ahpkit import __version__
 from ahpkit.cli.announce import own_command, tilde
+from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.daemon import (
     check_host_name,
     end_host,
@@ -156,9 +157,10 @@ class _Health:
 
 
 @click.command()
+@click.option("--host-name", metavar="NAME", help="Only the host of this name.", callback=check_host_name)
 @watch_option
 @click.option("--json", "json_output", is_flag=True, help="The hosts as JSON.")
-def status(watching: bool, json_output: bool) -> None:
+def status(host_name: str | None, watching: bool, json_output: bool) -> None:
     """Show the hosts of yours that run. Exits with 1 when there is none.
 
     \b
@@ -172,14 +174,15 @@ def status(watching: bool, json_output: bool) -> None:
             facts = [{**_facts(one), **_health_facts(health)} for one, health in found]
             return click.echo(json_text(facts, watching=watching))
         lines = [line for one, health in found for line in _status_lines(one, health)]
-        return click.echo("\n".join(lines) or f"no host is running; start one with: {own_command()} up")
+        which, option = (f" named {host_name}", f" --host-name {host_name}") if host_name else ("", "")
+        return click.echo("\n".join(lines) or f"no host{which} is running; start one with: {own_command()} up{option}")
 
-    if not repeat(_running, show, watching=watching, clear=not json_output):
+    if not repeat(lambda: _running(host_name), show, watching=watching, clear=not json_output):
         raise SystemExit(1)
 
 
-def _running() -> list[tuple[Endpoint, _Health | str]]:
-    return [(one, asyncio.run(_health(one))) for one in find_endpoints()]
+def _running(name: str | None) -> list[tuple[Endpoint, _Health | str]]:
+    return [(one, asyncio.run(_health(one))) for one in find_endpoints() if name in (None, one.name)]
 
 
 async def _health(endpoint: Endpoint) -> _Health | str:
@@ -229,7 +232,7 @@ def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:
 
 @click.command()
 @_name_option
-@click.option("-n", "--lines", default=50, show_default=True, type=click.IntRange(0), help="How many lines.")
+@click.option("-n", "--lines", default=50, show_default=True, type=WholeNumber(0), help="How many lines.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory.")
 def logs(host_name: str | None, lines: int, follow: bool, data_dir: Path | None) -> None:

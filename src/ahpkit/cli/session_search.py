@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.asking import ask
+from ahpkit.cli.asking import WholeNumber, ask
 from ahpkit.cli.shell_completion import AGENT
 from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.client import Client
@@ -72,7 +72,7 @@ def pick_session(summaries: Sequence[Any]) -> str:
         click.echo(f"{number:3}. {printable(summary_line(one))}")
     if len(newest) > _SHOWN:
         click.echo(f"     … and {len(newest) - _SHOWN} more:  ahpkit sessions list")
-    number: int = ask("Which one", type=click.IntRange(1, len(shown)), default=1)
+    number: int = ask("Which one", type=WholeNumber(1, len(shown)), default=1)
     return shown[number - 1]["resource"]
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import click
 
-from ahpkit.cli.asking import confirm, confirm_deletion
+from ahpkit.cli.asking import WholeNumber, confirm, confirm_deletion
 from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
 from ahpkit.cli.edits import changed_lines, headline, shown_name
 from ahpkit.cli.output import Output, patiently, progress
@@ -104,7 +104,7 @@ async def _fitting(client: Client, wanted: Filter, *, ask_agents: bool = False) 
 @click.argument("words", nargs=-1, required=True)
 @click.option("--all", "everything", is_flag=True, help="Archived ones too.")
 @filter_options
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Turns that are shown.")
+@click.option("--limit", type=WholeNumber(min=1), default=20, show_default=True, help="Turns that are shown.")
 @click.option("--json", "json_output", is_flag=True, help="One line of JSON for each turn.")
 @host_command
 async def search_command(

@@ -42,6 +42,9 @@ FILES = Path(__file__).parent / "page"
 _DEVICE = "device:"
 """Prefix of the credential of a connection that was admitted by a cookie."""
 
+_NOT_REACHED = "Other devices cannot reach this host: it listens on this machine only, or without TLS."
+_TO_BE_REACHED = 'To change that, write host = "0.0.0.0" and tls_authority = true below [host] in its settings.'
+
 _MAX_AGE = 90 * 86_400
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
@@ -248,8 +251,7 @@ class PageServer:
 
     async def _me(self, request: Request) -> Response:
         device = self._device(request)
-        reason = "Other devices cannot reach this host: it listens on this machine only, or without TLS."
-        pairing = {"possible": True} if self._public_url else {"possible": False, "reason": reason}
+        pairing = {"possible": True} if self._public_url else {"possible": False, "reason": _NOT_REACHED}
         right = "everything" if device is None else device.right
         return JSONResponse({"right": right, "device": device and device.id, "pairing": pairing})
 
@@ -269,7 +271,7 @@ class PageServer:
     async def _pair(self, request: Request) -> Response:
         self._may_everything(self._device(request))
         if self._public_url is None:
-            raise HTTPException(409, "Other devices cannot reach this host: it listens here only, or without TLS.")
+            raise HTTPException(409, f"{_NOT_REACHED} {_TO_BE_REACHED}")
         body = await _body(request)
         right: Any = body.get("right", "answer")
         if right not in RIGHTS:
