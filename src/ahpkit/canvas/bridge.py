@@ -36,6 +36,7 @@ from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     SessionAction,
+    SessionCanvasRequestCompletedAction,
     session_canvas_instance_closed,
     session_canvas_instance_opened,
     session_canvas_instance_updated,
@@ -48,6 +49,7 @@ from ahpkit.protocol.session.canvases import (
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
+from ahpkit.protocol.session.state import SessionState
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +217,7 @@ class SessionBridge:
             self._away.discard(client_id)
             self.publish()
 
-    def active_clients_changed(self, before: JsonObject, after: JsonObject, client_id: str) -> None:
+    def active_clients_changed(self, before: SessionState, after: SessionState, client_id: str) -> None:
         """A client came or went, or offers something else."""
         self._away.discard(client_id)
         self.publish()
@@ -262,7 +264,7 @@ class SessionBridge:
 
     # -- requests --------------------------------------------------------------------------------------------------
 
-    def on_completed(self, action: JsonObject) -> None:
+    def on_completed(self, action: SessionCanvasRequestCompletedAction) -> None:
         self._requests.on_completed(action)
 
     def on_close_requested(self, instance_id: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Sequence
-from typing import cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from ahpkit.canvas.bridge import SessionBridge
@@ -16,10 +16,11 @@ from ahpkit.canvas.registry import CLIENT_PREFIX
 from ahpkit.canvas.runtime import CanvasTools
 from ahpkit.host.agent import CanvasRuntime, Chat
 from ahpkit.host.feature import Feature, Services, Values
-from ahpkit.host.registration import Applied, Registration
+from ahpkit.host.registration import Registration, SessionApplied
 from ahpkit.protocol.canvas import CanvasReference, CanvasState, canvas_state_changed
 from ahpkit.protocol.chat.actions import chat_canvases_changed
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionState
 
 _SHOWN = ("instanceId", "extensionId", "extensionName", "canvasId", "title", "status")
 
@@ -46,7 +47,7 @@ class ReleasedCanvases:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def sync(self, session_uri: str, before: JsonObject) -> None:
+    def sync(self, session_uri: str, before: SessionState) -> None:
         """The instances of a session changed; `before` is its state until now."""
         session = self._services.state(session_uri) or {}
         wanted = {canvas_uri(session_uri, one["instanceId"]): canvas_state(one) for one in _instances(session)}
@@ -63,7 +64,7 @@ class ReleasedCanvases:
         """The session is about to be gone."""
         self._close(session_uri, self._services.state(session_uri) or {}, ())
 
-    def _close(self, session_uri: str, session: JsonObject, wanted: Collection[str]) -> None:
+    def _close(self, session_uri: str, session: Mapping[str, Any], wanted: Collection[str]) -> None:
         for instance in _instances(session):
             uri = canvas_uri(session_uri, instance["instanceId"])
             if uri not in wanted and self._services.state(uri) is not None:
@@ -76,7 +77,7 @@ class ReleasedCanvases:
             self._services.dispatch(chat_uri, chat_canvases_changed(canvases=canvases or None))
 
 
-def _instances(session: JsonObject) -> Sequence[JsonObject]:
+def _instances(session: Mapping[str, Any]) -> Sequence[JsonObject]:
     return session.get("openCanvases") or ()
 
 
@@ -240,7 +241,7 @@ class Canvases(Feature):
             case _:
                 return None
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: SessionApplied) -> None:
         bridge = self._bridges.get(applied.channel)
         if bridge is None:
             return

@@ -27,6 +27,7 @@ from ahpkit.canvas.provider import Provider, ProviderGone
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
+    SessionCanvasRequestCompletedAction,
     session_canvas_request_cancelled,
     session_canvas_request_completed,
     session_canvas_request_created,
@@ -84,7 +85,7 @@ class Requests:
             deadline.cancel()
             self._cancel(request_id, "hostShutdown")  # It is still there only when the call was cancelled.
 
-    def on_completed(self, action: JsonObject) -> None:
+    def on_completed(self, action: SessionCanvasRequestCompletedAction) -> None:
         """A completion was applied, from the host or from the client it was for."""
         waiting = self._waiting.pop(action["requestId"], None)
         if waiting is None or waiting.answer.done():
@@ -92,7 +93,7 @@ class Requests:
         if (error := action.get("error")) is not None:
             waiting.answer.set_exception(CanvasError(error["message"], code=error["code"]))
         else:
-            waiting.answer.set_result(action["result"])
+            waiting.answer.set_result(cast("JsonObject", action)["result"])
 
     def cancel_instance(self, instance_id: str) -> None:
         """The instance is closed."""

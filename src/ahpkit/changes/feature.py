@@ -20,7 +20,7 @@ from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.registration import Applied, Command, Registration
+from ahpkit.host.registration import AnyApplied, Command, Registration
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
@@ -179,10 +179,12 @@ class Changesets(Feature):
                 for turn in other.running_turns():
                     turn.shared = True
 
-    def _heard(self, applied: Applied) -> None:
-        kind = applied.action["type"]
-        if kind == "changeset/filesReviewChanged":
-            self._views.reviewed(applied)
+    def _heard(self, applied: AnyApplied) -> None:
+        action = applied.action
+        kind = action["type"]
+        if action["type"] == "changeset/filesReviewChanged":
+            if applied.client_id is not None:
+                self._views.reviewed(applied.channel, action, applied.after["files"])
         elif kind == "chat/truncated":
             self._forget_turns(applied)
         elif kind in _MOVED and applied.after is not applied.before:
@@ -192,7 +194,7 @@ class Changesets(Feature):
         elif kind in _ENDED or kind == "chat/toolCallComplete":
             self._turn_went_on(applied)
 
-    def _turn_went_on(self, applied: Applied) -> None:
+    def _turn_went_on(self, applied: AnyApplied) -> None:
         turn_id = applied.action.get("turnId", "")
         for followed in self._directories.known(self.services.session_of(applied.channel) or ""):
             if turn_id not in followed.running:
@@ -239,7 +241,7 @@ class Changesets(Feature):
         self._directories.remember(followed)
         await self._show(followed)
 
-    def _forget_turns(self, applied: Applied) -> None:
+    def _forget_turns(self, applied: AnyApplied) -> None:
         """Turns that were truncated away have no changeset any more."""
         gone = {turn["id"] for turn in applied.before.get("turns", ())} - {
             turn["id"] for turn in applied.after.get("turns", ())

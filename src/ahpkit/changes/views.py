@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.catalogue import View
@@ -10,9 +10,9 @@ from ahpkit.changes.followed import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.feature import Services
-from ahpkit.host.registration import Applied
 from ahpkit.protocol.changeset import (
     ChangesetFile,
+    ChangesetFilesReviewChangedAction,
     ChangesetOperation,
     ChangesetOperationStatus,
     changeset_cleared,
@@ -156,16 +156,16 @@ class Views:
             return "this changeset does not offer review"
         return None
 
-    def reviewed(self, applied: Applied) -> None:
-        """A person marked files: the mark is bound to the content."""
-        found = self.find(applied.channel)
-        if found is None or applied.client_id is None:
+    def reviewed(self, uri: str, action: ChangesetFilesReviewChangedAction, files: Iterable[JsonObject]) -> None:
+        """A person marked some of the files of a changeset: the mark is bound to the content."""
+        found = self.find(uri)
+        if found is None:
             return
         followed = found[0]
-        for entry in applied.after["files"]:
-            if entry["id"] in applied.action["files"]:
+        for entry in files:
+            if entry["id"] in action["files"]:
                 mark = wire.mark_of_entry(entry, followed.root_uri)
-                (followed.reviewed.add if applied.action["reviewed"] else followed.reviewed.discard)(mark)
+                (followed.reviewed.add if action["reviewed"] else followed.reviewed.discard)(mark)
         self._directories.remember(followed)
 
 

@@ -113,7 +113,7 @@ class Decisions:
                 self._values.set(old, {id: enabled for id, enabled in kept.items() if id not in keys} or None)
 
     def decide(
-        self, session: str, directory: str, key: str, decisions: Sequence[JsonObject], *, switch: bool
+        self, session: str, directory: str, key: str, decisions: Sequence[Mapping[str, Any]], *, switch: bool
     ) -> set[str]:
         """Replace what was decided about a customization; the scopes in which something changed.
 
@@ -158,7 +158,7 @@ class Decisions:
         return True
 
 
-def _other_directory(decision: JsonObject, directory: str) -> str | None:
+def _other_directory(decision: Mapping[str, Any], directory: str) -> str | None:
     """The directory that a decision is for when it is not `directory`."""
     path = local_path(str(decision.get("uri"))) if decision["kind"] == "workspace" else None
     return path.as_uri() if path is not None and path.as_uri() != directory else None

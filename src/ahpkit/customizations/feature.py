@@ -39,7 +39,7 @@ from ahpkit.customizations.watch import Watched
 from ahpkit.customizations.watched_places import Judged, Places
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Feature, Services
-from ahpkit.host.registration import Applied, Registration
+from ahpkit.host.registration import AnyApplied, Registration
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
 from ahpkit.platform.files import followed
@@ -48,6 +48,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.turns import find_tool_call
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
+    SessionCustomizationToggledAction,
     session_customization_updated,
     session_customizations_changed,
 )
@@ -217,12 +218,13 @@ class Customizations(Feature):
 
     # -- what changes ----------------------------------------------------------------------------------------------
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: AnyApplied) -> None:
         if not self._started:  # Roles that a restart set free: `_prepare_session` shows what is left.
             return
-        match applied.action["type"]:
+        action = applied.action
+        match action["type"]:
             case "session/customizationToggled":
-                self._toggled(applied)
+                self._toggled(applied, action)
             case "session/customizationUpdated" | "session/customizationRemoved" if self._tree(applied.channel).plugins:
                 self.services.tools_changed(applied.channel)
             case "session/workingDirectorySet" | "session/workingDirectoryRemoved" | "session/workingDirectoryReplaced":
@@ -230,7 +232,7 @@ class Customizations(Feature):
             case "session/activeClientSet" | "session/activeClientRemoved":
                 self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
             case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":
-                self._server_changed(applied)
+                self._server_changed(applied, action["id"])
             case kind if kind in _AFTER_WORK and self._hooks.allowed:
                 self._run_hooks_after(applied)
             case _:
@@ -240,9 +242,8 @@ class Customizations(Feature):
         if self._started:
             self._clients.client_back(self._trees.values(), client_id)
 
-    def _server_changed(self, applied: Applied) -> None:
+    def _server_changed(self, applied: AnyApplied, id: str) -> None:
         """The load state of a container follows its servers."""
-        id: str = applied.action["id"]
         tree = self._trees.get(applied.channel)
         if tree is None or applied.before is applied.after:
             return
@@ -259,18 +260,18 @@ class Customizations(Feature):
         """Every agent of this host comes with the configured plugins; root state says so before any session exists."""
         return {"customizations": self._declared} if self._declared else {}
 
-    def _toggled(self, applied: Applied) -> None:
+    def _toggled(self, applied: AnyApplied, action: SessionCustomizationToggledAction) -> None:
         if applied.after is applied.before:
             return
-        tree, placed = self._tree(applied.channel), find(applied.after, applied.action["id"])
+        tree, placed = self._tree(applied.channel), find(applied.after, action["id"])
         if placed is None:
             return
         changed = self._decisions.decide(
             tree.uri,
             tree.workspace.as_uri(),
             key_of(placed.entry, placed.container),
-            applied.action["enablement"],
-            switch=SWITCH in (applied.action.get("_meta") or {}),
+            action["enablement"],
+            switch=SWITCH in (action.get("_meta") or {}),
         )
         self._publish(tree)
         now = find(self.services.state(tree.uri), placed.entry["id"])
@@ -429,17 +430,16 @@ class Customizations(Feature):
         in_force = self._in_force(session_uri, workspace)
         return await asyncio.to_thread(judged, in_force, self._word, self._settings.home)
 
-    def _run_hooks_after(self, applied: Applied) -> None:
+    def _run_hooks_after(self, applied: AnyApplied) -> None:
         session_uri = self.services.session_of(applied.channel)
         if session_uri is None:
             return
-        in_force = self._in_force(session_uri)
-        if applied.action["type"] == "chat/turnComplete":
-            work = self._hooks.after_turn(in_force, session_uri)
+        in_force, action = self._in_force(session_uri), applied.action
+        if action["type"] == "chat/toolCallComplete":
+            call: JsonObject = find_tool_call(applied.before.get("activeTurn"), action["toolCallId"]) or {}
+            work = self._hooks.after_tool(in_force, session_uri, {**call, **action["result"]})
         else:
-            call: JsonObject = find_tool_call(applied.before.get("activeTurn"), applied.action["toolCallId"]) or {}
-            call = {**call, **applied.action["result"]}
-            work = self._hooks.after_tool(in_force, session_uri, call)
+            work = self._hooks.after_turn(in_force, session_uri)
         self.services.spawn(work, name="hooks")
 
 

@@ -17,17 +17,24 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
+from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.chat.commands import CompletionItem
-from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.state import ChatState, Message
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
-from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.session.actions import SessionAction
+from ahpkit.protocol.session.state import SessionState, ToolDefinition
 from ahpkit.protocol.telemetry import TelemetryCapabilities
+from ahpkit.protocol.terminal import TerminalAction, TerminalState
 from ahpkit.tools.registry import Owner, Tool
 
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
+_ActionT = TypeVar("_ActionT")
+_StateT = TypeVar("_StateT")
 
 
 class Hooks(Generic[_T]):
@@ -126,19 +133,24 @@ class CommandTable:
 # -- actions -----------------------------------------------------------------------------------------------------------
 
 
-class Applied(NamedTuple):
+class Applied(NamedTuple, Generic[_ActionT, _StateT]):
     """One action that was reduced into a state."""
 
     channel: str
-    action: Any
-    """An action of the protocol. A listener knows which by its `type`."""
+    action: _ActionT
     client_id: str | None
     """Who dispatched it; None: the host itself."""
-    before: Any
+    before: _StateT
     """The state of the channel."""
-    after: Any
+    after: _StateT
     """The same object as `before` when the action changed nothing."""
 
+
+AnyApplied = Applied[StateAction, JsonObject]
+"""For listeners that only look at the type of an action, or at actions of several channels."""
+SessionApplied = Applied[SessionAction, SessionState]
+ChatApplied = Applied[ChatAction, ChatState]
+TerminalApplied = Applied[TerminalAction, TerminalState]
 
 Refusal = Callable[[str, str, Any, Any], str | None]
 """Client, channel, action, state: why the client may not dispatch this, or None."""
@@ -171,14 +183,14 @@ class ActionHooks:
     """What happens before and after an action is applied. Read by the dispatcher."""
 
     def __init__(self) -> None:
-        self._listeners = _ByType[Callable[[Applied], None]]()
+        self._listeners = _ByType[Callable[[Applied[Any, Any]], None]]()
         self._refusals = _ByType[Refusal]()
         self._amendments: dict[str, list[Amendment]] = {}
         self.not_stored = Event[[str]]()
         """`heard(channel)`: an action of this channel could not be stored. The channel's state is again as before the
         action."""
 
-    def listen(self, heard: Callable[[Applied], None], *beginnings: str) -> None:
+    def listen(self, heard: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
         """Hear of every action that was applied; with `beginnings`, of those whose type begins with one of them.
 
         Must not block, may dispatch: it runs inside the sequence.
@@ -196,7 +208,7 @@ class ActionHooks:
         """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
         self._amendments.setdefault(action_type, []).append(amend)
 
-    def listeners(self, action_type: str) -> Sequence[Callable[[Applied], None]]:
+    def listeners(self, action_type: str) -> Sequence[Callable[[Applied[Any, Any]], None]]:
         """Who hears of actions of this type, in the order in which they registered."""
         return self._listeners.of(action_type)
 
@@ -360,8 +372,10 @@ class Registration:
 __all__ = [
     "ActionHooks",
     "AgentHooks",
+    "AnyApplied",
     "Applied",
     "ChannelHooks",
+    "ChatApplied",
     "ClientEvents",
     "Command",
     "CommandHandler",
@@ -373,8 +387,10 @@ __all__ = [
     "Refusal",
     "Registration",
     "ResourceReader",
+    "SessionApplied",
     "SessionHooks",
     "SettingsSource",
+    "TerminalApplied",
     "ToolSource",
     "TurnHooks",
 ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.registration import Applied, Command, Registration
+from ahpkit.host.registration import Command, Registration, SessionApplied
 from ahpkit.mcp.callers import SilentCaller, TurnCaller
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
@@ -228,7 +228,7 @@ class McpServers(Feature):
         session = self._sessions.get(session_uri)
         return session is not None and any(server.state["kind"] != "stopped" for server in session.servers())
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: SessionApplied) -> None:
         session = self._sessions.get(applied.channel)
         if session is None:
             return

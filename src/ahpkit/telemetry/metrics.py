@@ -26,8 +26,7 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 
 from ahpkit.host.feature import Measures
-from ahpkit.host.registration import Applied
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.host.registration import AnyApplied
 
 _OUTCOMES = {"chat/turnComplete": "completed", "chat/turnCancelled": "cancelled", "chat/error": "failed"}
 
@@ -67,19 +66,19 @@ class Metrics:
         gauge("process.memory.usage", [lambda options: [Observation(memory())]], "By", "Physical memory in use.")
         self._durations = meter.create_histogram("ahpkit.turn.duration", "s", "How long turns took.")
 
-    def heard(self, applied: Applied) -> None:
+    def heard(self, applied: AnyApplied) -> None:
         """An action was applied."""
-        kind: str = applied.action["type"]
+        action = applied.action
+        kind: str = action["type"]
         self._actions[kind.partition("/")[0]] += 1
         if (outcome := _OUTCOMES.get(kind)) is not None:
             self._turns[outcome] += 1
-            duration = applied.action.get("duration")
+            duration = action.get("duration")
             if isinstance(duration, int | float):
                 self._durations.record(duration / 1000, {"outcome": outcome})
-        elif kind == "chat/toolCallComplete":
-            result: JsonObject = applied.action.get("result") or {}
-            self._tool_calls["succeeded" if result.get("success", True) else "failed"] += 1
-        elif kind == "chat/toolCallConfirmed" and applied.action.get("approved") is False:
+        elif action["type"] == "chat/toolCallComplete":
+            self._tool_calls["succeeded" if action["result"].get("success", True) else "failed"] += 1
+        elif action["type"] == "chat/toolCallConfirmed" and not action["approved"]:
             self._tool_calls["denied"] += 1
 
     def collect(self) -> MetricsData | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.feature import Feature, Services
-from ahpkit.host.registration import Applied, Registration
+from ahpkit.host.registration import Registration, SessionApplied
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.protocol.chat.actions import chat_tool_call_complete
 from ahpkit.protocol.chat.state import ToolCallContributor, ToolCallResult
@@ -95,7 +95,7 @@ class ActiveClients(Feature):
         if entry is not None and not primary_mark(entry):
             self._leave(client_id, [uri], _LEFT)
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: SessionApplied) -> None:
         """A client that repeats what it offers is back, even if it does not follow the session."""
         if self._away and applied.action["type"] == "session/activeClientSet":
             self._is_back(applied.client_id or "", applied.channel)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.registration import Applied, Command, Registration
+from ahpkit.host.registration import Command, Registration, SessionApplied
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access, Opened, Opening, file_path
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
@@ -157,7 +157,7 @@ class Resources(Feature):
         self._stale.add(session_uri)
         await self._learn()
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: SessionApplied) -> None:
         if applied.after is not applied.before:
             self._stale.add(applied.channel)
 

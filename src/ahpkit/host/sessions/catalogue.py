@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Values
-from ahpkit.host.registration import Applied
+from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import ChannelChanges
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, present
 from ahpkit.protocol.channels import ROOT_URI
@@ -74,7 +74,7 @@ class SessionTimes:
             return time
         return iso_time(min(now, self._started))
 
-    def heard(self, applied: Applied, now: int) -> None:
+    def heard(self, applied: AnyApplied, now: int) -> None:
         """One of `STAMPING` was applied: if a person did it, the session was changed now."""
         if applied.client_id is not None and applied.after is not applied.before:
             key, modified = PREFIX + applied.channel, iso_time(now)

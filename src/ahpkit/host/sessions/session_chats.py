@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ahpkit.dialects.generations import Selection, selection_of
 from ahpkit.host.policy import check_agent
-from ahpkit.host.registration import Applied, SessionHooks
+from ahpkit.host.registration import SessionApplied, SessionHooks
 from ahpkit.host.sessions.chats import (
     beginning,
     check_anchor,
@@ -189,7 +189,7 @@ class SessionChats:
         for runner in runners:
             await runner.move(target, lambda: asyncio.shield(session.ready))
 
-    def heard(self, applied: Applied) -> None:
+    def heard(self, applied: SessionApplied) -> None:
         """Another chat became the default one: which chats can be moved follows from it."""
         if applied.action["type"] == "session/defaultChatChanged":
             self.say_movable(applied.channel)

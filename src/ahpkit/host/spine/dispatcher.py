@@ -19,7 +19,7 @@ from typing import cast
 from ahpkit.dialects.actions_up import HINTED, with_hints
 from ahpkit.dialects.base import SentAction
 from ahpkit.host import policy
-from ahpkit.host.registration import ActionHooks, Applied
+from ahpkit.host.registration import ActionHooks, AnyApplied, Applied
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Origin, Store
@@ -59,7 +59,7 @@ class Dispatcher:
         self._waiting = waiting
         self._hooks = hooks
         self._turn_ids = policy.TurnIds()
-        self._telling: deque[Applied] | None = None
+        self._telling: deque[Applied[StateAction, JsonObject]] | None = None
         self._in_step = False
         """Whether something was applied in this step of the event loop."""
         self._endings: list[Callable[[], None]] = []
@@ -83,7 +83,7 @@ class Dispatcher:
         if action["type"] in HINTED:
             made = with_hints(made, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, made, origin)
-        self._tell(Applied(uri, made, origin.client_id if origin else None, before, after))
+        self._tell(Applied(uri, cast("StateAction", made), origin.client_id if origin else None, before, after))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. What it applies is stored together with what was applied in the step."""
@@ -140,7 +140,7 @@ class Dispatcher:
             reason = reason or refuse(client_id, uri, action, state)
         return reason
 
-    def _tell(self, applied: Applied) -> None:
+    def _tell(self, applied: AnyApplied) -> None:
         if self._telling is not None:
             self._telling.append(applied)
             return

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
 from ahpkit.host.feature import Values
-from ahpkit.host.registration import Applied
+from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.states import NO_CHAT, States
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
@@ -124,7 +124,7 @@ class Unsettled:
     def __contains__(self, uri: str) -> bool:
         return self._values.get(_UNSETTLED + uri) is not None
 
-    def heard(self, applied: Applied) -> None:
+    def heard(self, applied: AnyApplied) -> None:
         if applied.action["type"] not in _NEVER and applied.before is not applied.after:
             uri = applied.channel
             if uri in self._index or self._index.session_of(uri) is not None:

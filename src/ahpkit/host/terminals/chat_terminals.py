@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ahpkit.host.feature import Services, Values
-from ahpkit.host.registration import Applied, Registration
+from ahpkit.host.registration import AnyApplied, Registration
 from ahpkit.host.terminals.output import plain
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
@@ -133,7 +133,7 @@ class ChatTerminals:
         result = command_result(state)
         return item if result is None or "result" in item else {**item, "result": result}
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: AnyApplied) -> None:
         if applied.action["type"] in _TURN_ENDS:
             self._turn_ended(applied.channel)
         elif applied.action["type"] == "terminal/exited":

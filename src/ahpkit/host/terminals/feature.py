@@ -13,7 +13,7 @@ from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_TITLE
-from ahpkit.host.registration import Applied, Command, Registration
+from ahpkit.host.registration import Command, Registration, TerminalApplied
 from ahpkit.host.resources.access import Access
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
@@ -226,7 +226,7 @@ class Terminals(Feature):
             case kind:
                 return f"a terminal is held by a client or a session, not by a {kind!r}"
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: TerminalApplied) -> None:
         terminal = self._pool.get(applied.channel)
         if terminal is None:
             return

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from ahpkit.host.registration import Applied
+from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat
@@ -55,15 +55,16 @@ class InputNeeded:
         self._states = states
         self._dispatch = dispatch
 
-    def heard(self, applied: Applied) -> None:
-        kind = applied.action["type"]
-        if kind == "session/chatRemoved":
-            self._bring_in_step(applied.channel, applied.action["chat"], NO_CHAT)
+    def heard(self, applied: AnyApplied) -> None:
+        action = applied.action
+        kind = action["type"]
+        if action["type"] == "session/chatRemoved":
+            self._bring_in_step(applied.channel, action["chat"], NO_CHAT)
         elif applied.before is not applied.after and kind not in _NEVER:
             session = self._index.session_of(applied.channel)
             if session is not None:
-                call_id = applied.action.get("toolCallId") if kind.startswith("chat/toolCall") else None
-                self._bring_in_step(session, applied.channel, applied.after, call_id)
+                call_id = action.get("toolCallId") if kind.startswith("chat/toolCall") else None
+                self._bring_in_step(session, applied.channel, cast("ChatState", applied.after), call_id)
 
     def recover(self) -> None:
         """After a restart nothing runs, so nothing waits."""
@@ -153,7 +154,7 @@ class ChatSummaries:
         self._renamed: set[str] = set()
         """Sessions that got a title which their only chat may not have yet."""
 
-    def heard(self, applied: Applied) -> None:
+    def heard(self, applied: AnyApplied) -> None:
         if applied.before is applied.after or applied.action["type"] in STREAMED_TEXT:
             return
         if applied.action["type"] == "session/chatAdded":
@@ -163,7 +164,7 @@ class ChatSummaries:
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
 
-    def _chat_changed(self, applied: Applied) -> None:
+    def _chat_changed(self, applied: AnyApplied) -> None:
         session_uri = self._index.session_of(applied.channel)
         if session_uri is not None and applied.action["type"] in _NEWS:
             self._unread(session_uri)
@@ -175,7 +176,8 @@ class ChatSummaries:
             title = next(
                 (chat["title"] for chat in session["chats"] if chat["resource"] == applied.channel), after["title"]
             )
-            self._dispatch(session_uri, session_chat_added(summary={**chat_entry(applied.after), "title": title}))
+            entry = chat_entry(cast("ChatState", applied.after))
+            self._dispatch(session_uri, session_chat_added(summary={**entry, "title": title}))
         else:
             self._dispatch(
                 session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))
@@ -195,7 +197,7 @@ class ChatSummaries:
             if session is not None and chat is not None and chat["title"] != session["title"]:
                 self._dispatch(uri, _updated(chat["resource"], {"title": session["title"]}))
 
-    def _name_for_good(self, applied: Applied) -> None:
+    def _name_for_good(self, applied: AnyApplied) -> None:
         """When a session gets a second chat, the first one keeps the title that was shown so far."""
         chat = only_chat(applied.before)
         if chat is not None and chat["title"] != applied.before["title"]:

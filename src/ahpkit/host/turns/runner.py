@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
-from ahpkit.host.registration import Applied
+from ahpkit.host.registration import ChatApplied
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
@@ -24,7 +24,7 @@ from ahpkit.protocol.chat.actions import (
     chat_pending_message_removed,
     chat_turn_started,
 )
-from ahpkit.protocol.chat.state import ActiveTurn, ChatState, Message, PendingMessage
+from ahpkit.protocol.chat.state import ChatState, Message, PendingMessage
 from ahpkit.protocol.chat.turns import open_requests
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.wire.tasks import Tasks
@@ -98,11 +98,11 @@ class ChatRunner:
         finally:
             self._starting = None
 
-    def on_applied(self, applied: Applied) -> None:
+    def on_applied(self, applied: ChatApplied) -> None:
         """An action of this chat was applied."""
         action = applied.action
         kind = action["type"]
-        if kind == "chat/turnStarted":
+        if action["type"] == "chat/turnStarted":
             self._begin(action["turnId"], action["message"], applied.client_id)
             self.chat.name_after(action["message"]["text"])
         elif kind == "chat/turnResume" and applied.after is not applied.before:
@@ -204,9 +204,11 @@ class ChatRunner:
         chosen = None if self._agent_chat is None else self._agent_chat.model
         return chosen or self.agent.default_model
 
-    def _resume(self, applied: Applied) -> None:
+    def _resume(self, applied: ChatApplied) -> None:
         """Resume a turn. Its open questions are withdrawn."""
-        active: ActiveTurn = applied.after["activeTurn"]
+        active = applied.after.get("activeTurn")
+        if active is None:
+            return
         for request in open_requests(applied.after):
             self._ports.dispatch(self.chat.uri, chat_input_completed(request_id=request["id"], response="cancel"))
         self._begin(active["id"], active["message"], applied.client_id, resumed=True)
@@ -217,7 +219,7 @@ class ChatRunner:
         self.turn = turn
         self._task = self._ports.tasks.spawn(self._run(turn, self._task), name=f"turn {turn.id}")
 
-    def _ended(self, applied: Applied) -> None:
+    def _ended(self, applied: ChatApplied) -> None:
         turn = self.turn
         ended = applied.before.get("activeTurn")
         if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:

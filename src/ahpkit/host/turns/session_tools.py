@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
-from ahpkit.host.registration import Applied, ToolSource
+from ahpkit.host.registration import SessionApplied, ToolSource
 from ahpkit.host.states import States
 from ahpkit.protocol.chat.state import ToolCallContributor
 from ahpkit.protocol.session.actions import SessionAction, session_server_tools_changed
@@ -87,7 +87,7 @@ class SessionTools:
         self._followers.pop(session_uri, None)
         self._runs.pop(session_uri, None)
 
-    def heard(self, applied: Applied) -> None:
+    def heard(self, applied: SessionApplied) -> None:
         if applied.action["type"] in _ACTIVE and applied.channel in self._registries:
             self.refresh(applied.channel)
 

@@ -7,10 +7,11 @@ stored beside the log, for the newest turns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict, cast
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.registration import Applied, Command, Registration
+from ahpkit.host.registration import ChatApplied, Command, Registration
+from ahpkit.protocol.chat.actions import ChatToolCallStartAction
 from ahpkit.protocol.chat.turns import find_tool_call
 
 _KEYS: Final = "turn-times/"
@@ -56,15 +57,14 @@ class TurnTimes(Feature):
         host.sessions.disposed.add(self._forget)
         host.commands.add(Command("_ahpkit/turns/times", self._serve))
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: ChatApplied) -> None:
         kind = applied.action["type"]
         if kind in _CALL:
-            self._note(applied)
+            self._note(applied, cast("ChatToolCallStartAction", applied.action))  # All of them name turn and call.
         elif kind in _END and applied.after is not applied.before:
-            self._keep(applied.channel, applied.action["turnId"])
+            self._keep(applied.channel, applied.action.get("turnId", ""))
 
-    def _note(self, applied: Applied) -> None:
-        action = applied.action
+    def _note(self, applied: ChatApplied, action: ChatToolCallStartAction) -> None:
         call = find_tool_call(applied.after.get("activeTurn"), action["toolCallId"])
         if call is None:
             return

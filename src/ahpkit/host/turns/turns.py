@@ -14,7 +14,7 @@ from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Services
 from ahpkit.host.policy import check_agent
-from ahpkit.host.registration import Applied, Registration, ToolSource, TurnHooks
+from ahpkit.host.registration import AnyApplied, ChatApplied, Registration, ToolSource, TurnHooks
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
 from ahpkit.host.spine.store import Store
@@ -327,14 +327,14 @@ class Turns:
 
     # -- applied actions -------------------------------------------------------------------------------------------
 
-    def _heard(self, applied: Applied) -> None:
+    def _heard(self, applied: AnyApplied) -> None:
         uri = applied.channel
         if applied.action["type"] in _CUSTOMIZED:
             self._deselect(uri)
         if (runner := self._runners.get(uri)) is not None:
-            runner.on_applied(applied)
+            runner.on_applied(cast("ChatApplied", applied))
         elif (turn := self._subturns.get(uri)) is not None:
-            turn.heard(applied.action, applied.before, applied.client_id)
+            turn.heard(applied.action, cast("ChatState", applied.before), applied.client_id)
             turn.over = not applied.after.get("activeTurn")
         elif _is_selection(applied):
             for chat in self._ports.index.chats(uri):
@@ -416,7 +416,7 @@ def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
     return f"{asked} is not on the host's machine. This session works in {turn.chat.working_directory} there."
 
 
-def _is_selection(applied: Applied) -> bool:
+def _is_selection(applied: AnyApplied) -> bool:
     """Whether an action changes what is selected for a session, so that its agents have to be told."""
     if applied.action["type"] == "session/metaChanged":
         return selection_of(applied.before) != selection_of(applied.after)
