@@ -11,6 +11,7 @@ import pytest
 from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process, run_cli
 from support.shell import shell
+from support.template import Started
 from support.waiting import BOUND, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,7 +23,7 @@ async def prompt(host: HostProcess, *arguments: str, **options: Any) -> tuple[in
     return await finish_cli(["prompt", *arguments], host.home, **options)
 
 
-async def started(arguments: list[str], home: Path) -> asyncio.subprocess.Process:
+async def started(arguments: list[str], home: Path) -> Started:
     """A running command with nothing on its standard input."""
     process = await run_cli(arguments, home)
     assert process.stdin is not None
@@ -200,7 +201,7 @@ async def test_the_address_can_come_from_the_environment(host: HostProcess, tmp_
     assert (code, output) == (0, "I thought about it, and this is my answer.\n")
 
 
-async def interrupted_after(process: asyncio.subprocess.Process, beginning: bytes, signum: int) -> tuple[int, str]:
+async def interrupted_after(process: Started, beginning: bytes, signum: int) -> tuple[int, str]:
     """Send a signal once the output has begun; exit code and errors."""
     assert process.stdout is not None
     async with asyncio.timeout(BOUND):

@@ -15,6 +15,7 @@ from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
 from support.raw_client import RawClient
 from support.shell import shell
+from support.template import Started
 from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class Tail:
     """A running `ahpkit tail`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Started) -> None:
         self.process = process
         assert process.stdout is not None
         assert process.stderr is not None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.process import HostProcess, finish_cli, run_cli
+from support.template import Started
 from support.terminal import terminal
 from support.waiting import BOUND
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class Watched:
     """A command that prints a list as one line of JSON, and another line for each change."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Started) -> None:
         assert process.stdout is not None
         self._lines = process.stdout
 

@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ahpkit.transports.connect import connect_transport
 from support.raw_client import Json, RawClient
+from support.template import Started, start
 from support.waiting import BOUND
 
 _TESTS = str(Path(__file__).parents[1])
@@ -33,7 +33,7 @@ CLIENTS: list[RawClient] = []
 class HostProcess:
     """A running `ahpkit serve --json`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, announced: Json, home: Path) -> None:
+    def __init__(self, process: Started, announced: Json, home: Path) -> None:
         self.process = process
         self.url: str = announced["url"]
         self.token: str | None = announced["token"]
@@ -116,23 +116,10 @@ async def start_host(home: Path, *options: str, through: Sequence[str] = ("ahpki
     return HostProcess(process, json.loads(line), home)
 
 
-async def run_cli(
-    arguments: Sequence[str], home: Path, *, module: str = "ahpkit", **extra: str
-) -> asyncio.subprocess.Process:
+async def run_cli(arguments: Sequence[str], home: Path, *, module: str = "ahpkit", **extra: str) -> Started:
     """Start the command line with pipes."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        *arguments,
-        cwd=home,
-        env={**environment(home), **extra},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=16 * 1024 * 1024,  # A log line may show a whole message.
-    )
+    limit = 16 * 1024 * 1024  # A log line may show a whole message.
+    return await start(module, arguments, directory=home, environment={**environment(home), **extra}, limit=limit)
 
 
 async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", **extra: str) -> tuple[int, str, str]:

@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import struct
-import sys
 import termios
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,13 +17,14 @@ from typing import Any
 
 from support.process import environment
 from support.screen import Screen
+from support.template import Started, start
 from support.waiting import BOUND, until
 
 
 class Terminal:
     """A running command, the person in front of it, and what they see."""
 
-    def __init__(self, master: int, slave: int, process: asyncio.subprocess.Process, columns: int) -> None:
+    def __init__(self, master: int, slave: int, process: asyncio.subprocess.Process | Started, columns: int) -> None:
         self.process = process
         self.screen = Screen(columns)
         self.raw = ""
@@ -127,18 +127,21 @@ async def terminal(
     home: Path,
     *,
     columns: int = 100,
-    program: Sequence[str] = (sys.executable, "-m", "ahpkit"),
+    program: Sequence[str] = (),
     **extra: str,
 ) -> AsyncGenerator[Terminal]:
     """Run the command line, or another program, in a terminal of its own."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    process = await asyncio.create_subprocess_exec(
-        *program, *arguments,
-        cwd=home, env={**environment(home), "TERM": "xterm-256color", **extra},
-        stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
-    )  # fmt: skip
+    seen = {**environment(home), "TERM": "xterm-256color", **extra}
+    if program:
+        process = await asyncio.create_subprocess_exec(
+            *program, *arguments,
+            cwd=home, env=seen, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
+        )  # fmt: skip
+    else:
+        process = await start("ahpkit", arguments, directory=home, environment=seen, terminal=slave)
     made = Terminal(master, slave, process, columns)
     loop = asyncio.get_running_loop()
     loop.add_reader(master, made.read)

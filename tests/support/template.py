@@ -1,0 +1,246 @@
+"""A process that has imported everything, and a copy of it for each command that a test starts.
+
+A fresh `python -m ahpkit` spends most of its first second with imports. A copy has them behind it: it is a process of
+its own, in its own session, with its own files, environment and directory, and runs the command from the first line.
+Shells, walks of the documentation and the tests of the installation start commands as a person does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import fcntl
+import gc
+import io
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+_TESTS = str(Path(__file__).parents[1])
+_LARGEST = 1 << 20
+"""Bytes of a job, with its environment."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a copy is to run. Its standard files, and the pipe that tells its end, travel beside it."""
+
+    module: str
+    arguments: Sequence[str]
+    directory: str
+    environment: Mapping[str, str]
+    terminal: bool
+    """Whether its standard input is the terminal that controls it."""
+
+
+class Started:
+    """A running command: what `asyncio.subprocess.Process` offers, of a process that is another one's child."""
+
+    stdin: asyncio.StreamWriter | None = None
+    stdout: asyncio.StreamReader | None = None
+    stderr: asyncio.StreamReader | None = None
+
+    def __init__(self, pid: int, told: asyncio.StreamReader, ends: Sequence[asyncio.BaseTransport]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._ends = ends
+        self._watching = asyncio.create_task(self._watch(told), name=f"end of process {pid}")
+
+    async def _watch(self, told: asyncio.StreamReader) -> int:
+        self.returncode = int(await told.readline())
+        for end in self._ends:
+            end.close()
+        return self.returncode
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._watching)
+
+    def send_signal(self, signum: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, signum)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
+        """Write all of the input, read all that comes, wait for the end."""
+        output, errors, _ = await asyncio.gather(_all(self.stdout), _all(self.stderr), _give(self.stdin, input))
+        await self.wait()
+        return output, errors
+
+
+async def _all(reader: asyncio.StreamReader | None) -> bytes:
+    return await reader.read() if reader is not None else b""
+
+
+async def _give(writer: asyncio.StreamWriter | None, input: bytes | None) -> None:
+    if writer is None:
+        return
+    try:
+        writer.write(input or b"")
+        await writer.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    writer.close()
+
+
+async def start(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    terminal: int | None = None,
+    limit: int = 65536,
+) -> Started:
+    """Run `python -m MODULE` in a copy: with pipes, or with a terminal for all three files."""
+    job = Job(module, arguments, str(directory), environment, terminal is not None)
+    if terminal is not None:
+        return await _running(job, (terminal, terminal, terminal), ())
+    (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
+    try:
+        output, _ = await _reader(ours_out, limit)
+        errors, _ = await _reader(ours_err, limit)
+        input, in_end = await _writer(ours_in)
+        started = await _running(job, (theirs_in, theirs_out, theirs_err), (in_end,))
+    finally:
+        for end in (theirs_in, theirs_out, theirs_err):
+            os.close(end)
+    started.stdin, started.stdout, started.stderr = input, output, errors
+    return started
+
+
+async def _running(job: Job, files: tuple[int, int, int], ends: Sequence[asyncio.BaseTransport]) -> Started:
+    ours, theirs = os.pipe()
+    told, told_end = await _reader(ours, 1024)
+    try:
+        socket.send_fds(_template(), [json.dumps(asdict(job)).encode()], [*files, theirs])
+    finally:
+        os.close(theirs)
+    return Started(int(await told.readline()), told, (*ends, told_end))
+
+
+async def _reader(end: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
+    reader = asyncio.StreamReader(limit=limit)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    file = os.fdopen(end, "rb", 0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, file)
+    return reader, transport
+
+
+async def _writer(end: int) -> tuple[asyncio.StreamWriter, asyncio.BaseTransport]:
+    loop = asyncio.get_running_loop()
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(end, "wb", 0))
+    return asyncio.StreamWriter(transport, protocol, None, loop), transport
+
+
+@cache
+def _template() -> socket.socket:
+    """The one template of this run. It ends when our end of the socket is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    known = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": _TESTS}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "support.template", str(theirs.fileno())],
+        env=known, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
+    )  # fmt: skip
+    theirs.close()
+    atexit.register(lambda: (ours.close(), process.wait()))
+    return ours
+
+
+def _serve(requests: socket.socket) -> Job | None:
+    """Make copies until nobody asks any more. In a copy: what it is to do."""
+    ready = selectors.DefaultSelector()
+    ready.register(requests, selectors.EVENT_READ)
+    while True:
+        for key, _ in ready.select():
+            if key.data is None:
+                text, files, *_ = socket.recv_fds(requests, _LARGEST, 4)
+                if not text:
+                    return None
+                *standard, told = files
+                if (pid := os.fork()) == 0:
+                    ready.close()
+                    requests.close()
+                    return _become(Job(**json.loads(text)), standard)
+                for file in standard:
+                    os.close(file)
+                os.write(told, b"%d\n" % pid)
+                ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+            else:
+                _tell_the_end(*key.data)
+                ready.unregister(key.fd)
+                os.close(key.fd)
+
+
+def _tell_the_end(pid: int, told: int) -> None:
+    _, status = os.waitpid(pid, 0)
+    os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+    os.close(told)
+
+
+def _become(job: Job, standard: Sequence[int]) -> Job:
+    """Leave everything of the template behind, but for what it has imported."""
+    os.setsid()
+    for number, file in enumerate(standard):
+        os.dup2(file, number)
+    os.closerange(3, 65536)
+    if job.terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(job.directory)
+    os.environ.clear()
+    os.environ.update(job.environment)
+    sys.stdin, sys.stdout, sys.stderr = _text(0, "r"), _text(1, "w"), _text(2, "w")
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    return job
+
+
+def _text(number: int, mode: str) -> io.TextIOWrapper:
+    """A standard file as Python opens it at its start."""
+    raw = os.fdopen(number, f"{mode}b", closefd=False)
+    errors = "backslashreplace" if number == 2 else "surrogateescape"
+    encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
+    return io.TextIOWrapper(raw, encoding, errors, line_buffering=number == 2 or raw.isatty())
+
+
+def _import_everything() -> None:
+    """The whole package with all it needs, but for the tools for tests."""
+    import ahpkit
+
+    for found in pkgutil.walk_packages(ahpkit.__path__, "ahpkit."):
+        if not found.name.startswith("ahpkit.testing") and not found.name.endswith("__main__"):
+            import_module(found.name)
+
+
+def main() -> None:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    _import_everything()
+    gc.collect()
+    gc.freeze()
+    job = _serve(requests)
+    if job is None:
+        return
+    sys.argv = [job.module, *job.arguments]
+    runpy.run_module(job.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
+
+__all__ = ["Started", "start"]
