@@ -118,8 +118,9 @@ async def test_an_agent_is_seen_when_it_is_installed(host: HostProcess, tmp_path
 async def test_on_a_terminal_one_list_takes_the_place_of_the_other_until_ctrl_c(
     host: HostProcess, command: list[str]
 ) -> None:
+    await run(host, "rules", "add", "deny", "--owner", "mcp:nobody", "--tool", "harm")
     async with terminal([*command, "--watch"], host.home, columns=160) as person:
-        await person.until(lambda screen: "(mcp:nobody)" in screen.text or "last seen" in screen.text)
+        await person.until(lambda screen: any(text in screen.text for text in ("(mcp:nobody)", "last seen", "let in")))
         if command[0] == "rules":
             await run(host, "rules", "add", "allow", "--owner", "mcp:nobody", "--tool", "look")
             await person.until(lambda screen: screen.text.count("harm") == 1 and "look" in screen.text)

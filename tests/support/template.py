@@ -213,10 +213,12 @@ def _become(job: Job, standard: Sequence[int]) -> Job:
 
 def _text(number: int, mode: str) -> io.TextIOWrapper:
     """A standard file as Python opens it at its start."""
-    raw = os.fdopen(number, f"{mode}b", closefd=False)
+    raw = io.FileIO(number, mode, closefd=False)
+    raw.name = ("<stdin>", "<stdout>", "<stderr>")[number]
+    buffer = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
     errors = "backslashreplace" if number == 2 else "surrogateescape"
     encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
-    return io.TextIOWrapper(raw, encoding, errors, line_buffering=number == 2 or raw.isatty())
+    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=number == 2 or raw.isatty())
 
 
 def _import_everything() -> None:
