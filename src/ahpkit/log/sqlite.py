@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics
+from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
 from ahpkit.log.salvage import create, finish, rebuild, repair
@@ -26,9 +26,9 @@ from ahpkit.log.wal import damage
 
 _log = logging.getLogger(__name__)
 
-_MOVE_BYTES = 16 << 20
+_MOVE_BYTES = 4 << 20
 """Bytes in the write-ahead log that are moved into the main file although more is waiting: rare enough to cost nothing,
-small enough to be read back in a moment."""
+small enough to be kept in memory until then."""
 _TIDY_BYTES = 1 << 20
 """Bytes in the write-ahead log above which they are moved into the main file; that costs two syncs."""
 _COMMIT_BYTES = 16 << 10
@@ -137,7 +137,7 @@ class SqliteStorage:
             if self._unplaced is not batch:
                 self._check_wal()
                 self._write(batch)
-                self._unmoved.append(batch)
+                self._unmoved.append([_as_stored(step) for step in batch])
             self._unplaced = batch
             self._check_files()
             self._unplaced = None
@@ -354,6 +354,11 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except FileNotFoundError:
         return None
+
+
+def _as_stored(step: Step) -> Step:
+    """Without the forms for readers, which may be several times as large."""
+    return step._replace(forms=None) if type(step) is Entry else step
 
 
 def _code(exc: Exception) -> int:
