@@ -206,6 +206,7 @@ def _become(job: Job, standard: Sequence[int]) -> Job:
     os.chdir(job.directory)
     os.environ.clear()
     os.environ.update(job.environment)
+    sys.path[:0] = filter(None, job.environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.stdin, sys.stdout, sys.stderr = _text(0, "r"), _text(1, "w"), _text(2, "w")
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     return job
