@@ -19,12 +19,11 @@ from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option
 from ahpkit.client import Client, McpServer, Session, connect
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT, TRUST
 from ahpkit.tools.registry import tool_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WAKE = 10.0
-"""Seconds for servers of a session that nobody used since the host started: they start when somebody looks."""
 _GLANCE = 0.5
 """Seconds between two looks at the servers of a watched session. It costs nothing: the client has their state."""
 _START = 20.0
@@ -94,11 +93,11 @@ def _line(server: McpServer) -> str:
     off = "" if placed.effective.enabled else "  off"
     where = "configuration" if placed.container is None else placed.container["name"]
     meta: dict[str, Any] = placed.entry.get("_meta") or {}
-    trust = meta.get("ahpkit/trust")
+    trust = meta.get(TRUST)
     why = f"  not trusted ({trust}); see: ahpkit trust list" if trust else ""
-    if meta.get("ahpkit/direct"):
+    if meta.get(DIRECT):
         why = "  the agent runs it, not the host"
-    if left_out := meta.get("ahpkit/left-out"):
+    if left_out := meta.get(LEFT_OUT):
         why = "".join(f"  without {name}: {shorten(said, 100)}" for name, said in left_out.items())
     if state["kind"] == "error":
         why = f"  {shorten(state['error']['message'], 200)}"
@@ -276,27 +275,12 @@ async def _temporary(client: Client, folder: str) -> Session:
 
 
 async def _settled(session: Session, name: str | None) -> None:
-    """Wait for servers that are about to start, then for those that do."""
-
-    def meant() -> list[McpServer]:
-        return [server for server in session.mcp_servers() if name in (None, server.id, server.name)]
-
-    def awake(state: Any) -> bool:
-        return not any(_may_run(server) and server.state["kind"] == "stopped" for server in meant())
-
-    def still(state: Any) -> bool:
-        return not any(server.state["kind"] == "starting" for server in meant())
-
-    for seconds, condition in ((_WAKE, awake), (_START, still)):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await session.wait(condition)
-
-
-def _may_run(server: McpServer) -> bool:
-    placed = server.placed
-    meta: dict[str, Any] = placed.entry.get("_meta") or {}
-    return placed.effective.enabled and not meta.keys() & {"ahpkit/trust", "ahpkit/direct"}
+    """Wait for servers that are about to start, and for those that do."""
+    meant = [server for server in session.mcp_servers() if name in (None, server.id, server.name)]
+    waits = [server.wait_ready() for server in meant if DIRECT not in (server.placed.entry.get("_meta") or {})]
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_START):
+            await asyncio.gather(*waits, return_exceptions=True)
 
 
 def _meant(session: Session, name: str) -> McpServer:

@@ -22,12 +22,14 @@ from ahpkit.client.errors import ClientError
 from ahpkit.client.oauth import Token, log_in
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL
+from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL, TRUST
 from ahpkit.protocol.session.enablement import Placed, find, walk
 from ahpkit.protocol.session.mcp import McpServerState
 
 _ANSWER = 5.0
 """Seconds for the server to show that it took a token."""
+_WAKE = 10.0
+"""Seconds for a stopped server to begin to start. Those of a session that nobody used start when somebody looks."""
 
 
 class McpNotReady(ClientError):
@@ -69,16 +71,28 @@ class McpServer:
         app: JsonObject = self.placed.entry.get("mcpApp") or {}
         return app.get("capabilities")
 
-    async def wait_ready(self) -> None:
-        """Wait while it starts; raises `McpNotReady` when it does not become ready."""
+    @property
+    def may_run(self) -> bool:
+        """Whether it is switched on, and somebody agreed to it as it is."""
+        placed = self.placed
+        meta: JsonObject = placed.entry.get("_meta") or {}
+        return placed.effective.enabled and TRUST not in meta
 
-        def settled(state: JsonObject) -> bool:
-            placed = find(state, self.id)
-            return placed is None or placed.entry["state"]["kind"] != "starting"
+    async def wait_ready(self, *, wake: float = _WAKE) -> None:
+        """Wait while it starts; raises `McpNotReady` when it does not become ready.
 
-        await wait_for(self._channel, settled)
+        One that is stopped and may run has `wake` seconds to begin.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wake):
+                await wait_for(self._channel, lambda _: self._has_begun())
+        while self.state["kind"] == "starting":  # With `start()` of this client, also before the host answers.
+            await wait_for(self._channel, lambda _: self.state["kind"] != "starting")
         if self.state["kind"] != "ready":
             raise McpNotReady(_why(self.placed.entry))
+
+    def _has_begun(self) -> bool:
+        return self.state["kind"] != "stopped" or not self.may_run
 
     def start(self) -> Dispatch:
         """Start it, also after an error."""

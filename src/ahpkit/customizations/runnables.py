@@ -29,10 +29,8 @@ from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import TRUST
 from ahpkit.protocol.session.enablement import walk
-
-META_TRUST = "ahpkit/trust"
-"""In `_meta` of a hook or a server that may not run: `changed` since it was trusted, or `unknown`."""
 
 FOLDER_LIMIT = 20_000
 """Folders looked at when a directory is trusted: those near its top first."""
@@ -453,13 +451,12 @@ def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
 def _told(child: Any, standing: Standing | None) -> Any:
     if standing in (None, "trusted"):
         return child
-    return {**child, "_meta": {**child.get("_meta", {}), META_TRUST: standing}}
+    return {**child, "_meta": {**child.get("_meta", {}), TRUST: standing}}
 
 
 __all__ = [
     "CHANGED",
     "FOLDER_LIMIT",
-    "META_TRUST",
     "Surrounding",
     "Word",
     "git_runnables",

@@ -28,7 +28,7 @@ from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import DIRECT, KEEP_TOKEN, RENEWAL
+from ahpkit.protocol.meta_keys import DIRECT, KEEP_TOKEN, RENEWAL, TRUST
 from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
@@ -133,7 +133,9 @@ class McpServers(Feature):
     async def _prepare_session(self, session_uri: str) -> None:
         """A new session starts its servers. One from before a restart does when somebody looks at it, or asks."""
         state = self._services.state(session_uri) or {}
-        if state.get("lifecycle") == "creating" or self._services.subscribers(session_uri):
+        if state.get("lifecycle") == "creating":
+            await self._session(session_uri).announced(self._patience)
+        elif self._services.subscribers(session_uri):
             self._session(session_uri).look()
         elif session_uri not in self._sessions:
             self._stopped(session_uri)
@@ -255,7 +257,7 @@ class McpServers(Feature):
         if not placed.effective.enabled:
             return f"the MCP server {placed.entry['name']} is switched off; switch it on first"
         meta: JsonObject = placed.entry.get("_meta") or {}
-        if meta.get("ahpkit/trust"):
+        if meta.get(TRUST):
             return f"nobody has agreed to the MCP server {placed.entry['name']} as it is; see: ahpkit trust list"
         if meta.get(DIRECT):
             return f"the MCP server {placed.entry['name']} is run by the agent, not by the host"

@@ -63,7 +63,7 @@ class McpServer:
     ) -> None:
         self.id = id
         self.config = config
-        self.state: JsonObject = {"kind": "stopped"}
+        self.state: JsonObject = {"kind": "starting"}
         self.failures = 0
         """How often in a row it ended by itself."""
         self.lists = Lists()
@@ -87,7 +87,7 @@ class McpServer:
         self._just_renewed = False
         """Its token was renewed, and nothing has shown yet that the new one is good."""
         self._halted = False
-        self._journal: deque[str] = deque(maxlen=_JOURNAL)
+        self._journal: deque[str] = deque([_entry(self.state)], maxlen=_JOURNAL)
 
     def log(self) -> list[str]:
         """What happened to it and what it logged, then the last lines that its program wrote."""
@@ -102,6 +102,7 @@ class McpServer:
     async def run(self) -> None:
         """Start it, keep it running, stop it when cancelled."""
         clock = asyncio.get_running_loop().time
+        self._port.changed(self)
         try:
             while True:
                 self._set({"kind": "starting"})

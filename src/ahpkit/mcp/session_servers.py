@@ -7,6 +7,7 @@ sessions. Both are what a running server knows of the host (`ahpkit.mcp.server.S
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -100,6 +101,7 @@ class SessionServers:
         self._looking = False
         self._again = False
         self._closed = False
+        self._announced = asyncio.Event()
         self._news = asyncio.Event()
         self.heard: Callable[[SessionServers, McpServer, str, JsonObject], None] = _tell_nobody
         """Told of every notification of a server."""
@@ -113,6 +115,13 @@ class SessionServers:
             self._looking = True
             self._services.spawn(self._look(), name="look after MCP servers")
 
+    async def announced(self, seconds: float) -> None:
+        """Begin, and wait until clients see which servers start. It does not take longer than that many seconds."""
+        self.look()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._announced.wait()
+
     async def _look(self) -> None:
         try:
             while self._again and not self._closed:
@@ -120,33 +129,48 @@ class SessionServers:
                 await self._reconcile()
         finally:
             self._looking = False
+            self._announced.set()
             self._news.set()
 
     async def _reconcile(self) -> None:
         if self._services.state(self.uri) is None:
             return
         offered = await self._offers(self.uri)
+        if self._fleet is None and not self._closed and (wanted := self._wanted(offered)):
+            self._announce(wanted)
+            await load(lambda: import_module("ahpkit.mcp.fleet"))
         self._direct = {offer.id for offer in offered if offer.direct}
-        found = [offer for offer in offered if not offer.direct]
-        wanted = [offer for offer in found if offer.id not in self._stopped_by_client]
-        if self._closed or (not wanted and self._fleet is None and not self._shared.of(self)):
-            self._show_stopped()
-            return
-        await load(lambda: import_module("ahpkit.mcp.fleet"))
-        from ahpkit.mcp.fleet import Fleet
+        if not self._closed:
+            self._run(self._wanted(offered))  # Asked again: clients may have stopped or started some meanwhile.
+            self._origins = {offer.id: offer.origin or offer.name for offer in offered}
+            for server in self.servers():
+                self._show(server)
+        self._show_stopped()
+        if self._fleet is not None:
+            self._services.tools_changed(self.uri)  # A shared server may have been there before us.
 
-        if self._closed:
-            return
-        if self._fleet is None:
-            self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
-        self._origins = {offer.id: offer.origin or offer.name for offer in found}
+    def _wanted(self, offered: Sequence[McpServerOffer]) -> list[McpServerOffer]:
+        return [offer for offer in offered if not offer.direct and offer.id not in self._stopped_by_client]
+
+    def _run(self, wanted: Sequence[McpServerOffer]) -> None:
+        """Start what is wanted and does not run, and stop what is not."""
         self._problems = {}
+        if self._fleet is None:
+            if not wanted:
+                return
+            from ahpkit.mcp.fleet import Fleet
+
+            self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
         self._shared.want(self, self._configs([offer for offer in wanted if offer.shared]))
         self._fleet.want(self._configs([offer for offer in wanted if not offer.shared]))
-        for server in self.servers():
-            self._show(server)
-        self._show_stopped()
-        self._services.tools_changed(self.uri)  # A shared server may have been there before us.
+
+    def _announce(self, wanted: Sequence[McpServerOffer]) -> None:
+        """Show the servers that are about to start, before what takes time."""
+        running = {server.id for server in self.servers()}
+        for offer in wanted:
+            if offer.id not in running:
+                self._show_state(offer.id, {"kind": "starting"})
+        self._announced.set()
 
     def _configs(self, offers: Sequence[McpServerOffer]) -> Mapping[str, ServerConfig]:
         from ahpkit.mcp.connect import server_config
@@ -167,6 +191,8 @@ class SessionServers:
     def stop(self, id: str) -> None:
         """A client wants a server stopped; it stays so until a client wants it started."""
         self._stopped_by_client.add(id)
+        if self._fleet is not None:
+            self._fleet.stop(id)  # At once: one that is started again a moment later is a new process.
         self.look()
 
     def start(self, id: str) -> None:
@@ -334,8 +360,11 @@ class SessionServers:
         placed = find(self._services.state(self.uri) or {}, id)
         if placed is None or placed.entry.get("type") != "mcpServer":
             return
-        if placed.entry.get("state") == wanted and placed.entry.get("channel") == channel:
+        shown: JsonObject = placed.entry.get("state") or {}
+        if shown == wanted and placed.entry.get("channel") == channel:
             return
+        if (shown.get("kind"), wanted["kind"]) == ("starting", "stopped") and id in self._stopped_by_client:
+            return  # A client asked to start it again, and we hear of that next.
         action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted), channel=channel)
         self._services.dispatch(self.uri, action)
 

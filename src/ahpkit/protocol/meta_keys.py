@@ -57,6 +57,9 @@ RENEWAL = "ahpkit/renewal"
 """In `authenticate`: the refresh token of a login, and where and as whom it is used (`tokenEndpoint`, `refreshToken`,
 `clientId`, `clientSecret`). The host renews the token with it, in memory."""
 
+TRUST = "ahpkit/trust"
+"""In a hook or a server that may not run: `changed` since it was trusted, or `unknown`."""
+
 SETTLED = "ahpkit/settled"
 """In a tool call: nobody is asked about it. A call can be denied only while it is pending, so it is shown as pending
 for one action when a `guard`, a `rule` or a `setting` denies it, its `owner` does, or its `caller` gives it up."""
