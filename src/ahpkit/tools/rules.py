@@ -2,7 +2,8 @@
 
 A rule is about a tool of one owner, and may be narrowed to commands that begin in a way, or to paths. It holds in one
 chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the
-allows, the narrowest first. Rules for one owner do not apply to another, even if tools have the same name.
+allows, the narrowest first. Rules for one owner do not apply to another, even if tools have the same name; but a
+denial by the name of an MCP server holds for every server of that name.
 
 * A command prefix matches words, never characters, and never a command with shell operators in it. Where it denies,
   `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, so a person decides.
@@ -157,6 +158,15 @@ class Rule:
     def holds_in(self, place: Place) -> bool:
         return self.place == place.of(self.scope)
 
+    def is_about(self, owner: str) -> bool:
+        """Whether it is about the tools of an owner.
+
+        A denial by the name of a server (`mcp:github`) holds wherever a server of that name is declared
+        (`mcp:github@file:///…`). What is allowed is one server only.
+        """
+        named = self.decision == "deny" and owner.startswith("mcp:") and owner.startswith(f"{self.owner}@")
+        return named or owner == self.owner
+
     def says(self) -> str:
         """The rule in words."""
         verb = "Always allow" if self.decision == "allow" else "Always deny"
@@ -198,7 +208,7 @@ def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
     A denial that cannot be judged leaves the call to a person: a command with operators may hide what is denied. The
     order in which rules were made does not matter.
     """
-    held = [rule for rule in rules if rule.holds_in(place) and rule.owner == subject.owner]
+    held = [rule for rule in rules if rule.holds_in(place) and rule.is_about(subject.owner)]
     denials = [rule for rule in held if rule.decision == "deny"]
     for rule in denials:
         if matches(rule, subject):
@@ -213,7 +223,7 @@ def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
 
 def matches(rule: Rule, subject: Subject) -> bool:
     """Whether a rule is about this call. Its place was looked at before."""
-    if rule.owner != subject.owner:
+    if not rule.is_about(subject.owner):
         return False
     if rule.kind == "server":
         return subject.is_server

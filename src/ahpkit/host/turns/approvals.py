@@ -268,7 +268,7 @@ class CallGate:
     def judge(self, subject: Subject) -> Ruling:
         place = self._place()
         rules = [
-            rule for rule in self._approvals.rules if rule.owner == subject.owner and rule.tool in ("", subject.tool)
+            rule for rule in self._approvals.rules if rule.is_about(subject.owner) and rule.tool in ("", subject.tool)
         ]
         denials = [_in_real_places(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
         return judge(dict.fromkeys([*rules, *denials]), subject, replace(place, workspace=_real(place.workspace)))
