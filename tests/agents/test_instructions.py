@@ -262,7 +262,7 @@ async def test_a_custom_agent_that_is_not_there_is_no_longer_selected(tmp_path: 
 
 async def test_one_session_of_the_agent_also_with_servers(tmp_path: Path) -> None:
     servers = {"slow": {"command": "sleep", "args": ["60"]}, "web": {"url": "http://127.0.0.1:9/mcp"}}
-    async with staged(acp(tmp_path), tmp_path, servers=servers) as stage:
+    async with staged(acp(tmp_path), tmp_path, servers=servers, patience=0.1) as stage:
         await stage.turn("one")
         await stage.toggle("slow", "mcpServer", on=False)
         await stage.turn("two")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -11,7 +13,8 @@ import pytest
 from mcp_servers.running import PROGRAM
 from support import requirement
 from support.agent_kinds import KINDS, agent_of_kind
-from support.stage import Stage, staged
+from support.canvases import CHART, claim, complete, request_for
+from support.stage import Stage, every, staged
 
 FILES = {".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets\n---\nSay the word xylophone."}
 
@@ -45,17 +48,12 @@ async def test_it_reaches_a_server_with_approval_denial_and_a_rule(stage: Stage)
     assert [(call["status"], call["content"][0]["text"]) for call in remembered.calls] == [("completed", "11")]
 
 
-@requirement("client-tools:kinds:every-agent", "canvas:kinds:every-agent", "session:tool:server-tools-filled")
-async def test_it_reaches_a_clients_tool_a_canvas_and_the_user(stage: Stage) -> None:
+@requirement("client-tools:kinds:every-agent", "session:tool:server-tools-filled")
+async def test_it_reaches_a_clients_tool_and_the_user(stage: Stage) -> None:
     shown = await stage.turn('CALL show_note {"text": "hi"}')
     assert stage.ran == [("show_note", {"text": "hi"})]
     assert "show_note was shown" in shown.text
     assert [call["status"] for call in shown.calls] == ["completed"]
-
-    opened = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
-    assert [call["success"] for call in opened.calls] == [True]
-    await stage.turn('CALL canvas_invoke {"instanceId": "one", "actionName": "add", "input": {"card": "x"}}')
-    assert stage.board.verbs() == ["open one", "add one"]
 
     listed = [tool["name"] for tool in (await stage.state())["serverTools"]]
     assert {"ask_user", "canvas_open", "canvas_invoke"} <= set(listed)
@@ -64,6 +62,60 @@ async def test_it_reaches_a_clients_tool_a_canvas_and_the_user(stage: Stage) -> 
     asked = await stage.turn('CALL ask_user {"question": "Which colour?"}', answer="green")
     assert [question["questions"][0]["message"] for question in asked.questions] == ["Which colour?"]
     assert "green" in asked.text
+
+
+@requirement("canvas:kinds:every-agent")
+async def test_it_lists_opens_drives_and_closes_canvases_of_the_host_and_of_a_client(stage: Stage) -> None:
+    await claim(stage.client, stage.session, canvasProviders=[CHART])
+    listed = (await stage.turn("CALL canvas_list {}")).text
+    assert "board" in listed
+    assert "chart" in listed
+
+    opened = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
+    assert [(call["success"], opened.approvals) for call in opened.calls] == [(True, [])]
+    assert "one" in (await stage.turn("CALL canvas_list_open {}")).text
+    added = await stage.turn(f"CALL canvas_invoke {_invoke('one', 'add', card='x')}")
+    assert '"cards"' in added.text
+    wrong = await stage.turn(f"CALL canvas_invoke {_invoke('one', 'burn')}")
+    assert [call["success"] for call in wrong.calls] == [False]
+    assert "burn" in wrong.text
+    await stage.turn('CALL canvas_close {"instanceId": "one"}')
+    assert stage.board.verbs() == ["open one", "add one", "close one"]
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_play_chart(stage))
+        await stage.turn('CALL canvas_open {"canvasId": "chart", "instanceId": "two"}')
+        drawn = await stage.turn(f"CALL canvas_invoke {_invoke('two', 'draw')}")
+        assert "drawn in the client" in drawn.text
+        await stage.turn('CALL canvas_close {"instanceId": "two"}')
+    assert "two" not in (await stage.turn("CALL canvas_list_open {}")).text
+
+
+def _invoke(instance: str, action: str, **given: str) -> str:
+    return json.dumps({"instanceId": instance, "actionName": action, "input": given})
+
+
+async def _play_chart(stage: Stage) -> None:
+    """The client answers what the agent asks of its canvas."""
+    for kind, result in (("open", {"url": "https://chart.example"}), ("action", {"value": "drawn in the client"})):
+        request = await request_for(stage.client, "two", kind)
+        await complete(stage.client, stage.session, request, result={"kind": kind, **result})
+    await complete(stage.client, stage.session, await request_for(stage.client, "two", "close"))
+
+
+async def test_apps_reach_its_servers_by_the_side_channel_through_the_same_gate(stage: Stage) -> None:
+    app, plain = await stage.bench.connect("app"), await stage.bench.connect("plain")
+    await app.initialize(stage.session, protocolVersions=["1.0.0"], capabilities={"mcpApps": {}})
+    await plain.initialize(stage.session, protocolVersions=["1.0.0"])
+    channel = next(one["channel"] for one in every(await stage.bench.state(app, stage.session)) if "channel" in one)
+    assert "mcp://" not in json.dumps(await stage.bench.state(plain, stage.session))
+    assert "error" in await plain.call("tools/list", channel)
+    added = await app.ask("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
+    assert added["content"][0]["text"] == "3"
+    rule = {"decision": "deny", "kind": "tool", "owner": "mcp:test", "tool": "add", "scope": "everywhere"}
+    await app.ask("_ahpkit/rules/add", **rule)
+    refusal = await app.refused("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
+    assert "A rule denies this" in refusal["message"]
 
 
 @requirement("enablement:kinds:every-agent")

@@ -210,7 +210,7 @@ class Stage:
         await self.server(name, "ready" if on else "stopped")
 
     async def customization(self, name: str, type: str) -> Json:
-        [entry] = [one for one in _every(await self.state()) if (one["name"], one["type"]) == (name, type)]
+        [entry] = [one for one in every(await self.state()) if (one["name"], one["type"]) == (name, type)]
         return entry
 
     async def toggle(self, name: str, type: str, *, on: bool) -> None:
@@ -220,11 +220,12 @@ class Stage:
 
 
 def _server(state: Json, name: str) -> Json | None:
-    servers = [one for one in _every(state) if one["type"] == "mcpServer"]
+    servers = [one for one in every(state) if one["type"] == "mcpServer"]
     return next((one for one in servers if one["name"] == name), None)
 
 
-def _every(state: Json) -> list[Json]:
+def every(state: Json) -> list[Json]:
+    """The customizations of a session, with those inside of others."""
     containers: list[Json] = state.get("customizations", [])
     return [*containers, *(child for one in containers for child in one.get("children", []))]
 
@@ -242,9 +243,13 @@ async def staged(
     allow_hooks: bool = False,
     files: Mapping[str, str] | None = None,
     grace: float | None = None,
+    patience: float = 10.0,
     **session_params: Any,
 ) -> AsyncGenerator[Stage]:
-    """A session of `agent` in a trusted workspace with these servers and files, and a client in it."""
+    """A session of `agent` in a trusted workspace with these servers and files, and a client in it.
+
+    `patience`: seconds that a turn waits for servers that are just starting.
+    """
     work = directory / "work"
     for name, content in (files or {}).items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
@@ -256,7 +261,8 @@ async def staged(
     bench.agent = agent  # pyright: ignore[reportAttributeAccessIssue]  # A bench is typed for its usual agent.
     settings = CustomizationSettings(default_directory=work, trusted=[work] if trusted else [], allow_hooks=allow_hooks)
     customizations = Customizations(settings)
-    own = [customizations, McpServers(customizations.servers, limits=QUICK), Canvases([board_provider(board)])]
+    mcp = McpServers(customizations.servers, limits=QUICK, patience=patience)
+    own = [customizations, mcp, Canvases([board_provider(board)])]
     bench.features = [*own, *features]
     await bench.start()
     try:
@@ -270,4 +276,4 @@ async def staged(
         await bench.stop()
 
 
-__all__ = ["NOTE", "Stage", "TurnSeen", "calling", "staged"]
+__all__ = ["NOTE", "Stage", "TurnSeen", "calling", "every", "staged"]
