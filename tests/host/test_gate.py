@@ -267,6 +267,25 @@ async def test_rules_of_a_session_go_with_it(bench: Bench) -> None:
     assert (await client.ask("_ahpkit/rules/list"))["rules"] == []
 
 
+async def test_a_new_chat_with_the_uri_of_one_that_is_gone_has_none_of_its_rules(bench: Bench) -> None:
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran)
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    chat = "ahp-chat:/again"
+    for turn_id in ("t1", "t2"):
+        await client.ask("createChat", session, chat=chat)
+        await client.ask("subscribe", chat)
+        await client.accepted(chat, say("x", turn_id))
+        call = await pending(client, chat, turn_id)
+        assert "confirmed" not in call
+        await decide(client, chat, call, "allow:tool:chat")
+        await over(client, chat, turn_id)
+        await client.ask("disposeChat", chat)
+    assert (await client.ask("_ahpkit/rules/list"))["rules"] == []
+
+
 async def test_a_call_that_is_given_up_is_withdrawn_and_nothing_runs(bench: Bench) -> None:
     ran: list[str] = []
     waiting = asyncio.Event()

@@ -96,6 +96,15 @@ def test_a_call_that_may_touch_a_denied_file_is_left_to_a_person(tool_input: Any
     assert decided(read(tool_input), deny="/code/secret/**") == "ask"
 
 
+def test_an_input_with_one_name_twice_is_left_to_a_person() -> None:
+    """Who runs the call may read the other one."""
+    for twice in ('{"path": "/etc/passwd", "path": "src/a.py"}', '{"edits": [{"path": "/etc/x", "path": "src/a.py"}]}'):
+        subject = subject_of("agent:x", "edit", twice, workspace="/code")
+        assert decided(subject, allow="/code/src/**") == "ask"
+        assert decided(subject, deny="/etc/**") == "ask"
+    assert subject_of("agent:x", "shell", '{"command": "rm x", "command": "ls"}', workspace="/code").command is None
+
+
 def test_home_is_where_a_tilde_may_lead() -> None:
     assert decided(read({"path": "~/.ssh/id"}), deny="/home/ann/.ssh/**") == "deny"
 

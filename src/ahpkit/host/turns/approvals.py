@@ -55,6 +55,7 @@ class Approvals(Feature):
         self._services = services
         host.recover.add(self._load)
         host.sessions.disposed.add(self._forget_session)
+        host.sessions.chat_disposed.add(self._forget_chat)
         host.commands.add(Command("_ahpkit/rules/list", self._list))
         host.commands.add(Command("_ahpkit/rules/add", self._add, changes=True))
         host.commands.add(Command("_ahpkit/rules/remove", self._remove, changes=True))
@@ -123,6 +124,12 @@ class Approvals(Feature):
     def _forget_session(self, session_uri: str) -> None:
         for id, (rule, session) in list(self._rules.items()):
             if session == session_uri and rule.scope in ("chat", "session"):
+                self.remove(id)
+
+    def _forget_chat(self, chat_uri: str) -> None:
+        """Another chat may get the same URI."""
+        for id, (rule, _) in list(self._rules.items()):
+            if rule.scope == "chat" and rule.place == chat_uri:
                 self.remove(id)
 
     # -- decisions -------------------------------------------------------------------------------------------------
