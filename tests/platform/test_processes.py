@@ -1,5 +1,6 @@
 """Whose processes are whose: marks, and what is left of somebody who is gone. Ending and descent: `test_process`."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ahpkit.platform.processes import MARK, end_orphans, family, new_mark
+from ahpkit.platform.processes import MARK, end_orphans, look, look_together, new_mark
 from support.waiting import gone, is_alive
 
 OWNER = """
@@ -68,5 +69,16 @@ def test_marks_differ_and_name_their_processes() -> None:
     one, other = new_mark(), new_mark()
     with sleeping(one) as pid:
         assert one != other
-        assert pid in family((), one)
-        assert pid not in family((), other)
+        assert pid in look().family((), one)
+        assert pid not in look().family((), other)
+
+
+async def test_those_who_ask_at_the_same_time_share_one_look_that_begins_afterwards() -> None:
+    """Many processes may end together, and each look reads all of /proc."""
+    mark = new_mark()
+    before = await look_together()
+    with sleeping(mark) as pid:
+        looks = await asyncio.gather(*(look_together() for _ in range(20)))
+        assert len({id(one) for one in looks}) == 1
+        assert looks[0] is not before
+        assert looks[0].family((), mark) == {pid}

@@ -13,8 +13,10 @@ import logging
 import os
 import signal
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 MARK = "AHPKIT_PROCESS"
 """Variable that names the process its descendants belong to."""
@@ -50,25 +52,70 @@ def kill(pids: Iterable[int], signum: signal.Signals) -> None:
             os.kill(pid, signum)
 
 
-def family(leaders: Iterable[int], mark: str, *, proc: Path = PROC) -> set[int]:
-    """Processes that carry the mark, and all that descend from one or from a leader. Only where /proc tells; elsewhere
-    only the group can be used. Zombies do not count."""
-    entry = f"{MARK}={mark}".encode()
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The processes of this machine, as one look through /proc found them. Elsewhere there are none, and only groups
+    can be used."""
+
+    marked: Mapping[str, Sequence[int]]
+    """Those that carry a mark."""
+    children: Mapping[int, Sequence[int]]
+    """Zombies do not count."""
+    is_orphan_starting: bool
+    """Whether a program whose parent is gone is being replaced by another right now. The new one has no environment and
+    no arguments yet, so nobody can tell whose it is. One whose parent lives is found by descent."""
+
+    def family(self, leaders: Iterable[int], mark: str) -> set[int]:
+        """Processes that carry the mark, and all that descend from one or from a leader."""
+        found = set(self.marked.get(mark, ()))
+        below = [*found, *leaders]
+        while below:
+            below = [child for pid in below for child in self.children.get(pid, ()) if child not in found]
+            found.update(below)
+        return found
+
+
+def look(proc: Path = PROC) -> Snapshot:
+    """Look through all processes."""
+    marked: dict[str, list[int]] = {}
     children: dict[int, list[int]] = {}
-    found: set[int] = set()
+    unknown: list[tuple[str, int]] = []
     for directory in _processes(proc):
         with contextlib.suppress(OSError):
-            pid = int(directory.rpartition("/")[2])
-            if entry in _environ(directory):
-                found.add(pid)
+            pid, environ = int(directory.rpartition("/")[2]), _read(f"{directory}/environ")
+            if (mark := _mark_in(environ)) is not None:
+                marked.setdefault(mark, []).append(pid)
             state, parent = _stat(directory)[:2]
             if state != b"Z":
                 children.setdefault(int(parent), []).append(pid)
-    below = [*found, *leaders]
-    while below:
-        below = [child for pid in below for child in children.get(pid, ()) if child not in found]
-        found.update(below)
-    return found
+                if not environ:
+                    unknown.append((directory, int(parent)))
+    return Snapshot(marked, children, _is_orphan_starting(unknown, proc))
+
+
+def _is_orphan_starting(unknown: Sequence[tuple[str, int]], proc: Path) -> bool:
+    """Whether one of these processes without an environment is an orphan that begins. Orphans are adopted by a process
+    above us, or by the first of all."""
+    above = _ancestors(proc) if unknown else set[int]()
+    for directory, parent in unknown:
+        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
+            if parent in above and not _read(f"{directory}/cmdline") and os.readlink(f"{directory}/exe"):
+                return True
+    return False
+
+
+_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, Snapshot]] = WeakKeyDictionary()
+"""The last look of each event loop."""
+
+
+async def look_together(proc: Path = PROC) -> Snapshot:
+    """A look that begins after this call. Those who ask at the same time share it: many processes may end together."""
+    last = _looks.setdefault(asyncio.get_running_loop(), {})
+    before = last.get(proc)
+    await asyncio.sleep(0)
+    if last.get(proc) is before:
+        last[proc] = look(proc)
+    return last[proc]
 
 
 def holders(pipes: Collection[str]) -> list[int]:
@@ -152,23 +199,6 @@ def _session_of(pid: int) -> int | None:
         return None
 
 
-def is_orphan_starting(*, proc: Path = PROC) -> bool:
-    """Whether a program whose parent is gone is being replaced by another right now. The new one has no environment and
-    no arguments yet, so nobody can tell whose it is.
-
-    One whose parent lives is found by descent. Orphans are adopted by a process above us, or by the first of all.
-    """
-    above = _ancestors(proc)
-    for directory in _processes(proc):
-        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
-            if _read(f"{directory}/environ") or _read(f"{directory}/cmdline"):
-                continue
-            os.readlink(f"{directory}/exe")
-            if int(_stat(directory)[1]) in above:
-                return True
-    return False
-
-
 def _ancestors(proc: Path) -> set[int]:
     """The processes above this one, and the first of all."""
     found, pid = {1}, os.getpid()
@@ -183,7 +213,7 @@ def end_orphans() -> int:
     found: list[int] = []
     for directory in _processes():
         with contextlib.suppress(OSError):
-            if _is_orphan(_environ(directory)):
+            if _is_orphan(_read(f"{directory}/environ")):
                 found.append(int(directory.rpartition("/")[2]))
     kill(found, signal.SIGKILL)
     return len(found)
@@ -196,12 +226,10 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def _is_orphan(environ: list[bytes]) -> bool:
+def _is_orphan(environ: bytes) -> bool:
     """Whether the process that made its mark is gone. A process that cannot be seen from here (in a container, for
     example) counts as alive, and a mark that we carry ourselves is ignored."""
-    variable = f"{MARK}=".encode()
-    marks = [entry.removeprefix(variable).decode("utf-8", "replace") for entry in environ if entry.startswith(variable)]
-    mark = marks[0] if marks else ""
+    mark = _mark_in(environ) or ""
     owner = mark.partition(":")[0]
     space, _, rest = owner.partition(".")
     pid = rest.partition(".")[0]
@@ -223,8 +251,13 @@ def _space() -> str:
     return ""
 
 
-def _environ(directory: str) -> list[bytes]:
-    return _read(f"{directory}/environ").split(b"\0")
+def _mark_in(environ: bytes) -> str | None:
+    """The mark in an environment; None: there is none."""
+    variable = f"{MARK}=".encode()
+    if variable not in environ:
+        return None
+    marks = [entry.removeprefix(variable) for entry in environ.split(b"\0") if entry.startswith(variable)]
+    return marks[0].decode("utf-8", "replace") if marks else None
 
 
 def _stat(directory: str) -> list[bytes]:
@@ -256,14 +289,15 @@ __all__ = [
     "GRACE",
     "MARK",
     "PROC",
+    "Snapshot",
     "end_orphans",
     "end_session",
-    "family",
     "holders",
     "is_alive",
-    "is_orphan_starting",
     "kill",
     "kill_group",
+    "look",
+    "look_together",
     "new_mark",
     "signal_session",
 ]

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from ahpkit.platform.limits import limit_child
-from ahpkit.platform.processes import MARK, PROC, family, holders, is_orphan_starting, kill, kill_group, new_mark
+from ahpkit.platform.processes import MARK, PROC, Snapshot, holders, kill, kill_group, look, look_together, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
@@ -149,11 +149,11 @@ class ChildProcess:
             self._streams.stdin.close()
             await self.wait_exit(self._eof_patience)
             if not self._streams.exited.is_set():
-                self._signal(signal.SIGTERM)
+                await self._signal(signal.SIGTERM)
                 await self.wait_exit(self._term_patience)
         finally:
             if not self._streams.exited.is_set():  # Else `_watch` ends what it left behind.
-                self._signal(signal.SIGKILL)
+                self.kill()
             try:
                 await self.wait_exit(self._term_patience)
                 await self._descendants_gone(_TERM_PATIENCE)
@@ -184,13 +184,15 @@ class ChildProcess:
         processes that are not our children."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while found := self._family():
+                while found := self._family(await look_together(self._proc)):
                     kill(found, signal.SIGKILL)
                     await asyncio.sleep(_LOOK_AGAIN)
 
     def kill(self) -> None:
         """End it and all it started now. `async with` still has to be left."""
-        self._signal(signal.SIGKILL)
+        for _ in range(_KILL_ROUNDS):
+            if not self._send(signal.SIGKILL, look(self._proc)):
+                return
 
     async def _drain(self, stderr: asyncio.StreamReader) -> None:
         while data := await stderr.read(_CHUNK):
@@ -199,30 +201,37 @@ class ChildProcess:
     async def _watch(self) -> None:
         """Once it has ended, end what it left behind. Then the pipes end, after all output was read."""
         await self._streams.exited.wait()
-        self._signal(signal.SIGKILL)
+        seen = await self._signal(signal.SIGKILL)
         self._group_ended = True
         for _ in range(self._looks):
-            if not is_orphan_starting(proc=self._proc):
+            if not seen.is_orphan_starting:
                 break
             await asyncio.sleep(_LOOK_AGAIN)
-            self._signal(signal.SIGKILL)
+            seen = await self._signal(signal.SIGKILL)
         await _wait(self._streams.ended, _PIPE_PATIENCE)
         if not self._streams.ended.is_set():
             kill(holders(self._pipes), signal.SIGKILL)
             await _wait(self._streams.ended, _PIPE_PATIENCE)
             self.transport.abort()
 
-    def _family(self) -> set[int]:
-        return family(() if self._group_ended else (self.pid,), self.mark, proc=self._proc)
+    def _family(self, seen: Snapshot) -> set[int]:
+        return seen.family(() if self._group_ended else (self.pid,), self.mark)
 
-    def _signal(self, signum: signal.Signals) -> None:
-        for _ in range(_KILL_ROUNDS if signum == signal.SIGKILL else 1):
-            found = self._family()
-            if not self._group_ended:  # Afterwards its number may be that of strangers.
-                kill_group(self.pid, signum)
-            kill(found, signum)
-            if not found:
-                return
+    async def _signal(self, signum: signal.Signals) -> Snapshot:
+        """Send a signal to all of them, SIGKILL until none is left or for some rounds. Returns what was seen last."""
+        for _ in range(_KILL_ROUNDS - 1 if signum == signal.SIGKILL else 0):
+            if not self._send(signum, seen := await look_together(self._proc)):
+                return seen
+        self._send(signum, seen := await look_together(self._proc))
+        return seen
+
+    def _send(self, signum: signal.Signals, seen: Snapshot) -> bool:
+        """Send a signal to all who were seen; False when there was nobody."""
+        found = self._family(seen)
+        if not self._group_ended:  # Afterwards its number may be that of strangers.
+            kill_group(self.pid, signum)
+        kill(found, signum)
+        return bool(found)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
