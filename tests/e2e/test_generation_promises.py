@@ -168,7 +168,7 @@ async def test_an_open_question_has_the_place_that_each_generation_knows(room: R
     }
 
 
-@requirement("gen:project-action:active-client-up")
+@requirement("gen:project-action:active-client-up", "gen:project-action:active-client-0-4")
 async def test_a_client_of_0_4_takes_and_leaves_the_role_for_itself_alone(room: Room) -> None:
     entry = {"clientId": "1.0.0", "tools": [{"name": "newer"}]}
     await room.new.accepted(SESSION, {"type": "session/activeClientSet", "activeClient": entry})
@@ -181,6 +181,12 @@ async def test_a_client_of_0_4_takes_and_leaves_the_role_for_itself_alone(room: 
     await room.old.accepted(SESSION, {"type": "session/activeClientChanged", "activeClient": None})
     state = (await room.states(SESSION))["1.0.0"]
     assert [one["clientId"] for one in state["activeClients"]] == ["1.0.0"]
+    await room.new.accepted(SESSION, {"type": "session/activeClientRemoved", "clientId": "1.0.0"})
+    left = {"type": "session/activeClientChanged", "activeClient": None}
+    await room.old.action(lambda said: said["action"] == left and said.get("origin", {}).get("clientId") != "0.4.0")
+    seen = [said["action"] for said in room.old.actions(SESSION) if "activeClient" in said["action"]["type"]]
+    clients = [(action.get("activeClient") or {}).get("clientId") for action in seen]
+    assert clients == ["1.0.0", "0.4.0", "0.4.0", "1.0.0", None], "the first, its own, its tools, the next one, nobody"
 
 
 @requirement("gen:project-action:selection-0-4", "gen:project:repeat-detection")

@@ -34,6 +34,10 @@ def calls_tool(outcomes: list[Any], name: str = "runTests") -> Any:
     return script
 
 
+def _is(said: Json, channel: str, type: str) -> bool:
+    return (said["channel"], said["action"]["type"]) == (channel, type)
+
+
 async def running_call(client: RawClient) -> Json:
     ready = await client.action("chat/toolCallReady")
     return {"turnId": "t1", "toolCallId": ready["action"]["toolCallId"]}
@@ -402,20 +406,25 @@ async def test_after_the_grace_period_the_place_is_gone_with_all_it_brought(benc
     bench.agent.script = calls_tool(outcomes)
     owner, session, chat = await active(bench, "1.0.0", canvasProviders=[BOARD])
     watcher = await watching(bench, session, chat)
-    await watcher.accepted(chat, started())
-    await watcher.action("chat/toolCallReady")
+    other = "ahp-chat:/other"
+    await watcher.ask("createChat", session, chat=other)
+    await watcher.ask("subscribe", other)
+    for place in (chat, other):
+        await watcher.accepted(place, started())
+        await watcher.action(lambda said, uri=place: _is(said, uri, "chat/toolCallReady"))
     await gone(bench, owner)
     removed = await watcher.action("session/activeClientRemoved")
     assert removed["action"]["clientId"] == "owner"
-    done = await watcher.action("chat/toolCallComplete")
-    assert done["action"]["result"]["success"] is False
-    assert done["serverSeq"] > removed["serverSeq"]
-    await watcher.action("chat/turnComplete")
+    for place in (chat, other):
+        done = await watcher.action(lambda said, uri=place: _is(said, uri, "chat/toolCallComplete"))
+        assert done["action"]["result"]["success"] is False
+        assert done["serverSeq"] > removed["serverSeq"]
+        await watcher.action(lambda said, uri=place: _is(said, uri, "chat/turnComplete"))
+        turn = (await bench.state(watcher, place))["turns"][0]
+        assert turn["responseParts"][0]["toolCall"]["status"] == "completed"
     state = await bench.state(watcher, session)
     assert state["activeClients"] == []
     assert "inputNeeded" not in state
-    turn = (await bench.state(watcher, chat))["turns"][0]
-    assert turn["responseParts"][0]["toolCall"]["status"] == "completed"
     assert (bench.host.services.state(session) or {})["canvasRegistry"] == []
     assert offered(bench, session) == {}
 

@@ -126,6 +126,31 @@ async def test_agents_of_ours_work_in_several_directories_and_keep_the_first(pla
     assert await place.names(client, session) == "ac"
 
 
+@requirement("gen:project-state:directory", "gen:project-command:directory-up", "gen:session:flat")
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.0", "0.5.2", "0.6.0", "0.7.0", "0.9.0", "1.0.0"])
+async def test_one_directory_is_all_that_clients_before_0_7_see(place: Place, version: str) -> None:
+    """In sessions, chats, their entries and lists; and a session of theirs has that one."""
+    client, session, chat = await place.session("ab")
+    reader = await place.bench.client(ROOT, session, chat, client_id="reader", offer=[version])
+    await client.accepted(chat, {"type": "chat/workingDirectorySet", "directory": place.uri("b")})
+    state = await place.bench.state(reader, session)
+    [listed] = (await reader.ask("listSessions"))["items"]
+    own = state["summary"] if version == "0.4.0" else state
+    shown = [own, listed, await place.bench.state(reader, chat), state["chats"][0]]
+    expected = [place.uris("ab"), place.uris("ab"), place.uris("b"), place.uris("b")]
+    if version < "0.7.0":
+        assert [one.get("workingDirectory") for one in shown] == [uris[0] for uris in expected]
+        made, _ = await place.bench.session(reader, workingDirectory=place.uri("c"))
+        assert await place.names(client, made) == "c"
+    else:
+        assert [one.get("workingDirectories") for one in shown] == expected
+        assert not any("workingDirectory" in one for one in shown)
+    if version != "0.4.0":
+        assert {"provider", "title", "status", "lifecycle", "activeClients", "chats"} <= state.keys()
+        assert state.keys().isdisjoint({"summary", "createdAt", "modifiedAt", "resource"})
+        assert state["activeClients"] == []
+
+
 @requirement("gen:create:single-directory", "gen:workdir:capability")
 async def test_an_agent_without_the_capability_has_one_directory(place: Place) -> None:
     await with_capability(place, None)

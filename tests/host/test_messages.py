@@ -11,6 +11,7 @@ from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import agent
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
+from ahpkit.protocol.session.actions import session_customizations_changed
 from ahpkit.testing.fake_model import FakeModel
 from support import requirement
 from support.bench import Bench, say
@@ -46,6 +47,17 @@ async def three(bench: Bench) -> tuple[RawClient, RawClient, RawClient, str, str
     return old, newer[0], newer[1], session, chat
 
 
+REVIEWER = "file:///reviewer.md"
+
+
+def with_reviewer(bench: Bench, session: str) -> None:
+    """Give a session a custom agent."""
+    role: Any = {"type": "agent", "id": "a", "uri": REVIEWER, "name": "Reviewer"}
+    folder: Any = {"type": "directory", "id": "d", "uri": "file:///d", "name": "d", "enabled": True}
+    folder |= {"contents": "agent", "writable": False, "children": [role]}
+    bench.host.services.dispatch(session, session_customizations_changed(customizations=[folder]))
+
+
 # -- model and agent -----------------------------------------------------------------------------------------------
 
 
@@ -53,7 +65,7 @@ async def three(bench: Bench) -> tuple[RawClient, RawClient, RawClient, str, str
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.0"])
 async def test_each_message_has_its_model_and_the_history_shows_it(sockets: Bench, version: str) -> None:
     client = await sockets.client("ahp-root://", client_id="new", offer=[version])
-    _, chat = await sockets.session(client)
+    session, chat = await sockets.session(client)
     await client.accepted(chat, start("one", "t1", model={"id": "large", "config": {"effort": 3}}))
     first = await turn_of(sockets, client, chat, "t1")
     await client.accepted(chat, start("two", "t2"))
@@ -61,7 +73,18 @@ async def test_each_message_has_its_model_and_the_history_shows_it(sockets: Benc
     assert first["message"]["model"] == {"id": "large", "config": {"effort": 3}}
     assert second["message"]["model"] == {"id": "small"}, "without a choice the default answers, and is named"
     assert "agent" not in second["message"]
-    assert [turn.model["id"] for turn in sockets.agent.turns if turn.model] == ["large", "small"]
+    with_reviewer(sockets, session)
+    await client.accepted(chat, start("three", "t3", agent={"uri": REVIEWER}))
+    assert (await turn_of(sockets, client, chat, "t3"))["message"]["agent"] == {"uri": REVIEWER}
+    await client.accepted(chat, start("four", "t4"))
+    assert "agent" not in (await turn_of(sockets, client, chat, "t4"))["message"]
+    assert [turn.message.get("agent") for turn in sockets.agent.turns] == [None, None, {"uri": REVIEWER}, None]
+    assert [turn.model["id"] for turn in sockets.agent.turns if turn.model] == [
+        "large",
+        "small",
+        "small",
+        "small",
+    ]
 
 
 @requirement("gen:message:primitive-config")
@@ -81,7 +104,7 @@ async def test_settings_of_a_model_keep_numbers_and_truth_and_null(sockets: Benc
         assert repr(seen["message"]["model"]["config"]) == repr(settings), reader
 
 
-@requirement("gen:project-command:model-up", "gen:message:model-recorded")
+@requirement("gen:project-command:model-up", "gen:message:model-recorded", "gen:project-action:selection-0-4")
 async def test_what_a_0_4_client_chose_holds_for_messages_that_name_nothing(sockets: Bench) -> None:
     old = await sockets.client("ahp-root://", client_id="old")
     session, chat = await sockets.session(old, model={"id": "large"})
@@ -94,7 +117,19 @@ async def test_what_a_0_4_client_chose_holds_for_messages_that_name_nothing(sock
     await new.accepted(chat, start("three", "t3", model={"id": "small"}))
     assert (await turn_of(sockets, new, chat, "t3"))["message"]["model"] == {"id": "small"}
     assert [turn.model["id"] for turn in sockets.agent.turns if turn.model] == ["large", "large", "small"]
-    del session
+    with_reviewer(sockets, session)
+    other = await sockets.client(session, client_id="other")
+    await old.accepted(session, {"type": "session/agentChanged", "agent": {"uri": REVIEWER}})
+    assert (await other.action("session/agentChanged"))["action"] == {
+        "type": "session/agentChanged",
+        "agent": {"uri": REVIEWER},
+    }
+    for number, client in ((4, old), (5, new)):
+        await client.accepted(chat, start("x", f"t{number}"))
+        assert (await turn_of(sockets, new, chat, f"t{number}"))["message"]["agent"] == {"uri": REVIEWER}
+    await old.accepted(session, {"type": "session/agentChanged"})
+    await old.accepted(chat, say("x", "t6"))
+    assert "agent" not in (await turn_of(sockets, new, chat, "t6"))["message"]
 
 
 @requirement("gen:message:model-recorded")
