@@ -302,3 +302,19 @@ async def test_a_page_to_fill_in_is_shown_and_asked_about(answer: list[str], rep
     person = Person(*answer)
     assert await ask_questions(person, request(url="https://example.org/login"), fine) == reply
     assert person.said == ["? The agent asks:", "    https://example.org/login"]
+
+
+async def test_an_input_that_is_a_reference_is_shown_as_the_text_behind_it() -> None:
+    call: Any = {"displayName": "Patch", "toolInput": {"uri": "ahp-content:/x"}, "editable": True}
+    texts = {"ahp-content:/x": "the whole patch"}
+
+    async def read(uri: str) -> str | None:
+        return texts.get(uri)
+
+    person = Person("n")
+    assert isinstance(await ask_approval(person, ConfirmationNeeded(call), read), Deny)
+    assert person.said == ["? Patch", "    the whole patch"]
+    texts.clear()
+    person = Person("n")
+    await ask_approval(person, ConfirmationNeeded(call), read)
+    assert person.said == ["? Patch", "    ahp-content:/x"], "where it can be read"

@@ -12,6 +12,7 @@ import pytest
 
 from ahpkit.client import Client, InMemoryPlugin, Session
 from ahpkit.client.tools import Tool, ToolContext, ToolResult
+from ahpkit.protocol.errors import NotFound
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import CHAT, SESSION, eventually, lose_connection, settled
@@ -192,6 +193,44 @@ def dispatched(host: FakeHost, kind: str) -> list[dict[str, Any]]:
     for action in actions:
         check_action(action)
     return [action for action in actions if action["type"] == f"chat/toolCall{kind}"]
+
+
+@requirement("gen:tool:input-ref-edited")
+async def test_an_input_that_is_a_reference_is_read_when_the_tool_runs(
+    host: FakeHost, client: Client, session: Session
+):
+    texts = {"ahp-content:/x": '{"text": "as it was"}'}
+
+    def read(params: dict[str, Any]) -> dict[str, Any]:
+        if params["uri"] not in texts:
+            raise NotFound("gone")
+        return {"data": texts[params["uri"]], "encoding": "utf-8"}
+
+    host.handlers["resourceRead"] = read
+    client.tool(name="echo")(say_it_again)
+    await session.claim().accepted()
+    await session.chat()
+    reference: Any = {"uri": "ahp-content:/x", "sizeHint": 10}
+    begin(host)
+    ready(host, reference, editable=True)
+    await settled()
+    assert host.sent("resourceRead") == []
+    texts["ahp-content:/x"] = '{"text": "as somebody edited it"}'
+    call(host, "Confirmed", approved=True, confirmed="user-action", editedToolInput=texts["ahp-content:/x"])
+    await eventually(lambda: the_call(host)["status"] == "completed")
+    assert the_call(host)["content"] == [{"type": "text", "text": "as somebody edited it"}]
+
+
+async def test_an_input_that_cannot_be_read_is_a_failed_result(host: FakeHost, client: Client, session: Session):
+    client.tool(name="echo")(say_it_again)
+    await session.claim().accepted()
+    await session.chat()
+    gone: Any = {"uri": "ahp-content:/gone"}
+    begin(host)
+    ready(host, gone, confirmed="not-needed")
+    await eventually(lambda: the_call(host)["status"] == "completed")
+    assert the_call(host)["success"] is False
+    assert "its input cannot be read" in the_call(host)["error"]["message"]
 
 
 @requirement("client-tools:register:with-active-role", "client-tools:actions:claim-and-release")

@@ -70,8 +70,7 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
             options, rules = [*options, *rules], []
             _show_options(console, options)
         elif name == "edit":
-            given = event.call.get("toolInput", "")
-            edited = await _edit(console, (given if isinstance(given, str) else "") if edited is None else edited)
+            edited = await _edit(console, await _tool_input(event.call, read) if edited is None else edited)
         else:
             break
     return _undecided(console, name) if name in (None, "later") else _decision(options, name, edited)
@@ -191,10 +190,16 @@ async def _describe(event: ConfirmationNeeded, read: Reader) -> tuple[str, str]:
         return f"Use the result of {call['displayName']}?", "\n".join(texts)
     title = plain(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
     edits = await describe_edits(call.get("edits", {}).get("items", ()), read)
-    tool_input = call.get("toolInput", "")
+    tool_input = await _tool_input(call, read)
     if not edits and (edits := await describe_input(tool_input, read)):
         return title, "\n".join(edits)
     return title, "\n".join([*edits, tool_input]).strip("\n")
+
+
+async def _tool_input(call: Any, read: Reader) -> str:
+    """The input of a call; what is behind it when it is a reference."""
+    given = call.get("toolInput", "")
+    return given if isinstance(given, str) else await read(given["uri"]) or given["uri"]
 
 
 def _show_beginning(console: Console, text: str) -> str:

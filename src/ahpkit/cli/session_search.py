@@ -17,6 +17,7 @@ from ahpkit.cli.asking import WholeNumber, ask
 from ahpkit.cli.shell_completion import AGENT
 from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.client import Client
+from ahpkit.client.answers import input_text
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.meta_keys import OPENING
 from ahpkit.protocol.session.state import SessionStatus
@@ -189,7 +190,7 @@ def text_of(turn: Any) -> str:
                 parts.append(plain(part["content"]))
             case "toolCall":
                 call = part["toolCall"]
-                parts += [call["displayName"], str(call.get("toolInput", ""))]
+                parts += [call["displayName"], input_text(call)]
                 parts += [one["text"] for one in call.get("content", ()) if one["type"] == "text"]
             case _:
                 pass

@@ -29,6 +29,7 @@ from ahpkit.cli.text import as_json, plain, printable, shorten
 from ahpkit.cli.watching import json_text, watch_option
 from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
+from ahpkit.client.answers import input_text
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
@@ -311,8 +312,9 @@ def _markdown_parts(turn: Any) -> list[str]:
         if part["kind"] == "reasoning":
             lines += ["<details><summary>Thoughts</summary>", "", part["content"].strip(), "", "</details>", ""]
         elif part["kind"] == "toolCall" and part["toolCall"].get("toolInput"):
-            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", part["toolCall"]["toolInput"])), default=0))
-            lines += [f"*{_part(part)}*", "", fence, part["toolCall"]["toolInput"], fence, ""]
+            given = input_text(part["toolCall"])
+            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", given)), default=0))
+            lines += [f"*{_part(part)}*", "", fence, given, fence, ""]
         elif (text := _part(part)) is not None:
             lines += [text, ""]
     lines += ["*Cancelled.*"] if turn["state"] == "cancelled" else []

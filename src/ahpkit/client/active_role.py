@@ -192,6 +192,7 @@ class ActiveRole:
             session=self._session.uri,
             client_id=self._core.client_id,
             tools=self._offers.tools,
+            read=self._core.read_text,
         )
         self._runners[uri] = chat, runner
 

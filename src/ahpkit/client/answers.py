@@ -112,6 +112,12 @@ def open_requests(chat: Mapping[str, Any]) -> list[ChatInputRequest]:
     return [part["request"] for part in parts if part["kind"] == "inputRequest" and part.get("response") is None]
 
 
+def input_text(call: Any) -> str:
+    """The input of a tool call as a person reads it: its text, or where that can be read."""
+    given = call.get("toolInput", "")
+    return given if isinstance(given, str) else str(given.get("uri", ""))
+
+
 __all__ = [
     "Answer",
     "Approve",
@@ -123,6 +129,7 @@ __all__ = [
     "confirmed",
     "decision_of",
     "input_completed",
+    "input_text",
     "open_requests",
     "reply_of",
     "result_confirmed",

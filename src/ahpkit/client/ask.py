@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from ahpkit.client.answers import Approve, Deny, open_requests
+from ahpkit.client.answers import Approve, Deny, input_text, open_requests
 from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
 from ahpkit.client.errors import TurnTimeout, TurnWaiting
@@ -73,7 +73,7 @@ def describe(waiting: Waiting) -> str:
         return "the agent asks: " + (_text(request.get("message")) or " ".join(questions) or "something")
     call: Any = waiting.call
     title = _text(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
-    given = " ".join(str(call.get("toolInput", "")).split())
+    given = " ".join(input_text(call).split())
     what = "the use of the result of " if waiting.of == "result" else ""
     return f"approval of {what}{title}" + (f" ({given[:_LONGEST]})" if given else "")
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 import uuid
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
@@ -220,6 +221,11 @@ class Core:
                     return self.dialect.result(method, result)
             except TimeoutError:
                 raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
+
+    async def read_text(self, uri: str) -> str:
+        """The text behind a reference, such as the input of a tool call that is too large for its state."""
+        found = await self.request("resourceRead", {"uri": uri, "encoding": "utf-8"})
+        return found["data"] if found.get("encoding") != "base64" else b64decode(found["data"]).decode()
 
     @property
     def dialect(self) -> HostDialect:

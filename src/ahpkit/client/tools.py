@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard, cast, get_type_hints
 
@@ -153,7 +153,10 @@ class ToolRunner:
         session: str,
         client_id: str,
         tools: Mapping[str, Tool],
+        read: Callable[[str], Awaitable[str]],
     ) -> None:
+        """`read` gets the text behind a reference, from the host."""
+        self._read = read
         self._channels = channels
         self._tasks = tasks
         self._chat = chat
@@ -211,8 +214,17 @@ class ToolRunner:
             name = call["toolName"]
             result = failed(f"{name} was not run", f"this client has no tool {name!r}")
         else:
-            result = await tool.run(call.get("toolInput", ""), self._context(turn_id, call, ids))
+            result = await self._result(tool, call, self._context(turn_id, call, ids))
         self._dispatch({"type": "chat/toolCallComplete", **ids, "result": result})
+
+    async def _result(self, tool: Tool, call: JsonObject, context: ToolContext) -> ToolCallResult:
+        """Run a tool. An input that is a reference is read now, because somebody may have edited it."""
+        given = call.get("toolInput", "")
+        try:
+            text = given if isinstance(given, str) else await self._read(given["uri"])
+        except (AhpError, TimeoutError, ValueError) as error:
+            return failed(f"{tool.name} was not run", f"its input cannot be read: {error}")
+        return await tool.run(text, context)
 
     def _context(self, turn_id: str, call: JsonObject, ids: JsonObject) -> ToolContext:
         def show(content: list[Any]) -> None:
