@@ -185,7 +185,7 @@ async def test_a_client_of_0_4_takes_and_leaves_the_role_for_itself_alone(room: 
     left = {"type": "session/activeClientChanged", "activeClient": None}
     await room.old.action(lambda said: said["action"] == left and said.get("origin", {}).get("clientId") != "0.4.0")
     seen = [said["action"] for said in room.old.actions(SESSION) if "activeClient" in said["action"]["type"]]
-    clients = [(action.get("activeClient") or {}).get("clientId") for action in seen]
+    clients = [action["activeClient"]["clientId"] if action["activeClient"] else None for action in seen]
     assert clients == ["1.0.0", "0.4.0", "0.4.0", "1.0.0", None], "the first, its own, its tools, the next one, nobody"
 
 

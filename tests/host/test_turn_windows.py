@@ -239,6 +239,9 @@ async def test_older_clients_ask_by_turn_and_get_no_action(sockets: Bench, versi
     old = await sockets.client("ahp-root://", client_id="old", offer=[version])
     state = (await old.ask("subscribe", chat, view={"turns": 1}))["snapshot"]["state"]
     assert len(state["turns"]) == 5, "it does not know windows"
+    unknown: Json = {"view": {"turns": "x"}, "delivery": {"maxLatencyMs": -5}}
+    assert len((await old.ask("subscribe", chat, **unknown))["snapshot"]["state"]["turns"]) == 5
+    assert len((await old.ask("listSessions", limit="x", cursor=1))["items"]) == 1
     page = await old.ask("fetchTurns", chat, before="t3", limit=2)
     assert [turn["id"] for turn in page["turns"]] == ["t1", "t2"]
     assert page["hasMore"] is True

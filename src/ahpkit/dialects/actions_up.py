@@ -270,6 +270,8 @@ def params(
             return {**value, "claim": states.claim(value["claim"], default_chat(state_of))}
         case "listSessions" if by < V.V0_5_1:
             return without(value, "filter", "limit", "cursor")
+        case "subscribe" if by < V.V0_5_1:
+            return without(value, "view", "delivery")
         case _:
             return value
 

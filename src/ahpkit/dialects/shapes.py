@@ -213,11 +213,18 @@ _ACTIONS: Final[_Shapes] = {
 }
 """Actions that had another form: the first entry whose generation is above the client's."""
 
+
+class _Channel(BaseParams):
+    """Params of commands that had no more than a channel."""
+
+
 _PARAMS: Final[_Shapes] = {
     "createChat": [(V.V0_7, _CreateChat)],
     "createSession": [(V.V0_7, _CreateSession05), (V.V0_8, _CreateSession07), (V.V0_9, _CreateSession08)],
     "createTerminal": [(V.V0_9, _CreateTerminal)],
     "fetchTurns": [(V.V0_5_1, _FetchTurnsById)],
+    "listSessions": [(V.V0_5_1, _Channel)],
+    "subscribe": [(V.V0_5_1, _Channel)],
 }
 """Params that had another form, in the same way."""
 
