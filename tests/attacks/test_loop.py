@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from ahpkit.log.entry import ChannelSnapshot
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.wire.codec import encode
-from support.flow import open_session, remark, say
+from support.flow import begun, open_session, remark, say, state_of
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 
@@ -368,6 +369,30 @@ async def many_watches(target: Target) -> None:
             target.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": subscribed}})
 
 
+def _repository(folder: Path, *, files: int) -> None:
+    (folder / "packages").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", "."], cwd=folder, check=True)
+    for number in range(files):
+        (folder / "packages" / f"{number:05}").touch()
+
+
+async def many_changes(target: Target) -> None:
+    """Files that git does not know, as a folder of packages has them that nobody ignores."""
+    folder = target.host.home / f"repository-{time.monotonic_ns()}"
+    _repository(folder, files=12_000)
+    session = f"ahp-session:/{folder.name}"
+    await target.client.ask("createSession", session, workingDirectory=folder.as_uri())
+    found = (await begun(target.client, session))["changesets"]
+    changeset = next(one["uriTemplate"] for one in found if one["uriTemplate"].endswith("/uncommitted"))
+    state = await state_of(target.client, changeset)
+    while state["status"] != "ready":
+        state = await state_of(target.client, changeset)
+    *listed, more = state["files"]
+    assert len(listed) == 5_000
+    assert more["_meta"]["ahpkit/note"] == "7000 more files changed; they are not listed"
+    await target.client.ask("disposeSession", session)
+
+
 ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_remark,
     escaped_remark,
@@ -396,6 +421,7 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     long_numbers,
     deep_values,
     many_watches,
+    many_changes,
 ]
 
 

@@ -222,3 +222,15 @@ def test_a_large_channel_that_rests_is_stored_in_many_small_steps(store: Store, 
     assert taken > 150  # reading it, its actions, and writing it
     assert log.disk.snapshots[ROOT].seq == 300
     assert again.state(ROOT) == restarted(log).state(ROOT) == store.state(ROOT)
+
+
+async def test_a_very_large_channel_does_not_rest_because_its_text_would_be_made_in_one_step(
+    store: Store, log: LateLog
+) -> None:
+    small, large = {**STATE, "_meta": {"x": "small"}}, {**STATE, "_meta": {"x": ["x" * 1_000_000] * 20}}
+    for state in (small, large):
+        store.open(ROOT, state)
+        store.commit(log.commit())
+        await store.rest(ROOT)
+        assert store.state(ROOT) == state
+        assert (store.state(ROOT) is state) == (state is large)

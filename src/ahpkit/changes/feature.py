@@ -265,7 +265,7 @@ class Changesets(Feature):
         for one in self._directories.known(followed.session):
             try:
                 async with one.lock:
-                    changes = one.own(await one.changes.session(one.running))
+                    changes = await one.own(await one.changes.session(one.running))
             except (GitError, OSError):
                 return
             counted = {key: counted[key] + number for key, number in wire.totals(changes).items()}

@@ -54,8 +54,11 @@ class Followed:
         turns = self.changes.record.turns
         return [turns[turn_id] for turn_id in self.running if turn_id in turns]
 
-    def own(self, changes: Sequence[FileChange]) -> list[FileChange]:
-        """Changes inside the directory, of files that clients may see."""
+    async def own(self, changes: Sequence[FileChange]) -> list[FileChange]:
+        """Changes inside the directory, of files that clients may see. There may be very many."""
+        return await asyncio.to_thread(self._own, changes)
+
+    def _own(self, changes: Sequence[FileChange]) -> list[FileChange]:
         return [change for change in changes if all(map(self._is_own, change.paths))]
 
     def _is_own(self, path: str) -> bool:

@@ -64,7 +64,7 @@ class Operations:
         if operation == "remove":
             return await self._own_trees.remove(followed.session)
         async with followed.lock:
-            changes = followed.own(await changes_of(followed, view))
+            changes = await followed.own(await changes_of(followed, view))
             meant = [change for change in changes if only is None or change.paths & only]
             chosen = {
                 path for change in meant if not change.note for path in change.paths if only is None or path in only

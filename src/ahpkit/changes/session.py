@@ -9,6 +9,7 @@ The record is plain data, so that a host can keep it beside its log and go on af
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -115,9 +116,8 @@ class SessionChanges:
         if turn_id not in self.record.turns:
             return
         await self.refresh(turn_id)
-        for change in await self.turn(turn_id):
-            if not change.note:
-                add(self.record.total, change)
+        changed = await self.turn(turn_id)
+        self.record.total = await asyncio.to_thread(_with, self.record.total, changed)
         self.told.clear()
 
     async def turn(self, turn_id: str) -> list[FileChange]:
@@ -136,13 +136,12 @@ class SessionChanges:
 
     async def session(self, running: Iterable[str] = ()) -> list[FileChange]:
         """What all turns changed, those that still run included."""
-        total = dict(self.record.total)
+        total: Mapping[str, Pair] = self.record.total
         counted: list[FileChange] = []
         for turn_id in running:
-            for change in await self.turn(turn_id):
-                if not change.note:
-                    add(total, change)
-                    counted.append(change)
+            changed = await self.turn(turn_id)
+            total = await asyncio.to_thread(_with, total, changed)
+            counted += (change for change in changed if not change.note)
         return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
 
     async def uncommitted(self) -> list[FileChange]:
@@ -174,6 +173,15 @@ class SessionChanges:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]
 
 
+def _with(total: Mapping[str, Pair], changes: Iterable[FileChange]) -> dict[str, Pair]:
+    """A sum with more changes; those whose content is not known are not part of it."""
+    summed = dict(total)
+    for change in changes:
+        if not change.note:
+            add(summed, change)
+    return summed
+
+
 def add(total: dict[str, Pair], change: FileChange, path: str | None = None) -> None:
     """Add one change to a sum. A file that is again what it was at first leaves it."""
     for name in {path} if path is not None else change.paths:
@@ -193,14 +201,23 @@ async def compare_pairs(
 
     A file that is on both sides is part of no rename, so its change can be taken from `counted` where it is the same.
     """
+    settled, befores, afters = await asyncio.to_thread(_settled, total, counted)
+    if not befores and not afters:
+        return settled
+    compared = await tree.compare(await tree.tree_of(befores), await tree.tree_of(afters))
+    return await asyncio.to_thread(_in_order, [*settled, *compared])
+
+
+def _settled(
+    total: Mapping[str, Pair], counted: Iterable[FileChange]
+) -> tuple[list[FileChange], list[Side], list[Side]]:
+    """Changes that are known already; the befores and the afters of all others."""
     edits = {(change.before, change.after): change for change in counted}
     settled = {path: edits[pair] for path, pair in total.items() if None not in pair and pair in edits}
-    rest = {path: pair for path, pair in total.items() if path not in settled}
-    if not rest:
-        return _in_order(settled.values())
-    before = await tree.tree_of([pair[0] for pair in rest.values() if pair[0] is not None])
-    after = await tree.tree_of([pair[1] for pair in rest.values() if pair[1] is not None])
-    return _in_order([*settled.values(), *await tree.compare(before, after)])
+    rest = [pair for path, pair in total.items() if path not in settled]
+    befores = [before for before, _ in rest if before is not None]
+    afters = [after for _, after in rest if after is not None]
+    return _in_order(settled.values()), befores, afters
 
 
 def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
-from ahpkit.changes.work_tree import FileChange
+from ahpkit.changes.work_tree import FileChange, Side
 from ahpkit.host.feature import Services
 from ahpkit.protocol.changeset import (
     ChangesetFile,
@@ -27,6 +28,9 @@ from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 
 _ONE_BY_ONE = 20
 """Differences that are sent as single actions; more replace the list as a whole."""
+
+_MAX_FILES = 5_000
+"""Files that a changeset lists. Its last entry, the directory itself, says how many more there are."""
 
 
 class Views:
@@ -101,19 +105,19 @@ class Views:
             self.services.dispatch(uri, changeset_status_changed(status="recomputing"))
         try:
             async with followed.lock:
-                changes = followed.own(await changes_of(followed, view))
+                changes = await followed.own(await changes_of(followed, view))
+                entries = await asyncio.to_thread(_entries, followed, view, changes)
         except (GitError, OSError, KeyError) as error:
             if self.services.state(uri) is not None:
                 self.services.dispatch(uri, changeset_status_changed(status="error", error=failure(error)))
             return
-        self._send(followed, uri, view, changes)
+        self._send(followed, uri, view, entries)
 
-    def _send(self, followed: Followed, uri: str, view: View, changes: Sequence[FileChange]) -> None:
+    def _send(self, followed: Followed, uri: str, view: View, entries: Sequence[ChangesetFile]) -> None:
         """Only what differs from what is shown."""
         state = self.services.state(uri)
         if state is None:
             return
-        entries = [wire.file_entry(change, view.key, followed.root_uri, followed.reviewed) for change in changes]
         shown = {entry["id"]: entry for entry in state["files"]}
         wanted: dict[str, ChangesetFile] = {entry["id"]: entry for entry in entries}
         gone = [id for id in shown if id not in wanted]
@@ -180,6 +184,14 @@ async def changes_of(followed: Followed, view: View) -> list[FileChange]:
             return await followed.changes.turn(view.turns[0])
         case "compare-turns":
             return await followed.changes.between(*view.turns)
+
+
+def _entries(followed: Followed, view: View, changes: Sequence[FileChange]) -> list[ChangesetFile]:
+    """Changed files as clients see them. Called in a thread."""
+    listed, reviewed = [*changes[:_MAX_FILES]], frozenset(followed.reviewed)
+    if more := len(changes) - len(listed):
+        listed.append(FileChange(None, Side("", "040000", ""), note=f"{more} more files changed; they are not listed"))
+    return [wire.file_entry(change, view.key, followed.root_uri, reviewed) for change in listed]
 
 
 def _offered(view: View, followed: Followed) -> bool:

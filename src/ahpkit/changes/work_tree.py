@@ -297,11 +297,7 @@ class WorkTree:
         options = ("-r", "-z", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-abbrev")
         limit = ("--", *sorted(paths)) if paths is not None and len(paths) <= 200 else ()
         data = await self.git.run("diff-tree", *options, "--raw", "--numstat", before, after, *limit)
-        fields = [os.fsdecode(part) for part in data.split(b"\0")]
-        changes, rest = _raw(fields)
-        numbers = _numbers(rest)
-        changes = [_with_counts(change, numbers) for change in changes]
-        return [change for change in changes if paths is None or change.paths & set(paths)]
+        return await asyncio.to_thread(_read_changes, data, paths)  # There may be very many.
 
     async def sides(self, tree: str, paths: Collection[str]) -> dict[str, Side]:
         """What a tree holds at some paths."""
@@ -334,7 +330,7 @@ class WorkTree:
 
     async def tree_of(self, sides: Collection[Side]) -> str:
         """A tree that holds exactly these files."""
-        key = frozenset(sides)
+        key = await asyncio.to_thread(frozenset, sides)
         if key not in self._made:
             self._made[key] = await self._make_tree(sides)
             while len(self._made) > _TREES:
@@ -343,10 +339,9 @@ class WorkTree:
 
     async def _make_tree(self, sides: Collection[Side]) -> str:
         index = self._index.with_name(f"index-{next(_numbers_of_indexes)}")
-        lines = [f"{side.mode} {side.oid}\t{side.path}" for side in sides]
         try:
-            if lines:  # An index that is not there is an empty one.
-                stdin = b"\0".join(map(os.fsencode, lines)) + b"\0"
+            if sides:  # An index that is not there is an empty one.
+                stdin = await asyncio.to_thread(_index_lines, sides)
                 await self.git.run("update-index", "-z", "--index-info", stdin=stdin, index=index)
             return (await self.git.run("write-tree", "--missing-ok", index=index)).decode().strip()
         finally:
@@ -379,6 +374,18 @@ def _mode(path: Path) -> int:
 def _is_repository(folder: Path) -> bool:
     """A submodule: the one kind of folder that is an entry of its own."""
     return os.path.lexists(folder / ".git")
+
+
+def _index_lines(sides: Collection[Side]) -> bytes:
+    return b"".join(os.fsencode(f"{side.mode} {side.oid}\t{side.path}\0") for side in sides)
+
+
+def _read_changes(data: bytes, paths: Collection[str] | None) -> list[FileChange]:
+    """The output of `diff-tree --raw --numstat -z`, of some paths or of all."""
+    changes, rest = _raw([os.fsdecode(part) for part in data.split(b"\0")])
+    numbers, wanted = _numbers(rest), None if paths is None else set(paths)
+    changes = [_with_counts(change, numbers) for change in changes]
+    return [change for change in changes if wanted is None or change.paths & wanted]
 
 
 def _raw(fields: Sequence[str]) -> tuple[list[FileChange], Sequence[str]]:

@@ -36,6 +36,9 @@ _AT_ONCE = 100
 _PART = 512 * 1024
 """Bytes of a large state that are committed at once: one or two milliseconds of the log's time."""
 
+_LARGEST_TEXT = 16 * 1024 * 1024
+"""Bytes of text that is made in one piece, so that its channel can rest."""
+
 _PRIVATE: JsonObject = {"type": ""}
 """Placeholder for a message to one subscriber. Reducers ignore it."""
 
@@ -182,13 +185,13 @@ class Store(States):
 
     async def rest(self, uri: str, *, still: Callable[[], bool] = lambda: True) -> None:
         """Keep only the text of a channel, once all of it is durable. `still` is asked again after the text was
-        written."""
+        written. A very large channel stays as it is."""
         channel = self._channels.get(uri)
         if channel is None or channel.text is not None or not self.durable(uri):
             return
         state = channel.state
         data = await _written(state or {})
-        if still() and channel.state is state and self.durable(uri):
+        if data is not None and still() and channel.state is state and self.durable(uri):
             channel.text = _Text(data)
             channel.state = channel.committed = None
 
@@ -296,7 +299,8 @@ class Store(States):
                 channel.stored_at = at
             else:
                 ahead.append(await self._log.write_ahead(uri, data, at=at, number=len(ahead)))
-        if resting is not None and resting.tail and channel.text is resting:
+        short = len(text) * _PART <= _LARGEST_TEXT
+        if resting is not None and resting.tail and channel.text is resting and short:
             channel.text = _Text(b"".join(text))  # Its actions need not be applied again after a restart.
 
     def commit(self, commit: Commit) -> ChannelChanges:
@@ -362,9 +366,14 @@ class Store(States):
         return len(self._uncommitted)
 
 
-async def _written(state: JsonObject) -> bytes:
-    """A large state as JSON; others are served between two pieces."""
-    return b"".join([part async for part in _parts(state)])
+async def _written(state: JsonObject) -> bytes | None:
+    """A state as JSON; others are served between two pieces. None: it is so large that joining them would take long."""
+    parts: list[bytes] = []
+    async for part in _parts(state):
+        parts.append(part)
+        if len(parts) * _PART > _LARGEST_TEXT:
+            return None
+    return b"".join(parts)
 
 
 async def _parts(state: JsonObject) -> AsyncIterator[bytes]:
