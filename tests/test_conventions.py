@@ -227,3 +227,117 @@ def test_time_and_ids_are_passed_in() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS_AND_IDS:
                 found |= {name} if name.partition("/")[0] not in EDGES else set()
     assert found == GIVEN_HERE
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+MAKES_TASK = {"asyncio.create_task", "asyncio.ensure_future"}
+"""Calls that make a task without an owner. `Tasks.spawn` and task groups own what they run."""
+
+PROGRAMS = {"acp_agent.py"}
+"""Programs whose tasks run as long as they do: `asyncio.run` ends them."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def unowned(tree: ast.Module) -> Iterator[str]:
+    """Tasks that neither the function nor the class that makes them ends: nobody awaits or cancels them there."""
+    for function, owner in _functions(tree):
+        for statement in ast.walk(function):
+            if isinstance(statement, ast.Assign | ast.Expr | ast.Return) and _makes_task(statement):
+                names = _keepers(function, statement)
+                if not any(_ends(function, name) or (owner is not None and _ends(owner, name)) for name in names):
+                    yield f"{statement.lineno}: nobody ends `{ast.unparse(statement)[:80]}`"
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.ClassDef | None]]:
+    """All functions, each with the class that it is a method of."""
+    methods = {
+        function: owner
+        for owner in ast.walk(tree)
+        if isinstance(owner, ast.ClassDef)
+        for function in owner.body
+        if isinstance(function, Function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield node, methods.get(node)
+
+
+def _makes_task(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES_TASK for node in ast.walk(statement))
+
+
+def _keepers(function: Function, statement: ast.stmt) -> set[str]:
+    """Where a task is kept: variables, and the sets and mappings into which these are put."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {_base(target) for target in targets}
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="add" | "append", value=kept), args=[one]):
+                if one in ast.walk(statement) or _base(one) in names:
+                    names.add(_base(kept))
+            case ast.Assign(targets=[ast.Subscript(value=kept)], value=one) if _base(one) in names:
+                names.add(_base(kept))
+            case _:
+                pass
+    return names - {""}
+
+
+def _base(node: ast.expr) -> str:
+    """The name of a variable, or of the attribute that holds something."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(value=value):
+            return _base(value)
+        case _:
+            return ""
+
+
+def _ends(scope: ast.AST, name: str, *, renamed: bool = False) -> bool:
+    """Whether something with this name is awaited or cancelled, also under another name that it gets here."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Await(value=work) if _names(work, name):
+                return True
+            case ast.Call(func=ast.Attribute(attr="cancel", value=task)) if _names(task, name):
+                return True
+            case ast.Call(func=ast.Attribute(attr="push_async_callback"), args=[_, *given]):
+                if any(_names(one, name) for one in given):
+                    return True
+            case ast.Assign(targets=[ast.Name(id=other)], value=value) if not renamed and _names(value, name):
+                if _ends(scope, other, renamed=True):
+                    return True
+            case ast.For(iter=tasks, body=body) if _names(tasks, name):
+                if any(".cancel()" in ast.unparse(line) for line in body):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(name in (getattr(each, "id", None), getattr(each, "attr", None)) for each in ast.walk(node))
+
+
+@pytest.mark.parametrize(
+    ("body", "owned"),
+    [
+        ("asyncio.create_task(work())", False),
+        ("self.task = asyncio.create_task(work())", False),
+        ("task = asyncio.create_task(work())\n  self.tasks.add(task)", False),
+        ("self.task = asyncio.create_task(work())\n def end(self):\n  self.task.cancel()", True),
+        ("task = asyncio.ensure_future(work())\n  await asyncio.wait({task})", True),
+        ("self.tasks.add(asyncio.create_task(work()))\n def end(self):\n  for one in self.tasks: one.cancel()", True),
+    ],
+)
+def test_a_task_without_an_owner_is_seen(body: str, owned: bool) -> None:
+    tree = ast.parse(f"class A:\n async def make(self):\n  {body}")
+    assert (list(unowned(tree)) == []) is owned
+
+
+def test_every_task_has_an_owner_that_ends_it() -> None:
+    paths = [path for path in sources("src") if path.name not in PROGRAMS]
+    found = [f"{path.relative_to(TOP)}:{line}" for path in paths for line in unowned(tree_of(path))]
+    assert found == []
