@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import plistlib
+import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from ahpkit import __version__
-from ahpkit.cli.daemon import host_name, may_start
+from ahpkit.cli.daemon import can_listen, host_name, may_start
 from ahpkit.cli.service import launchd_file, systemd_file
 from ahpkit.cli.settings import Settings
 from ahpkit.platform.processes import is_alive
@@ -287,3 +288,19 @@ def test_who_may_start_a_host(environ: dict[str, str], setting: bool, expected: 
 def test_a_host_is_called_as_it_was_named_or_after_its_directory(tmp_path: Path) -> None:
     assert host_name("work", tmp_path) == "work"
     assert host_name(None, tmp_path) == tmp_path.name
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_port_that_another_program_has_is_known_before_it_is_needed(address: str) -> None:
+    with socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as other:
+        port = other.getsockname()[1]
+        assert not can_listen(address, port)
+    assert can_listen(address, port)
+
+
+async def test_hosts_of_two_people_on_one_machine_both_start_although_they_want_the_same_port(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with nothing_left(one), nothing_left(two):
+        started = [await finish_cli(["up", "--json"], home) for home in (one, two)]
+        assert [code for code, _, _ in started] == [0, 0], started
+        assert len({json.loads(output)["url"] for _, output, _ in started}) == 2

@@ -79,7 +79,7 @@ class Walk:
 
     async def _at(self, prompt: str | None) -> None:
         """Wait until everything so far is on the screen, and the prompt at the cursor."""
-        wanted = [line.rstrip() for line in self._expected]
+        wanted = as_shown("\n".join(self._expected))
 
         def there(lines: list[str]) -> bool:
             return _fits(wanted, lines if prompt is None else lines[: len(lines) - bool(prompt)])

@@ -7,10 +7,12 @@ the host that the first has started.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -97,6 +99,15 @@ def log_to_file(data_dir: Path, level: int) -> None:
     logging.basicConfig(
         level=level, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S"
     )
+
+
+def can_listen(host: str, port: int) -> bool:
+    """Whether no other program listens there."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE  # Anything else is said by whoever listens.
+    return True
 
 
 def running_at(data_dir: Path) -> Endpoint | None:
@@ -247,6 +258,7 @@ def is_outdated(endpoint: Endpoint) -> bool:
 __all__ = [
     "AUTO_START_VARIABLE",
     "DEFAULT_NAME",
+    "can_listen",
     "check_host_name",
     "end_host",
     "ensure_host",

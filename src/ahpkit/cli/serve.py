@@ -21,7 +21,7 @@ from ahpkit.cli.announce import announce
 from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
-from ahpkit.cli.daemon import check_host_name, log_to_file, named_data_dir
+from ahpkit.cli.daemon import can_listen, check_host_name, log_to_file, named_data_dir
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
@@ -122,7 +122,10 @@ def serve(
     if named is not None:
         port = settings.port if "host.port" in settings.origins else 0  # The usual one is the default host's.
         settings = replace(settings, data_dir=named, port=port)
+    chosen = options["port"] is not None or "host.port" in settings.origins
     settings = with_options(settings, options)
+    if background and not chosen and not can_listen(settings.host, settings.port):
+        settings = replace(settings, port=0)  # Another program or user has the usual one; commands find us anyway.
     data_dir = (settings.data_dir or default_data_dir()).absolute()
     settings = replace(settings, data_dir=data_dir)
     if background:
