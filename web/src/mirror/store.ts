@@ -41,6 +41,10 @@ sessionStorage.removeItem("client");
 window.addEventListener("pagehide", () => sessionStorage.setItem("client", clientId));
 window.addEventListener("pageshow", () => sessionStorage.removeItem("client"));
 
+/** How this tab is listed in a session that it shows. */
+export const presence = (): { clientId: string; displayName: string; tools: never[]; canRenderCanvases: true } =>
+  ({ clientId, displayName: `Page on ${/Android|iPhone|iPad/.test(navigator.userAgent) ? "a phone" : "a computer"}`, tools: [], canRenderCanvases: true });
+
 let client: Client;
 export const now = (): number => Date.now();
 

@@ -7,7 +7,7 @@ import { sendMessage, userMessage } from "../local/outbox.ts";
 import { lastAgent } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { directoryOf, pathOf, toUri } from "../mirror/selectors.ts";
-import { hostInfo, request, root, sessions } from "../mirror/store.ts";
+import { hostInfo, presence, request, root, sessions } from "../mirror/store.ts";
 import { go } from "../routes.ts";
 import { announce } from "../ui/bits.tsx";
 
@@ -88,6 +88,7 @@ export default function NewSession(): JSX.Element {
       await request("createSession", {
         channel: session, provider: agent.provider, ...(directory ? { workingDirectories: [toUri(directory)] } : {}),
         ...(schema && Object.keys(schema.properties).length ? { config: values } : {}), progressToken: session,
+        activeClient: presence(), // From the beginning: the first turn may open a canvas already.
       });
     } catch (problem) {
       fail((problem as Error).message);

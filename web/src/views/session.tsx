@@ -8,7 +8,7 @@ import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { activity, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
-import { clientId, creating, dispatch, request, root, sessions, useChannel } from "../mirror/store.ts";
+import { clientId, creating, dispatch, presence, request, root, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
 import { confirmed, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
@@ -22,9 +22,7 @@ function usePresence(uri: string, state: SessionState | undefined): void {
   const ready = state?.lifecycle === "ready";
   useEffect(() => {
     if (!ready || !mayWrite()) return undefined;
-    const displayName = `Page on ${/Android|iPhone|iPad/.test(navigator.userAgent) ? "a phone" : "a computer"}`;
-    const activeClient = { clientId, displayName, tools: [], canRenderCanvases: true };
-    void dispatch(uri, { type: "session/activeClientSet", activeClient }, "session");
+    void dispatch(uri, { type: "session/activeClientSet", activeClient: presence() }, "session");
     return () => void dispatch(uri, { type: "session/activeClientRemoved", clientId }, "session");
   }, [uri, ready]);
 }

@@ -692,6 +692,7 @@ describe("a new session", () => {
     const page = await visit("#/new");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("Starting the agent").waitFor();
+    expect(host.requests.find((each) => each.method === "createSession")?.params.activeClient, "before any turn").toMatchObject({ canRenderCanvases: true });
     expect(await page.getByRole("progressbar", { name: "Creating the session" }).getAttribute("value")).toBe("1");
   });
 });
