@@ -74,6 +74,19 @@ async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_as
         assert not stage.board.calls
 
 
+GUARDED = {"hooks": {"PreToolUse": [{"matcher": "mcp__test__.*", "hooks": [{"command": "cat >&2; exit 2"}]}]}}
+
+
+async def test_a_hook_names_a_tool_of_a_server_as_claude_code_does(opened: Open) -> None:
+    async with opened(files={".claude/settings.json": json.dumps(GUARDED)}, allow_hooks=True) as stage:
+        [denied] = (await stage.turn('CALL test_add {"a": 1, "b": 2}')).calls
+        assert (denied["status"], denied["reason"]) == ("cancelled", "denied")
+        told = json.loads(denied["reasonMessage"])
+        assert (told["tool_name"], told["tool_input"]) == ("mcp__test__add", {"a": 1, "b": 2})
+        [shown] = (await stage.turn('CALL show_note {"text": "hi"}')).calls
+        assert shown["success"]
+
+
 @requirement("client-tools:deny:while-running")
 async def test_the_owner_of_a_tool_cancels_it_while_it_runs(opened: Open) -> None:
     async with opened() as stage:

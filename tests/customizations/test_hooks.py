@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.details import Dialect, HookDetail
-from ahpkit.customizations.hooks import HookEvent, Verdict, command_of, judge, matches, matching, payload
+from ahpkit.customizations.hooks import HookEvent, Verdict, command_of, judge, matches, matching, payload, tool_names
 
 
 def hook(matcher: str | None, dialect: Dialect = "claude", event: str = "PreToolUse") -> HookDetail:
@@ -34,6 +34,14 @@ def test_a_hook_without_matcher_hears_everything_of_its_event() -> None:
     hooks = [hook(None), hook("Other"), hook(None, event="Stop")]
     assert len(list(matching(hooks, "PreToolUse", "Bash"))) == 1
     assert len(list(matching(hooks, "PreToolUse", "Other"))) == 2
+
+
+@pytest.mark.parametrize("matcher", ["create", "git_hub_create", "mcp__git_hub__create", "mcp__git_hub__.*", "mcp__.*"])
+def test_a_tool_of_a_server_is_found_by_each_of_its_names(matcher: str) -> None:
+    names = tool_names("create", "git hub")
+    assert len(list(matching([hook(matcher)], "PreToolUse", *names))) == 1
+    assert not list(matching([hook("mcp__other__.*")], "PreToolUse", *names))
+    assert tool_names("create", None) == ("create",)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Guard(Feature):
     def register(self, host: Registration, services: Services) -> None:
         host.turns.guard_tool.add(self._guard)
 
-    async def _guard(self, chat: Chat, name: str, tool_input: str) -> str | None:
+    async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
         self.asked.append((name, tool_input))
         return f"{name} is forbidden here" if name in self.denied else None
 
@@ -351,7 +351,7 @@ async def test_an_input_that_a_person_wrote_is_guarded_too(bench: Bench, who: st
     await bench.stop()
 
     class ByInput(Guard):
-        async def _guard(self, chat: Chat, name: str, tool_input: str) -> str | None:
+        async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
             return "not this file" if "secret" in tool_input and who == "guard" else None
 
     bench.features = [ByInput()]

@@ -413,9 +413,12 @@ class Customizations(Feature):
             raise AgentError(reason, error_type="host/off")
         return await self._hooks.before_prompt(in_force, chat.session_uri, prompt)
 
-    async def _guard_tool(self, chat: Chat, name: str, tool_input: str) -> str | None:
+    async def _guard_tool(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
         in_force = self._in_force(chat.session_uri, chat.working_directory)
-        return await self._hooks.before_tool(in_force, chat.session_uri, name, tool_input)
+        server = (
+            owner.removeprefix("mcp:").partition("@")[0] if owner is not None and owner.startswith("mcp:") else None
+        )
+        return await self._hooks.before_tool(in_force, chat.session_uri, name, tool_input, server=server)
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session_uri = self.services.session_of(chat_uri)
@@ -437,7 +440,10 @@ class Customizations(Feature):
         in_force, action = self._in_force(session_uri), applied.action
         if action["type"] == "chat/toolCallComplete":
             call: JsonObject = find_tool_call(applied.before.get("activeTurn"), action["toolCallId"]) or {}
-            work = self._hooks.after_tool(in_force, session_uri, {**call, **action["result"]})
+            contributor: JsonObject = call.get("contributor") or {}
+            placed = find(self.services.state(session_uri) or {}, contributor.get("customizationId", ""))
+            server = None if placed is None else placed.entry["name"]
+            work = self._hooks.after_tool(in_force, session_uri, {**call, **action["result"]}, server=server)
         else:
             work = self._hooks.after_turn(in_force, session_uri)
         self.services.spawn(work, name="hooks")

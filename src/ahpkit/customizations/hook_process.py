@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.customizations.details import HookDetail
-from ahpkit.customizations.hooks import HookCommand, HookEvent, Verdict, command_of, judge, matching, payload
+from ahpkit.customizations.hooks import (
+    HookCommand,
+    HookEvent,
+    Verdict,
+    command_of,
+    judge,
+    matching,
+    payload,
+    tool_names,
+)
 from ahpkit.customizations.in_force import InForce
 from ahpkit.customizations.runnables import CHANGED, Surrounding, Word, runnable_of, source_of
 from ahpkit.host.agent import AgentError
@@ -65,17 +74,19 @@ async def run_hooks(
     workspace: str,
     now: int,
     facts: Mapping[str, Any],
+    subjects: Sequence[str] = (),
 ) -> Outcome:
     """Run the hooks of an event one after the other, until one says no. What is not trusted does not run.
+
+    `subjects`: what matchers are about, such as the names of a tool.
 
     `standing` is asked right before. A hook that changed since it was trusted counts as one that could not be run.
     """
     told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
-    subject = facts.get("tool_name") or facts.get("source")
     context: list[str] = []
     messages: list[str] = []
     for hook in hooks:
-        actions = list(matching([hook.detail], event, subject if isinstance(subject, str) else None))
+        actions = list(matching([hook.detail], event, *subjects))
         found = await standing(hook) if actions else "unknown"
         for action in actions if found != "unknown" else ():
             if found == "changed":
@@ -183,7 +194,7 @@ class HookEvents:
         added: list[str] = []
         if session_uri not in self._started:
             self._started.add(session_uri)
-            outcome = await self._run("SessionStart", in_force, session_uri, {"source": "startup"})
+            outcome = await self._run("SessionStart", in_force, session_uri, {"source": "startup"}, ("startup",))
             added += outcome.context
         outcome = await self._run("UserPromptSubmit", in_force, session_uri, {"prompt": prompt})
         if outcome.denied:
@@ -191,19 +202,25 @@ class HookEvents:
         added += outcome.context
         return "\n\n".join([prompt, "Context from hooks:", *added]) if added else prompt
 
-    async def before_tool(self, in_force: InForce, session_uri: str, name: str, tool_input: str) -> str | None:
-        """Why a tool may not run, if a hook says so."""
-        facts = {"tool_name": name, "tool_input": _parsed(tool_input)}
-        outcome = await self._run("PreToolUse", in_force, session_uri, facts)
+    async def before_tool(
+        self, in_force: InForce, session_uri: str, name: str, tool_input: str, *, server: str | None = None
+    ) -> str | None:
+        """Why a tool may not run, if a hook says so. `server`: the MCP server that it belongs to."""
+        names = tool_names(name, server)
+        facts = {"tool_name": names[-1], "tool_input": _parsed(tool_input)}
+        outcome = await self._run("PreToolUse", in_force, session_uri, facts, names)
         return outcome.reason or "a hook said no" if outcome.denied else None
 
-    async def after_tool(self, in_force: InForce, session_uri: str, call: JsonObject) -> None:
+    async def after_tool(
+        self, in_force: InForce, session_uri: str, call: JsonObject, *, server: str | None = None
+    ) -> None:
+        names = tool_names(call.get("toolName", ""), server)
         facts = {
-            "tool_name": call.get("toolName"),
+            "tool_name": names[-1],
             "tool_input": _parsed(call.get("toolInput") or ""),
             "tool_response": {"success": call.get("success"), "content": call.get("content")},
         }
-        await self._run("PostToolUse", in_force, session_uri, facts)
+        await self._run("PostToolUse", in_force, session_uri, facts, names)
 
     async def after_turn(self, in_force: InForce, session_uri: str) -> None:
         await self._run("Stop", in_force, session_uri, {})
@@ -211,7 +228,14 @@ class HookEvents:
     def forget(self, session_uri: str) -> None:
         self._started.discard(session_uri)
 
-    async def _run(self, event: HookEvent, in_force: InForce, session_uri: str, facts: dict[str, Any]) -> Outcome:
+    async def _run(
+        self,
+        event: HookEvent,
+        in_force: InForce,
+        session_uri: str,
+        facts: dict[str, Any],
+        subjects: Sequence[str] = (),
+    ) -> Outcome:
         if not self.allowed:
             return Outcome()
         workspace = in_force.workspace or str(Path.cwd())
@@ -228,6 +252,7 @@ class HookEvents:
             workspace=workspace,
             now=self._services.now(),
             facts=facts,
+            subjects=subjects,
         )
         for message in outcome.messages:
             _log.warning("%s (%s)", message, session_uri)

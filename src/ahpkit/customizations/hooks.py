@@ -56,10 +56,18 @@ class Verdict:
     message: str | None = None
 
 
-def matching(hooks: Iterable[HookDetail], event: HookEvent, subject: str | None) -> Iterator[JsonObject]:
-    """The actions for an event, in order; `subject` is the tool's name, or what the event is about."""
+def tool_names(name: str, server: str | None) -> tuple[str, ...]:
+    """What hooks may call a tool. One of an MCP server has three names: its own, the model's, and Claude Code's."""
+    if server is None:
+        return (name,)
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", server)
+    return name, f"{plain}_{name}", f"mcp__{plain}__{name}"
+
+
+def matching(hooks: Iterable[HookDetail], event: HookEvent, *subjects: str) -> Iterator[JsonObject]:
+    """The actions for an event, in order; the subjects are the tool's names, or what the event is about."""
     for hook in hooks:
-        if hook.event == event and (hook.matcher is None or matches(hook, subject or "")):
+        if hook.event == event and (hook.matcher is None or any(matches(hook, one) for one in subjects or ("",))):
             for action in hook.actions:
                 yield dict(action)
 
@@ -182,4 +190,4 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-__all__ = ["HookCommand", "HookEvent", "Verdict", "command_of", "judge", "matches", "matching", "payload"]
+__all__ = ["HookCommand", "HookEvent", "Verdict", "command_of", "judge", "matches", "matching", "payload", "tool_names"]

@@ -299,8 +299,9 @@ class TurnHooks:
         self.prepare = Hooks[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]]()
         """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent sees it; returns the
         prompt, expanded or as it was."""
-        self.guard_tool = Hooks[Callable[[Chat, str, str], Awaitable[str | None]]]()
-        """`guard(chat, name, tool_input)`: a reason to deny a tool call before anyone is asked, or None."""
+        self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[str | None]]]()
+        """`guard(chat, name, tool_input, owner)`: a reason to deny a tool call before anyone is asked, or None. The
+        owner is who runs the tool, as rules name it (`mcp:time`); None: the agent itself."""
         self.servers = Hooks[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]]()
         """`servers(chat)`: MCP servers for an agent that gets its tools that way; they stay the same as long as the
         chat lives."""

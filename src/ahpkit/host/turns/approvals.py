@@ -239,7 +239,7 @@ class CallGate:
     def __init__(
         self,
         approvals: Approvals,
-        guard: Callable[[str, str], Awaitable[str | None]],
+        guard: Callable[[str, str, str | None], Awaitable[str | None]],
         services: Services,
         *,
         place: Callable[[], Place],
@@ -254,9 +254,9 @@ class CallGate:
         self._provider = provider
         self.setting = setting
 
-    async def guard(self, name: str, tool_input: str) -> str | None:
+    async def guard(self, name: str, tool_input: str, owner: str | None) -> str | None:
         """A reason to deny a call before anyone is asked, or None."""
-        return await self._guard(name, tool_input)
+        return await self._guard(name, tool_input, owner)
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
         """The call as rules match it. Files are looked up as they are named and where links lead."""

@@ -189,7 +189,7 @@ class LiveToolCall:
     async def _judged(self, request: _Request) -> Confirmation | Ruling:
         """Ask guards and rules: returns their denial, or what is left to decide."""
         gate = self._ports.gate
-        denial = await gate.guard(self.name, request.tool_input) if gate is not None else None
+        denial = await gate.guard(self.name, request.tool_input, self._owner) if gate is not None else None
         if denial is not None:
             return self._denied(request, denial, by="guard")
         request.passage.take("passed")

@@ -192,7 +192,7 @@ class Turns:
         gate = self._gate(runner.chat)
         subject = gate.subject(tool.own_name, tool_input, owner_key(tool, None), ())
         asked = Asked(self._ports.new_id(), "", subject, {"title": tool.name, "input": tool_input})
-        if (denial := await gate.guard(tool.own_name, tool_input)) is not None:
+        if (denial := await gate.guard(tool.own_name, tool_input, owner_key(tool, None))) is not None:
             gate.decided(asked, allowed=False, by="guard", reason=denial)
             return denial
         ruling = gate.judge(subject)
@@ -261,16 +261,16 @@ class Turns:
         services = self._ports.services
         return CallGate(
             self._ports.approvals,
-            lambda name, given: self._guard(chat, name, given),
+            lambda name, given, owner: self._guard(chat, name, given, owner),
             services,
             place=place,
             provider=provider,
             setting=None if policy == "ask" else policy == "allow",
         )
 
-    async def _guard(self, chat: LiveChat, name: str, tool_input: str) -> str | None:
+    async def _guard(self, chat: LiveChat, name: str, tool_input: str, owner: str | None) -> str | None:
         for guard in self._ports.hooks.guard_tool:
-            if (denial := await guard(chat, name, tool_input)) is not None:
+            if (denial := await guard(chat, name, tool_input, owner)) is not None:
                 return denial
         return None
 
