@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -51,17 +52,22 @@ def test_outside_git_undo_keeps_what_a_person_wrote_also_where_files_are_too_man
     asyncio.run(_play(steps, lambda place: GameOutside(place, most)))
 
 
+async def counted(repo: Repository, place: Path) -> tuple[SessionChanges, Path]:
+    """A session in a repository, and a file that gets a line for each git process."""
+    started = place / "started"
+    program = place / "git"
+    program.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec git "$@"\n')
+    program.chmod(0o755)
+    git = await find(repo.root, objects=place / "ours", program=str(program))
+    assert git is not None
+    return SessionChanges(WorkTree(git)), started
+
+
 async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Path) -> None:
     """Each costs at least a few milliseconds, and much more on a busy machine."""
     repo = Repository(tmp_path / "repo")
     repo.commit(a_txt="1\n", b_txt="1\n")
-    started = tmp_path / "started"
-    program = tmp_path / "git"
-    program.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec git "$@"\n')
-    program.chmod(0o755)
-    git = await find(repo.root, objects=tmp_path / "ours", program=str(program))
-    assert git is not None
-    changes = SessionChanges(WorkTree(git))
+    changes, started = await counted(repo, tmp_path)
     await changes.begin("t1")
     repo.write("new.txt", "1\n2\n")
     repo.write("b.txt", "2\n")
@@ -75,6 +81,36 @@ async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Pa
         assert {change.path: change.added for change in shown} == {"a.txt": 1, "b.txt": 1, "new.txt": 2}
         assert [change.path for change in await changes.turn("t2")] == ["a.txt"], "compared already"
     assert len(started.read_text().splitlines()) <= 4
+
+
+async def test_a_turn_that_changes_nothing_looks_twice_and_starts_no_more_processes(tmp_path: Path) -> None:
+    """The agent waits for the first look: it takes one process, not four."""
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="1\n", b_txt="1\n")
+    changes, started = await counted(repo, tmp_path)
+    await changes.begin("t1")
+    repo.write("a.txt", "2\n")
+    await changes.end("t1")
+    started.write_text("")
+    await changes.begin("t2")
+    await changes.end("t2")
+    assert len(started.read_text().splitlines()) == 2
+    assert await changes.turn("t2") == []
+    assert [change.path for change in await changes.session()] == ["a.txt"]
+
+
+async def test_files_that_were_only_touched_are_no_change_and_are_not_read_for_ever(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="1\n", b_txt="1\n")
+    changes, _ = await counted(repo, tmp_path)
+    await changes.begin("t1")
+    os.utime(repo.root / "a.txt", (1, 1))
+    repo.write("b.txt", "2\n")
+    await changes.end("t1")
+    assert [change.path for change in await changes.turn("t1")] == ["b.txt"]
+    assert (
+        "mtime: 1:0" in (await changes.tree.git.run("ls-files", "--debug", index=tmp_path / "ours" / "index")).decode()
+    )
 
 
 async def _play(steps: list[Step], made: Callable[[Path], Game]) -> None:

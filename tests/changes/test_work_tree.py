@@ -13,7 +13,7 @@ import pytest
 
 from ahpkit.changes.commit import stage
 from ahpkit.changes.followed import FollowedDirectories
-from ahpkit.changes.git import GitError, find
+from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from support.repository import Repository
@@ -328,3 +328,19 @@ async def test_a_directory_with_odd_characters_in_its_name_is_a_work_tree(tmp_pa
     repo = Repository(tmp_path / "odd\u2028na\x0cme")
     repo.commit(a_txt="one\n")
     assert await find(repo.root, objects=tmp_path / "ours") is not None
+
+
+async def test_files_that_clients_never_see_are_not_kept(tmp_path: Path) -> None:
+    """A host may keep its data in the directory where it works: its log changes with every turn."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log.db").write_text("log")
+    (tmp_path / "mine.txt").write_text("mine")
+    git = make(tmp_path, objects=tmp_path / "data" / "ours")
+    assert git is not None
+    tree = WorkTree(git, shows=lambda path: not path.is_relative_to(tmp_path / "data"), max_whole=(3, 100))
+    assert await tree.is_small(), "the host's own files do not count"
+    first = await tree.checkpoint()
+    (tmp_path / "data" / "log.db").write_text("more log")
+    assert await tree.known() == ["mine.txt"]
+    assert await tree.checkpoint() == first
+    assert await tree.checkpoint(["data/log.db"]) == first

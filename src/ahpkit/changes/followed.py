@@ -153,7 +153,7 @@ class FollowedDirectories:
             if git is None:
                 return None
             # Who else looked meanwhile has made it: there is one for each directory, because it has one index.
-            self._trees.setdefault(directory, WorkTree(git))
+            self._trees.setdefault(directory, WorkTree(git, shows=self._shows))
         return self._trees[directory]
 
     async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> Followed:

@@ -12,7 +12,7 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,9 @@ MAX_WHOLE = (2_000, 64 * 1024 * 1024)
 
 _AT_ONCE = 500
 """Paths on one command line."""
+
+_REFRESH = ("-q", "--unmerged", "--really-refresh")
+"""Have git note which files are the same although they were touched; else it reads them each time."""
 
 _UNREADABLE = 20
 """Files that git cannot read in one look: more of them mean that something else is wrong."""
@@ -87,13 +90,24 @@ class Checkpoint:
 class WorkTree:
     """Checkpoints and comparisons of one work tree. One at a time: all of them use one index of ours."""
 
-    def __init__(self, git: Git, *, max_file: int = MAX_FILE, max_whole: tuple[int, int] = MAX_WHOLE) -> None:
+    def __init__(
+        self,
+        git: Git,
+        *,
+        shows: Callable[[Path], bool] = lambda _: True,
+        max_file: int = MAX_FILE,
+        max_whole: tuple[int, int] = MAX_WHOLE,
+    ) -> None:
+        """`shows`: files that clients never see are not kept either, those of the host among them."""
         self.git = git
         self.root = git.work_tree
+        self._shows = shows
         self._index = git.objects.parent / "index"
         self._max_file = max_file
         self._max_whole = max_whole
         self._lock = asyncio.Lock()
+        self._tree = ""
+        """The tree of our index, once it was written. Only checkpoints change the index."""
         self._compared: dict[tuple[str, str], list[FileChange]] = {}
         """Latest comparisons. A session's sum, its view and its turn's view ask for the same one."""
 
@@ -113,7 +127,8 @@ class WorkTree:
                     for entry in entries:
                         files -= 1
                         if entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
+                            if self._shows(Path(entry.path)):
+                                folders.append(entry.path)
                         elif (taken := entry.stat(follow_symlinks=False).st_size) <= self._max_file:
                             size -= taken
                         if files < 0 or size < 0:
@@ -138,7 +153,6 @@ class WorkTree:
         async with self._lock:
             await self._seed()
             if paths is None:
-                await self.git.run("update-index", "-q", "--really-refresh", index=self._index, check=False)
                 changed = await self.git.lines(
                     "ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", index=self._index
                 )
@@ -146,22 +160,24 @@ class WorkTree:
             else:
                 elsewhere = await asyncio.to_thread(self._elsewhere, paths)
                 changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
+            changed = [path for path in changed if self._shows(self.root / path)]
             keep, left_out = await self._sort(sorted(set(changed)))
             left_out |= elsewhere
             there, gone = await asyncio.to_thread(self._there, keep)
-            left_out |= await self._add(there)
+            left_out |= await self._add(there, _REFRESH if paths is None else ())
             await self._update(gone, "--force-remove")
-            tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
-            return Checkpoint(tree, left_out, await asyncio.to_thread(self._marks, left_out))
+            if not self._tree:
+                self._tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
+            return Checkpoint(self._tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
-    async def _add(self, paths: Sequence[str]) -> dict[str, str]:
+    async def _add(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
         """Take files into our index. Returns those that git cannot read: the others are not lost with them."""
         unreadable: dict[str, str] = {}
         waiting = [paths]
         while waiting:
             some = waiting.pop()
             try:
-                await self._update(some, "--add", "--remove", "--replace")
+                await self._update(some, *refresh, "--add", "--remove", "--replace")
             except GitError:
                 if len(some) == 1:
                     unreadable[some[0]] = "git cannot read it"
@@ -174,6 +190,7 @@ class WorkTree:
 
     async def _update(self, paths: Sequence[str], *options: str) -> None:
         if paths:
+            self._tree = ""
             stdin = b"\0".join(map(os.fsencode, paths)) + b"\0"
             await self.git.run("update-index", *options, "-z", "--stdin", stdin=stdin, index=self._index)
 
@@ -225,10 +242,12 @@ class WorkTree:
         await asyncio.to_thread(self._index.with_name("index.lock").unlink, missing_ok=True)
         if self._index.exists():
             return
+        self._tree = ""
         theirs = self.git.git_dir / "index"
         draft = self._index.with_suffix(".new")
         if await asyncio.to_thread(theirs.exists):
             await asyncio.to_thread(shutil.copyfile, theirs, draft)
+            await self.git.run("update-index", *_REFRESH, index=draft, check=False)
             await asyncio.to_thread(draft.replace, self._index)
         else:
             await self.git.run("read-tree", "--empty", index=self._index)
