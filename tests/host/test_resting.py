@@ -58,9 +58,21 @@ class Preparing(Feature):
         self.prepared.append(session_uri)
 
 
-async def restart(bench: Bench) -> Preparing:
+class Announcing(Preparing):
+    """Also says something in a session once it is prepared."""
+
+    def register(self, host: Registration, services: Services) -> None:
+        super().register(host, services)
+        self._services = services
+
+    async def _prepare(self, session_uri: str) -> None:
+        await super()._prepare(session_uri)
+        self._services.dispatch(session_uri, session_title_changed(title="prepared"))
+
+
+async def restart(bench: Bench, feature: type[Preparing] = Preparing) -> Preparing:
     await bench.stop()
-    bench.features = [preparing := Preparing()]
+    bench.features = [preparing := feature()]
     await bench.start()
     return preparing
 
@@ -83,6 +95,20 @@ async def test_after_a_restart_sessions_rest_until_somebody_looks(bench: Bench) 
     shown = (await client.ask("subscribe", chat))["snapshot"]["state"]
     assert shown["turns"] == []
     await eventually(lambda: preparing.prepared == [session])
+
+
+async def test_a_session_that_is_deleted_while_it_wakes_is_no_error(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    [(session, _), *_] = await filled(bench)
+    preparing = await restart(bench, Announcing)
+    preparing.go_on.clear()
+    client = await bench.client(ROOT_URI)
+    await client.ask("subscribe", session)
+    await client.ask("disposeSession", session)
+    preparing.go_on.set()
+    await eventually(lambda: preparing.prepared == [session])
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_turn_that_was_open_is_ended_although_nobody_looks_at_the_others(bench: Bench) -> None:

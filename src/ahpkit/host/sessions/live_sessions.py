@@ -210,7 +210,8 @@ class LiveSessions:
             try:
                 await prepare(uri)
             except Exception:  # The session wakes without this feature.
-                _log.exception("a feature could not prepare %s again", uri)
+                if self._live.get(uri) is session:  # One that was deleted meanwhile needs no features.
+                    _log.exception("a feature could not prepare %s again", uri)
         if not session.ready.done():
             session.ready.set_result(None)
         for runner in list(session.chats.values()):
