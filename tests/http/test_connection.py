@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from ahpkit.http.connection import Limits
 from ahpkit.http.router import Access, Receive, Router, Scope, Send
 from ahpkit.transports.connect import connect_transport
+from support.waiting import BOUND
 from transports.raw import UPGRADE, masked, raw
 from transports.serving import serving
 
@@ -47,6 +48,27 @@ class TestDeadlines:
             client.request("/", {"Content-Length": "10"}, method="POST")
             client.send(b"12345")
             assert await client.reader.read() == b""
+
+    async def test_a_body_that_comes_byte_by_byte_without_end_ends_the_connection(self) -> None:
+        limits = Limits(head=LONG, body=LONG, whole_body=0.05, unread=LONG, idle=1000)
+        async with (
+            serving(limits=limits, routes=only(echo)) as server,
+            raw(server.port) as good,
+            raw(server.port) as bad,
+        ):
+            good.request("/", {"Content-Length": "3"}, method="POST")
+            good.send(b"123")
+            await good.reader.readuntil(b"123")
+            bad.request("/", {"Content-Length": "1000000"}, method="POST")
+            ended = asyncio.create_task(bad.reader.read())
+            async with asyncio.timeout(BOUND):
+                while not ended.done():
+                    bad.send(b"x")
+                    await asyncio.wait([ended], timeout=0.01)
+            assert isinstance(ended.exception(), ConnectionError) or ended.result() == b""
+            good.request("/", {"Content-Length": "3"}, method="POST")  # The time of its first body is over as well.
+            good.send(b"456")
+            await good.reader.readuntil(b"456")
 
     async def test_a_body_in_pieces_is_waited_for(self) -> None:
         async with serving(routes=only(echo), limits=Limits(body=LONG)) as server, raw(server.port) as client:

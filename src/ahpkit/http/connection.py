@@ -31,6 +31,8 @@ class Limits:
     """Seconds for the head of a request, so that a silent connection is closed."""
     body: float = 30.0
     """Seconds without a byte of the body that is being sent."""
+    whole_body: float = 300.0
+    """Seconds for all of a body: byte by byte it would hold its connection for days."""
     unread: float = 30.0
     """Seconds in which nothing is read of an answer that waits to be sent."""
     idle: int = 5
@@ -51,6 +53,7 @@ class HttpConnection(H11Protocol):
         self._upgrade = upgrade
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._body: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
@@ -85,8 +88,14 @@ class HttpConnection(H11Protocol):
             self._writing.cancel()
 
     def _watch(self) -> None:
-        """The head has one deadline; the body has a new one with each piece; between requests uvicorn has its own."""
+        """The head has one deadline; the body has one for all of it, and a new one with each piece; between requests
+        uvicorn has its own."""
         state = self.conn.their_state
+        if state is h11.SEND_BODY:
+            self._body = self._body or self._deadline(self._limits.whole_body)
+        elif self._body is not None:
+            self._body.cancel()
+            self._body = None
         if state is h11.IDLE and self._reading is not None:
             return
         if self._reading is not None:
@@ -102,7 +111,7 @@ class HttpConnection(H11Protocol):
 
     def _stop_timers(self) -> None:
         self._unset_keepalive_if_required()
-        for timer in (self._reading, self._writing):
+        for timer in (self._reading, self._writing, self._body):
             if timer is not None:
                 timer.cancel()
 
