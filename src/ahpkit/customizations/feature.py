@@ -422,7 +422,10 @@ class Customizations(Feature):
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session_uri = self.services.session_of(chat_uri)
-        return [] if session_uri is None else complete(self._in_force(session_uri), text, offset)
+        if session_uri is None:
+            return []
+        # In a thread: a workspace may have thousands of skills.
+        return await asyncio.to_thread(complete, self._in_force(session_uri), text, offset)
 
     def _in_force(self, session_uri: str, workspace: Path | None = None) -> InForce:
         tree = self._tree(session_uri)
