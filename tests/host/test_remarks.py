@@ -54,7 +54,7 @@ async def test_a_remark_has_its_origin_for_new_clients_and_its_turn_for_old_ones
                 assert turns == ["t1", "t2", third]
 
 
-@requirement("gen:annotations:one-entry", "gen:annotations:unknown-refused")
+@requirement("gen:annotations:one-entry", "gen:annotations:unknown-refused", "gen:annotations:origin")
 @pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "0.9.0", "1.0.0"])
 async def test_a_remark_keeps_an_entry_and_unknown_ones_are_refused(sockets: Bench, version: str) -> None:
     clients, session, uri = await all_versions(sockets)
@@ -65,6 +65,12 @@ async def test_a_remark_keeps_an_entry_and_unknown_ones_are_refused(sockets: Ben
     await client.accepted(uri, {"type": "annotations/set", "annotation": remark("a", **about)})
     last = {"type": "annotations/entryRemoved", "annotationId": "a", "entryId": "e1"}
     assert "at least one entry" in await client.rejected(uri, last)
+    if version in ("0.9.0", "1.0.0"):
+        foreign = {"session": "ahp-session:/another"}
+        moved = {"type": "annotations/updated", "annotationId": "a", "origin": foreign}
+        assert "not to ahp-session:/another" in await client.rejected(uri, moved)
+        made = {"type": "annotations/set", "annotation": remark("b", origin=foreign)}
+        assert "not to ahp-session:/another" in await client.rejected(uri, made)
     second = {"type": "annotations/entrySet", "annotationId": "a", "entry": {"id": "e2", "text": "more"}}
     await client.accepted(uri, second)
     await client.accepted(uri, last)

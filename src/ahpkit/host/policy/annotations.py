@@ -1,4 +1,4 @@
-"""What clients may do to annotations: anything, as long as every annotation keeps an entry. Pure rules."""
+"""What clients may do to annotations: anything, as long as each keeps an entry and names its session. Pure rules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ahpkit.host.limits import MAX_ANNOTATIONS
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
 from ahpkit.protocol.annotations import (
     Annotation,
+    AnnotationOrigin,
     AnnotationsEntryRemovedAction,
     AnnotationsEntrySetAction,
     AnnotationsRemovedAction,
@@ -31,6 +32,8 @@ def _set(proposed: ProposedAction[AnnotationsSetAction, AnnotationsState]) -> st
         return "an annotation has at least one entry"
     if len(annotation["entries"]) > MAX_ENTRIES:
         return f"an annotation may have {MAX_ENTRIES} entries, not {len(annotation['entries'])}"
+    if (reason := _check_origin(annotation.get("origin"), proposed.channel)) is not None:
+        return reason
     remarks = proposed.state["annotations"]
     if len(remarks) >= MAX_ANNOTATIONS and not find(remarks, "id", annotation["id"]):
         return f"a session may have {MAX_ANNOTATIONS} annotations; remove some first"
@@ -42,6 +45,17 @@ def _set(proposed: ProposedAction[AnnotationsSetAction, AnnotationsState]) -> st
 def _known(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> str | None:
     annotation = _annotation(proposed)
     return annotation if isinstance(annotation, str) else None
+
+
+def _updated(proposed: ProposedAction[AnnotationsUpdatedAction, AnnotationsState]) -> str | None:
+    return _known(proposed) or _check_origin(proposed.action.get("origin"), proposed.channel)
+
+
+def _check_origin(origin: AnnotationOrigin | None, channel: str) -> str | None:
+    """An annotation comes from the session in which it is."""
+    if origin is None or origin["session"] == channel.removesuffix("/annotations"):
+        return None
+    return f"origin: this annotation belongs to the session of its channel, not to {origin['session']}"
 
 
 def _entry_set(proposed: ProposedAction[AnnotationsEntrySetAction, AnnotationsState]) -> str | None:
@@ -72,7 +86,7 @@ def _annotation(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> Ann
 
 RULES: Mapping[str, Rule] = {
     "annotations/set": _set,
-    "annotations/updated": _known,
+    "annotations/updated": _updated,
     "annotations/removed": _known,
     "annotations/entrySet": _entry_set,
     "annotations/entryRemoved": _entry_removed,
