@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from ahpkit.changes.feature import MESSAGE_KEY, Changesets
 from ahpkit.client.changesets import expand
-from ahpkit.host.agent import Turn
+from ahpkit.host.agent import AgentError, Turn
 from ahpkit.host.resources.feature import Resources
 from ahpkit.protocol.channels import reduce
 from support import requirement
@@ -254,6 +254,28 @@ async def test_undo_puts_the_files_back_and_says_what_it_left(desk: Desk) -> Non
         await client.wait(lambda _, client=client: told(client, "operationId") == ["undo", "undo"])
         changed = [one["action"] for one in client.actions(uri) if "operationId" in one["action"]]
         assert [action["status"] for action in changed] == ["running", "idle"]
+
+
+async def test_what_a_person_writes_as_soon_as_the_turn_is_over_is_not_the_agents(desk: Desk) -> None:
+    """Also when the turn failed. Undo leaves it alone."""
+
+    async def fails(turn: Turn) -> None:
+        desk.repo.write("failed.txt", "agent\n")
+        raise AgentError("no")
+
+    await desk.turn(lambda root: desk.repo.write("a.txt", "agent\n"))
+    desk.repo.write("mine.txt", "me\n")
+    desk.bench.agent.script = fails
+    await desk.client.accepted(desk.chat, say("go", "failed"))
+    await desk.client.action("chat/error")
+    desk.repo.write("mine too.txt", "me\n")
+    desk.repo.write("b.txt", "me\n")
+    uri, _ = await desk.look("session")
+    state = await desk.until(uri, lambda state: "failed.txt" in names(state))
+    assert names(state) == {"a.txt", "failed.txt"}
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    files = {path.name: path.read_text() for path in desk.repo.root.glob("*.txt")}
+    assert files == {"a.txt": "one\n", "b.txt": "me\n", "mine.txt": "me\n", "mine too.txt": "me\n"}
 
 
 async def test_one_file_is_kept_and_another_undone(desk: Desk) -> None:

@@ -83,6 +83,7 @@ class Changesets(Feature):
         host.sessions.make_directory.add(self._own_trees.make)
         host.sessions.prepare.add(self._prepare_session)
         host.turns.prepare.add(self._prepare_turn)
+        host.turns.settle.add(self._settle_turn)
         host.actions.listen(self._heard, "changeset/", "chat/", *_MOVED)
         host.actions.refuse(self._views.refuse, "changeset/")
         host.channels.unsubscribed.add(self._views.unsubscribed)
@@ -204,6 +205,18 @@ class Changesets(Feature):
             else:
                 edits = wire.edited_files(applied.action.get("result") or {})
                 self.services.spawn(self._refresh(followed, turn_id, edits), name="changes of a tool call")
+
+    async def _settle_turn(self, chat: Chat, turn_id: str) -> None:
+        """Take the checkpoint of a turn's end before anybody hears of the end: what a person changes right then is not
+        the turn's. Where that takes too long, it is taken afterwards."""
+        for followed in self._directories.known(chat.session_uri):
+            if turn_id not in followed.running:
+                continue
+            try:
+                async with asyncio.timeout(_PATIENCE), followed.lock:
+                    await followed.changes.settle(turn_id)
+            except (GitError, OSError, TimeoutError) as error:
+                _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
 
     async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
         """Look again after a tool call: at the files it told of, or at all where it told of none."""

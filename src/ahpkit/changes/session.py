@@ -80,9 +80,12 @@ class SessionChanges:
         self.edits_only = edits_only
         self.told: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
+        self._settled: set[str] = set()
+        """Turns whose last checkpoint is taken."""
 
     async def begin(self, turn_id: str) -> None:
         """Remember the files as they are before a turn."""
+        self._settled.discard(turn_id)
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
@@ -90,8 +93,19 @@ class SessionChanges:
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
+    async def settle(self, turn_id: str) -> None:
+        """Take the last checkpoint of a turn, whose end is told afterwards.
+
+        Where only what the agent told of counts, that is not all known yet: there `end` does it.
+        """
+        if not self.edits_only:
+            await self.refresh(turn_id)
+            self._settled.add(turn_id)
+
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
+        if turn_id in self._settled:
+            return
         if paths is None and self.edits_only:
             paths = set(self.told)
         checkpoint = await self.tree.checkpoint(paths)
@@ -114,8 +128,10 @@ class SessionChanges:
     async def end(self, turn_id: str) -> None:
         """Close a turn and add what it changed to the session's sum."""
         if turn_id not in self.record.turns:
+            self._settled.discard(turn_id)
             return
         await self.refresh(turn_id)
+        self._settled.discard(turn_id)
         changed = await self.turn(turn_id)
         self.record.total = await asyncio.to_thread(_with, self.record.total, changed)
         self.told.clear()

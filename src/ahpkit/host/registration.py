@@ -299,6 +299,9 @@ class TurnHooks:
         self.prepare = Hooks[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]]()
         """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent sees it; returns the
         prompt, expanded or as it was."""
+        self.settle = Hooks[Callable[[Chat, str], Awaitable[None]]]()
+        """`settle(chat, turn_id)`: the agent is done with a turn. The end of the turn is told afterwards, so what a
+        client does once it heard of it is not the agent's work. Must not raise."""
         self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[str | None]]]()
         """`guard(chat, name, tool_input, owner)`: a reason to deny a tool call before anyone is asked, or None. The
         owner is who runs the tool, as rules name it (`mcp:time`); None: the agent itself."""

@@ -56,6 +56,8 @@ class RunnerPorts:
     """Makes a turn of a chat from its id and message, and whether it is resumed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
+    settle_turn: Callable[[LiveTurn], Awaitable[None]]
+    """Lets the features look at what the agent did, before the end of the turn is told."""
     turn_over: Callable[[LiveChat], None]
     login_needed: Callable[[Agent, str], None]
     """Tells clients that the agent of a session needs a login."""
@@ -242,11 +244,15 @@ class ChatRunner:
             with self._ports.tracing.turn(self.agent.provider, self.chat.uri, turn.message) as turn.trace:
                 agent_chat = await self.open()
                 await self._ports.prepare_turn(turn)
-                self._complete(turn, await agent_chat.run(turn))
+                stop = await agent_chat.run(turn)
+                await self._ports.settle_turn(turn)
+                self._complete(turn, stop)
         except AgentError as error:
+            await self._ports.settle_turn(turn)
             self._fail(turn, error)
         except Exception:  # An agent is anybody's code.
             _log.exception("the agent %s failed in a turn", self.agent.provider)
+            await self._ports.settle_turn(turn)
             self._fail(turn, AgentError("The agent failed unexpectedly. The host's log has the details."))
 
     def _complete(self, turn: LiveTurn, stop: StopReason | None) -> None:

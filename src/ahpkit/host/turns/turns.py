@@ -145,6 +145,7 @@ class Turns:
             now=self._ports.now,
             make_turn=self._make_turn,
             prepare_turn=self._prepare_turn,
+            settle_turn=self._settle_turn,
             turn_over=self._turn_over,
             login_needed=self._ports.agents.login_needed,
         )
@@ -292,6 +293,10 @@ class Turns:
         self._follow_tools(turn)
         if (about := _about_folder(turn, self._ports.store.session(turn.chat.session_uri) or NO_SESSION)) is not None:
             turn.notice(about)
+
+    async def _settle_turn(self, turn: LiveTurn) -> None:
+        for settle in self._ports.hooks.settle:
+            await settle(turn.chat, turn.id)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
         """Keep the tools of a running turn current."""
