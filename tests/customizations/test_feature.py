@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -483,3 +484,13 @@ async def test_a_hook_may_refuse_a_message(desk: Desk) -> None:
     error = await client.action("chat/error")
     assert "A hook refused this message" in error["action"]["error"]["message"]
     assert desk.bench.agent.turns == []
+
+
+async def test_a_folder_whose_name_is_not_utf_8_keeps_no_session_from_starting(desk: Desk) -> None:
+    """Neither the one that is there, nor those in other folders: all of them share a watcher."""
+    os.mkdir(os.fsencode(desk.workspace) + b"/lat\xe9")
+    desk.files({"lat/AGENTS.md": "x"})
+    client = await desk.start()
+    for _ in range(2):
+        session, _ = await desk.session(client)
+        assert (await desk.bench.state(client, session))["lifecycle"] == "ready"

@@ -38,8 +38,10 @@ _POLL_MS = 1_000
 def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
     """Watch these paths; raises `FileNotFoundError` when one is not there.
 
-    Linux gives a user 128 watchers and some ten thousand watched folders, for all programs together.
+    Linux gives a user 128 watchers and some ten thousand watched folders, for all programs together. Paths that are not
+    UTF-8 are left out: the backend takes no others.
     """
+    paths = [path for path in paths if path == os.fsencode(path).decode(errors="replace")]
     try:
         return _told_by_the_system(paths, recursive)
     except FileNotFoundError:
