@@ -22,7 +22,7 @@ const LATER: Record<string, () => Promise<{ default: ComponentType }>> = {
   entry: () => import("./views/entry.tsx"),
 };
 
-/** A view whose code comes when it is wanted. */
+/** A view whose code is loaded when it is first shown. */
 function Later({ name }: { name: string }): JSX.Element {
   const [View, set] = useState<ComponentType | undefined>(undefined);
   useEffect(() => {

@@ -2,7 +2,7 @@
 
     from ahpkit.agents import Turn, agent
 
-A name is loaded when it is first used: who needs a function does not wait for every kind of agent.
+A name is loaded when it is first used, so that importing one kind of agent does not load the others.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class PythonAgent(Agent):
         commands: Sequence[Command] = (),
         tools: Toolbox | None = None,
     ) -> None:
-        """`tools`: those that the function calls, so that clients see them and nobody else's take their names."""
+        """`tools`: those that the function calls. Clients see them, and no other tool gets their names."""
         self.provider = name
         self.display_name = title or name
         self.description = description or inspect.getdoc(function) or ""
@@ -171,7 +171,7 @@ def agent(
 
 
 class AgentNotLoaded(AhpError):
-    """A reference to an agent in Python code leads nowhere; the text says where it ended."""
+    """A reference to an agent in Python code cannot be followed; the text says why."""
 
 
 def load_agent(reference: str) -> Agent:

@@ -51,7 +51,9 @@ def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
     from ahpkit.agents.acp.registry import KNOWN_AGENTS
 
     config = _acp_config(name, fields)
-    relative = "/" in config.command and not config.command.startswith("/")  # Meant from the chat's directory, maybe.
+    relative = "/" in config.command and not config.command.startswith(
+        "/"
+    )  # It may be meant relative to the chat's directory.
     if relative or shutil.which(config.command, path=config.env.get("PATH")) is not None:
         return None
     known = KNOWN_AGENTS.get(name)

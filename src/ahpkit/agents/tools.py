@@ -98,7 +98,7 @@ class Toolbox:
         return ToolOutcome(success=False, error=f"there is no tool {name!r}; there are: {known or 'none'}")
 
     async def _find_or_call(self, turn: Turn, name: str, tool_input: str, id: str | None) -> ToolOutcome:
-        """The two tools for lists that are too long. A call is shown as one of the tool that is meant."""
+        """Find a tool, or call one, when the list of tools is too long to be given to the model."""
         try:
             given: Any = json.loads(tool_input or "{}")
             arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}

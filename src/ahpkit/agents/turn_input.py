@@ -12,7 +12,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
 GO_ON = "Your answer was interrupted. Go on where it stopped; do not repeat what you said."
-"""What an agent is told when a turn goes on that failed."""
+"""What an agent is told when a turn that failed is continued."""
 
 
 def attachments(message: Message) -> list[JsonObject]:
@@ -22,7 +22,7 @@ def attachments(message: Message) -> list[JsonObject]:
 
 
 def _is_said(item: JsonObject, words: str) -> bool:
-    """A name without content that is in the text: what the completion of a slash command attaches."""
+    """Whether an attachment is only a name that the text has too, as the completion of a slash command attaches it."""
     bare = item.get("type") == "simple" and not text(item.get("modelRepresentation"))
     return bare and str(item.get("label", "")) in words
 
@@ -45,7 +45,7 @@ _NAME = 80
 
 
 def told_after(told: Told, context: TurnContext) -> Told:
-    """What an agent knows once it was told what `context` says. Rules that wait for their files stay known."""
+    """What an agent knows after it was told what `context` says. Rules that wait for their files stay known."""
     now, waiting = _named(context), _rules(context.other_rules)
     return [*now, *(one for one in told if one in waiting and one not in now)]
 

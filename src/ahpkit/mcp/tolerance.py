@@ -260,13 +260,13 @@ def without_bad_entries(answer: JsonObject, version: str, left_out: LeftOut) -> 
 
 
 def _usable(answer: JsonObject, key: str, entry: Any, version: str) -> JsonObject:
-    """The entry; where a member that is not needed is wrong, without all such members. Raises `ValueError`."""
+    """The entry, without its optional members if one of them is wrong. Raises `ValueError` if it is still wrong."""
     method = LISTS[key][0]
     if not isinstance(entry, dict):
         raise ValueError("it is not an object")
     given = cast("JsonObject", entry)
     schema = given.get("inputSchema")
-    if isinstance(schema, dict) and "type" not in schema:  # Often written by tools that take nothing.
+    if isinstance(schema, dict) and "type" not in schema:  # Tools without parameters often leave it out.
         given = {**given, "inputSchema": {"type": "object", **cast("JsonObject", schema)}}
     try:
         parse_server_result(method, version, {**answer, key: [given]})
@@ -292,19 +292,19 @@ def plain(value: BaseModel) -> JsonObject:
 
 
 def unwrapped(error: BaseException) -> BaseException:
-    """The failure itself, however it was wrapped."""
+    """The first failure inside groups of failures."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[Exception]", error).exceptions[0]
     return error
 
 
 def words_of(error: BaseException) -> str:
-    """What a person should read of a failure."""
+    """A failure in words for a person."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
     text = str(cast("object", error))
-    if " validation error" in text:  # The SDK's words, with those of a library in them.
+    if " validation error" in text:  # A message of the SDK that quotes a library at length.
         text = text.partition(":")[0]
     return (text or type(error).__name__)[:_WORDS]
 

@@ -370,7 +370,7 @@ export class Client {
     channel.changed();
   }
 
-  /** The host has no such channel: who holds it is told, its actions are refused. */
+  /** The host has no such channel: tell those who follow it, and refuse its actions. */
   #gone(channel: Channel, error: Error): void {
     channel.error = error;
     for (const clientSeq of [...channel.mirror.pending.keys()]) {

@@ -78,7 +78,7 @@ export function startNotifications(): void {
   });
 }
 
-/** Finished after a while: said when nobody was looking. */
+/** A turn that ended after a while: notify when nobody was looking. */
 export function tellFinished(session: string, title: string, took: number, url: string): void {
   if (took > 30_000 && notifyMe.value && possible.value === "allowed" && document.hidden)
     void show(title, "The answer is complete.", session, url);

@@ -27,7 +27,7 @@ export function checkCanvasUrl(url: unknown, page: URL): Verdict {
   if (!url.toLowerCase().startsWith(`${parsed.protocol}//${parsed.host}`)) return refuse("its address is not written as it is meant");
   const local = LOCAL.has(parsed.hostname);
   if (parsed.protocol === "http:" && !local) return refuse("plain http is shown from this machine only");
-  // A page that came over the network reaches the host's own canvases where it was loaded from itself.
+  // A page that was loaded over the network reaches the host's own canvases at the same address as itself.
   const away = !LOCAL.has(page.hostname) && !page.hostname.endsWith(".localhost");
   if (local && away && parsed.pathname.startsWith("/canvas/")) return { url: `${page.origin}${parsed.pathname}${parsed.search}`, reason: "", foreign: undefined };
   return { url, reason: "", foreign: local ? undefined : parsed.host };

@@ -445,7 +445,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
 
   const older = async (): Promise<void> => {
     const box = ref.current;
-    letGo(); // Who asks for older turns reads there, however long they take to come.
+    letGo(); // Somebody who asks for older turns reads there: do not jump to the end while they come.
     anchor.current = box ? { fromEnd: box.scrollHeight - box.scrollTop, first: turns[0]?.id } : undefined;
     mounted.value += MORE;
     if (chat.turns.length < mounted.value && chat.turnsNextCursor)

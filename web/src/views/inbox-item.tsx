@@ -1,4 +1,4 @@
-/** One thing that waits, with its answer in place. Its code comes when something waits. */
+/** One thing that waits, with its answer in place. Its code is loaded when something waits. */
 
 import type { JSX } from "preact";
 import type { ChatState, SessionState } from "../ahp/index.ts";

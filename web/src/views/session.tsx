@@ -203,7 +203,7 @@ export function Creating({ uri }: { uri: string }): JSX.Element {
   );
 }
 
-// The side panel: its code comes with the first one that is opened.
+// The side panel: its code is loaded when the first one is opened.
 
 const PANELS: { panel: Panel; label: string; load(): Promise<{ default: ComponentType<PanelProps> }> }[] = [
   { panel: "changes", label: "Changes", load: () => import("./changes.tsx") },

@@ -67,7 +67,7 @@ class TerminalAccess(Protocol):
     async def kill(self, id: str) -> None: ...
 
     async def release(self, id: str) -> None:
-        """The agent needs it no more: end the command if it runs."""
+        """Release it: end the command if it still runs."""
         ...
 
     def uri(self, id: str) -> str | None:
@@ -116,7 +116,7 @@ class HostTerminals:
         await self._opened[id].release()
 
     def uri(self, id: str) -> str | None:
-        """Also after its release: the tool call that used it still shows it."""
+        """It is known also after its release, because the tool call that used it still shows it."""
         return id if id in self._opened else None
 
     def _shown(self, id: str, ended: ExitStatus | None) -> TerminalOutput:

@@ -111,7 +111,7 @@ class AcpAgent(Agent):
         )
 
     async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
-        """In a process of its own, which ends: the chat's own one starts with its first turn, as after a restart."""
+        """Ask a process that is started for this only. The chat's own one starts with its first turn."""
         session = AcpSession(chat, self._setup())
         try:
             await session.start()
@@ -123,11 +123,11 @@ class AcpAgent(Agent):
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]
     ) -> SessionConfigSchema | None:
-        """What the agent offered last: it tells only once a session is open."""
+        """What the agent offered last. It says what it offers only when a session is open."""
         return self._schema
 
     async def authenticate(self, resource: str, token: str) -> None:
-        """A key goes into the variable the agent names, for the next start; any other login is asked of the agent."""
+        """Put a key into the variable that the agent names, for the next start; ask the agent for any other login."""
         method = self._methods.get(resource)
         if method is None:
             raise AgentError(f"{self.display_name} has no login {resource}", error_type="acp/unknown-login")
@@ -166,7 +166,7 @@ class AcpAgent(Agent):
             self.changed()
 
     def _closed(self, chat: AcpChat) -> None:
-        if chat in self._chats:  # The host closes it, and so do we when the host stops.
+        if chat in self._chats:  # The host closes it; we do so too when the host stops.
             self._chats.remove(chat)
 
     def _options_changed(self, options: SessionOptions) -> None:

@@ -71,7 +71,7 @@ class Callbacks:
         return await handler(params)
 
     def stop_waiting(self) -> None:
-        """Nobody will answer any more: the turn is over."""
+        """The turn is over: stop waiting for answers."""
         for task in self._waiting:
             task.cancel()
 
@@ -133,7 +133,7 @@ class Callbacks:
         try:
             given = await self._answered(asked)
         finally:
-            self._urls.pop(id, None)  # Gone when the agent used one id for two.
+            self._urls.pop(id, None)  # It is missing when the agent used one id twice.
         if given is None:
             return {"action": "accept" if id in self._completed else "cancel"}
         return {"action": given.response} | _with(given.meta)
@@ -179,7 +179,7 @@ class Callbacks:
         return {"fs/read_text_file": read, "fs/write_text_file": write}
 
     async def _write_approved(self, files: FileAccess, path: Path, content: str, approval: Approval) -> None:
-        """Write what can cause execution: only after a person saw what it is. No setting agrees in their place."""
+        """Write a file that can make programs run, after a person has seen what it is. No setting replaces that."""
         refused = PermissionDenied(f"{approval.path} is {approval.what}: nobody approved that it is written")
         turn = self._mapper.turn
         if turn is None:

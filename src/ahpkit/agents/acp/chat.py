@@ -68,7 +68,7 @@ class AcpChat(AgentChat):
         self._failures = 0
         self._said_modes = set[str]() if said_modes is None else said_modes
         self._repeats = False
-        """It took a conversation up again, and is told its instructions once more."""
+        """It has resumed a conversation and needs its instructions again."""
         self._untold_history = False
         self._model: str | None = None
         """The model that the agent begins with by itself."""
@@ -119,7 +119,7 @@ class AcpChat(AgentChat):
                 turn.activity(None)
 
     async def _servers(self, context: TurnContext) -> Sequence[McpServerOffer]:
-        """The host itself, the same all the time; where it offers none, the servers as they are declared."""
+        """The host's own MCP server, always the same one; if there is none, the servers as they are declared."""
         return await self._chat.mcp_servers() or context.mcp_servers
 
     def _words_before(self, turn: Turn) -> list[str]:
@@ -161,7 +161,7 @@ class AcpChat(AgentChat):
         memory = self._chat.memory
         known = said in self._said_modes or mode in memory.get(_SAID_MODES, ())
         self._said_modes.add(said)
-        if mode not in memory.get(_SAID_MODES, ()):  # Also after a restart it was said.
+        if mode not in memory.get(_SAID_MODES, ()):  # Kept over a restart, so that it is said once.
             self._chat.remember({**memory, _SAID_MODES: [*memory.get(_SAID_MODES, ()), mode]})
         if not known:
             free = f"In its mode “{mode}” this agent runs tools of its own without asking."
@@ -199,7 +199,7 @@ class AcpChat(AgentChat):
 
     @property
     def connection(self) -> AcpConnection | None:
-        """To the process that runs, if one does."""
+        """Send it to the process, if one runs."""
         return None if self._session is None or self._session.closed else self._session.connection
 
     @property
@@ -329,7 +329,7 @@ class AcpChat(AgentChat):
 
 
 def _interrupted(turn: Turn) -> list[TurnRecord]:
-    """The turn itself, as far as it came, when it goes on in a conversation that does not know it."""
+    """What the turn has done so far, for a conversation that does not know it and is to continue it."""
     if not turn.resumed or not turn.parts:
         return []
     return [{"id": turn.id, "message": turn.message, "responseParts": list(turn.parts), "state": "error"}]

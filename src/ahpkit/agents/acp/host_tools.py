@@ -20,7 +20,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 
 SERVER = "ahp"
-"""What agents know the host's server by."""
+"""The name under which agents know the host's server."""
 
 _NAME = r"([A-Za-z0-9_-]+)"
 _FORMS = (
@@ -72,7 +72,7 @@ def _named(said: JsonObject, meta: JsonObject) -> HostTool | None:
 
 
 def _written_out(content: Any) -> JsonObject | None:
-    """The input of an agent that shows it as text, before it says it in its place."""
+    """The input of a call, read from its text: some agents show it there first."""
     shown = objects(content)
     words = text(obj(shown[0].get("content")).get("text")) if len(shown) == 1 else None
     try:
@@ -107,7 +107,7 @@ def _known(named: HostTool, tools: Mapping[str, ToolDefinition]) -> HostTool | N
 
 
 def _takes(tool: ToolDefinition, arguments: JsonObject) -> bool:
-    """Whether the input has only members that the tool declares; of a tool that declares none, no command."""
+    """Whether the input has only members that the tool declares. If it declares none, a command does not fit."""
     schema: Any = tool.get("inputSchema") or {}
     declared = obj(schema.get("properties")).keys()
     strange = arguments.keys() - declared

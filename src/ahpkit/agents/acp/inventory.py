@@ -72,7 +72,9 @@ async def check(found: Found) -> Found:
 def _look_for(agent: KnownAgent) -> Found:
     path = program_of(agent)
     version = (_package_version(Path(path)) or _version([path, *agent.version_args])) if path else None
-    if path is None or (version is None and path == shutil.which("python3")):  # Any Python has that name.
+    if path is None or (
+        version is None and path == shutil.which("python3")
+    ):  # Every Python has this name, so it says nothing about the agent.
         return Found(agent, None, None, "missing")
     return Found(agent, path, version, "installed")
 

@@ -44,7 +44,7 @@ class Allowance:
         return self.parts > 0 and self.text > 0
 
     def part(self) -> bool:
-        """Take a part; False when there is none left."""
+        """Count one more part; False when no more are allowed."""
         self.parts -= self.left
         return self.left
 
@@ -64,7 +64,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def short(text: str) -> str:
-    """A name, or as much of it as names have."""
+    """A name, cut to the length that names may have."""
     return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…"
 
 

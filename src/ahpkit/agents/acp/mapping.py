@@ -57,7 +57,7 @@ class Replay:
         self._finish()
 
     def _said(self, update: JsonObject) -> None:
-        """Words of the user. Some agents send them in pieces, some put blocks of their own before them."""
+        """The user's words. Some agents send them in pieces, some put blocks of their own before them."""
         self._finish()
         words, id = shown_as_text(obj(update.get("content"))) or "", update.get("messageId")
         if self._words and id == self._message_id:
@@ -168,7 +168,7 @@ class SessionMapper:
 
     @contextmanager
     def replaying(self, history: History, *, most: int = MAX_UPDATES) -> Generator[None]:
-        """The agent repeats a history that the host does not have: it is told on."""
+        """The agent repeats a history that the host does not have: pass it on."""
         self._replay = Replay(history, self._contents, most=most)
         try:
             yield

@@ -123,7 +123,7 @@ class SessionOptions:
 
     @property
     def free_mode(self) -> str | None:
-        """The name of its mode, if it runs its own tools without asking there. None also where that is not known."""
+        """The name of its mode, if the agent runs its tools without asking in it. None also if that is not known."""
         option = self._mode_option
         mode = option.get("currentValue") if option is not None else self._modes.get("currentModeId")
         choices = _choices(option) if option is not None else objects(self._modes.get("availableModes"))

@@ -190,7 +190,7 @@ class AcpSession:
         return False
 
     async def recall(self, id: str, history: History) -> None:
-        """Have an earlier conversation repeated. An agent that can only resume it tells nothing."""
+        """Have an earlier conversation repeated. An agent that can only resume it repeats nothing."""
         if self.connection.loads:
             self._id = id
             with self._mapper.replaying(history):

@@ -55,7 +55,7 @@ class MappedCall:
         """The host runs it, because the agent calls it through the host: the host says how it goes. It has no card here
         until the agent says which tool it means; the host makes one when it is called first."""
         self.gone = self._card is not None and self._card.over
-        """It means a tool of the host that is not there any more."""
+        """It means a tool that the host had and has not now."""
         if not self.mediated:
             self._card = self._card_of_agent()
 
@@ -75,7 +75,7 @@ class MappedCall:
         if not self.mediated:
             self.tell()
         elif self._card is not None and self._status in ("failed", "cancelled"):
-            self._card.withdraw("The agent did not make this call.")  # It ended without the host: the agent gave up.
+            self._card.withdraw("The agent did not make this call.")  # The agent gave up before the host ran it.
 
     def _look_again(self) -> None:
         """A call that goes through the host may say now which tool it means."""
@@ -217,7 +217,10 @@ class MappedCall:
     def _content(self) -> list[ToolResultContent]:
         said = objects(self._said.get("content"))
         if self._terminal is not None and not any(item.get("type") == "terminal" for item in said):
-            said = [*said, {"type": "terminal", "terminalId": self._terminal}]  # Output of a terminal it did not show.
+            said = [
+                *said,
+                {"type": "terminal", "terminalId": self._terminal},
+            ]  # Output of a terminal that the call has not named.
         content = self._contents.tool_content(said)
         return [item for item in content if item["type"] != "text" or item["text"]]
 

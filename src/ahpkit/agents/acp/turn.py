@@ -165,7 +165,7 @@ class TurnMapper:
         return reason
 
     def close(self, *, ended_well: bool) -> None:
-        """Nothing more comes: end what is open."""
+        """The turn is over: end what is still open."""
         self._flush_echo()
         self.tool_calls.close(ended_well=ended_well)
 

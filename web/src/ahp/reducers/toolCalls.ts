@@ -57,7 +57,7 @@ const delta: Change = (call, action) => {
   return entered(call, "streaming", changes, action._meta);
 };
 
-/** `intention` and a contributor may be refined; a client's call keeps its owner and none becomes a client's late. */
+/** `intention` and a contributor may be refined; a client's call keeps its owner, and a call of the host never becomes a client's. */
 function refined(call: Obj, action: Obj): Obj {
   const changes = present(action, ["intention"]);
   const next = action.contributor;
