@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
+from ahpkit.agents.demo import DemoAgent
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.turn_input import instructions, news, told_after
@@ -271,7 +272,7 @@ async def test_one_session_of_the_agent_also_with_servers(tmp_path: Path) -> Non
     assert len(received(tmp_path, "session/prompt")) == 2
 
 
-@pytest.mark.parametrize("kind", ["python", "acp", "model"])
+@pytest.mark.parametrize("kind", ["python", "acp", "model", "demo"])
 async def test_a_model_that_the_agent_does_not_have_is_refused_also_when_it_lists_none(
     tmp_path: Path, kind: str
 ) -> None:
@@ -285,6 +286,7 @@ async def test_a_model_that_the_agent_does_not_have_is_refused_also_when_it_list
         agent: Any = {
             "python": lambda: PythonAgent(function, name="python"),
             "acp": lambda: acp(tmp_path),
+            "demo": DemoAgent,
             "model": lambda: OpenAiAgent(OpenAiConfig(name="model", base_url=endpoint.url, models=("small",))),
         }[kind]()
         bench = Bench(tmp_path)

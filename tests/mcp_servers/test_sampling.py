@@ -18,7 +18,7 @@ from mcp_servers.running import QUICK, SDK_PROGRAM
 from mcp_servers.test_configured import declared, entry
 from mcp_servers.test_side_channel import Sampler
 from support.bench import Bench, ScriptedAgent, say
-from support.raw_client import RawClient
+from support.raw_client import Json, RawClient
 
 ALLOW = {"decision": "allow", "kind": "server", "owner": "mcp:test", "scope": "everywhere"}
 
@@ -53,28 +53,31 @@ async def called(bench: Bench, tool: str, given: Any) -> tuple[RawClient, str, l
     return client, chat, outcomes
 
 
-async def answer(client: RawClient, chat: str, picked: str) -> None:
-    request = (await client.action("chat/inputRequested"))["action"]["request"]
+async def answer(client: RawClient, chat: str, turn_id: str, picked: str) -> None:
+    """Answer the question of a turn, and wait until it is over."""
+
+    def asked(envelope: Json) -> bool:
+        return envelope["action"].get("request", {}).get("id", "").startswith(turn_id)
+
+    request = (await client.action(asked))["action"]["request"]
     [question] = request["questions"]
     assert "Hello?" in question["message"]
     value = {"state": "submitted", "value": {"kind": "selected", "value": picked}}
     done = {"type": "chat/inputCompleted", "requestId": request["id"], "response": "accept"}
     await client.accepted(chat, {**done, "answers": {"sampling": value}})
+    ended = ("chat/turnComplete", turn_id)
+    await client.action(lambda one: (one["action"]["type"], one["action"].get("turnId")) == ended)
 
 
-async def test_the_sessions_agent_answers_when_a_person_agrees(bench: Bench) -> None:
+async def test_the_sessions_agent_answers_when_a_person_agrees_and_not_otherwise(bench: Bench) -> None:
     client, chat, outcomes = await called(bench, "test_sample", {})
-    await answer(client, chat, "allow")
-    await client.action("chat/turnComplete")
-    assert outcomes[0].content[0]["text"] == "Hello? []"
-
-
-async def test_a_person_may_say_no(bench: Bench) -> None:
-    client, chat, outcomes = await called(bench, "test_sample", {})
-    await answer(client, chat, "deny")
-    await client.action("chat/turnComplete")
-    assert not outcomes[0].success
-    assert "did not allow this server to ask the model" in outcomes[0].error
+    await answer(client, chat, "t1", "allow")
+    await client.accepted(chat, say("again", "t2"))
+    await answer(client, chat, "t2", "deny")
+    allowed, denied = outcomes
+    assert allowed.content[0]["text"] == "Hello? []"
+    assert not denied.success
+    assert "did not allow this server to ask the model" in denied.error
 
 
 async def test_a_server_that_asks_the_model_in_a_loop_is_stopped(bench: Bench) -> None:
