@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -254,11 +255,30 @@ async def test_it_serves_tls(tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text("[host]\ntls_certificate = 'cert.pem'\ntls_key = 'key.pem'")
     async with host_process(tmp_path, "--config", "host.toml") as host:
         assert host.url.startswith("wss://127.0.0.1:")
-        code, _, errors = await finish_cli(["sessions", "list"], tmp_path, SSL_CERT_FILE=str(tmp_path / "cert.pem"))
-        assert (code, errors) == (0, "")
         code, _, errors = await finish_cli(["sessions", "list"], tmp_path)
-        assert code == 1
-        assert "its certificate is not trusted" in errors
+        assert (code, errors) == (0, "")
+        (elsewhere := tmp_path / "elsewhere").mkdir()
+        reached = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
+        code, _, errors = await finish_cli(["sessions", "list"], elsewhere, **reached)
+        assert (code, "its certificate is not trusted" in errors) == (1, True)
+        reached["SSL_CERT_FILE"] = str(tmp_path / "cert.pem")
+        code, _, errors = await finish_cli(["sessions", "list"], elsewhere, **reached)
+        assert (code, errors) == (0, "")
+
+
+async def test_a_phone_is_paired_as_the_page_about_it_says(tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text(
+        "[host]\ntls_authority = true\nallowed_hosts = ['desk.example']\n[canvas]\npage_url = 'https://desk.example'"
+    )
+    async with host_process(tmp_path, "--config", "host.toml") as host:
+        code, output, errors = await finish_cli(["pair"], tmp_path)
+        assert (code, errors) == (0, "")
+        assert "open https://desk.example there" in output
+        assert re.search(r"It works once, until \d\d:\d\d\.", output)
+        code, output, errors = await finish_cli(["prompt", "hello"], tmp_path)
+        assert (code, "You said" in output) == (0, True), errors
+        code, output, _ = await finish_cli(["doctor"], tmp_path)
+        assert (code, f"host: {host.url}" in output) == (0, True)
 
 
 async def test_a_key_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -64,6 +65,8 @@ class Running(NamedTuple):
     page: PageServer
     serve: Serve
     """Takes a connection from inside this process."""
+    certificate: str | None
+    """With TLS, the one it shows, as PEM."""
 
 
 def _convert(old: Recovery) -> Recovery | None:
@@ -116,7 +119,7 @@ async def running_host(
         register_client_list(host.extension, host.clients, failing=lambda: host.spine.log.failing)
         for mount in host.registered.routes:
             mount(routes)
-        freed = FreedMemory()
+        freed, tls = FreedMemory(), _tls(settings, data_dir)
 
         async def serve(transport: Transport) -> None:
             try:
@@ -133,14 +136,15 @@ async def running_host(
                 port=settings.port,
                 hosts=settings.allowed_hosts,
                 origins=settings.allowed_origins,
-                ssl=_tls(settings, data_dir),
+                ssl=None if tls is None else tls.context,
                 routes=routes,
             ) as server,
             pages.serving(server.url, page_url=settings.page_url),
         ):
             page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
             try:
-                yield Running(server, token, data_dir, _names(agents, settings.default_agent), page, serve)
+                names, shown = _names(agents, settings.default_agent), None if tls is None else tls.certificate
+                yield Running(server, token, data_dir, names, page, serve, shown)
             finally:
                 await host.say_goodbye()  # While connections are still open: the server closes them.
 
@@ -257,7 +261,16 @@ def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
     return Canvases([builtin_provider(pages)], sources=sources, pages=pages)
 
 
-def _tls(settings: Settings, data_dir: Path) -> ssl.SSLContext | None:
+class _Tls(NamedTuple):
+    context: ssl.SSLContext
+    certificate: str | None
+    """What it shows, as PEM."""
+
+
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def _tls(settings: Settings, data_dir: Path) -> _Tls | None:
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None:
         if not settings.tls_authority:
@@ -266,10 +279,11 @@ def _tls(settings: Settings, data_dir: Path) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(certificate, key)
+        first = _CERTIFICATE.search(certificate.read_text(encoding="utf-8", errors="replace"))  # Never the key.
     except OSError as error:  # ssl.SSLError is one, and names no file.
         files = " and ".join(str(file) for file in (certificate, key) if file is not None)
         raise SettingsError(f"TLS: cannot use {files}: {error.strerror or error}") from error
-    return context
+    return _Tls(context, None if first is None else first[0])
 
 
 def _own_certificate(settings: Settings, data_dir: Path) -> tuple[Path, Path]:

@@ -7,6 +7,7 @@ import json
 import urllib.error
 import urllib.request
 import webbrowser
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ahpkit.cli.connection import chosen_name, host_name_option
 from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import repeat, watch_option
-from ahpkit.client.endpoints import Endpoint, find_endpoint
+from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
 from ahpkit.web.devices import RIGHTS
 
 _SECONDS = 10.0
@@ -50,7 +51,7 @@ def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | N
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data, headers)
     try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=_SECONDS, context=trusted_certificate(endpoint.url)) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         raise click.ClickException(error.read().decode(errors="replace").strip() or f"HTTP {error.code}") from error
@@ -103,7 +104,8 @@ def pair(url: str | None, token: str | None, right: str, name: str, json_output:
         return click.echo(json.dumps(made))
     click.echo(qr_code(made["url"]))
     click.echo(f"Scan it, or open {made['url'].partition('/in?')[0]} there and type {made['code']}")
-    return click.echo(f"It works once, until {made['expiresAt']}.")
+    until = datetime.fromisoformat(made["expiresAt"]).astimezone()
+    return click.echo(f"It works once, until {until:%H:%M}.")
 
 
 def qr_code(text: str) -> str:

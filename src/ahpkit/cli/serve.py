@@ -215,6 +215,7 @@ async def _run(
                 started_at=started,
                 name=shown.name,
                 background=shown.background,
+                certificate=running.certificate,
             ):
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ahpkit.client.endpoints import Endpoint
+from ahpkit.client.endpoints import Endpoint, trusted_certificate
 from ahpkit.http.router import Router
 from ahpkit.transports.auth import is_loopback
 
@@ -80,7 +80,7 @@ def _may(request: Request, token: str | None) -> bool:
 
 async def send(endpoint: Endpoint, session: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Tell a host what this shell has, for one session; whether it took it. A host elsewhere is told nothing."""
-    if not endpoint.background or not endpoint.url.startswith("ws://"):
+    if not endpoint.background or not endpoint.url.startswith(("ws://", "wss://")):
         return False
     return await asyncio.to_thread(_post, endpoint, {"session": session, "variables": dict(environ)})
 
@@ -92,7 +92,8 @@ def _post(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
     address = "http" + endpoint.url.removeprefix("ws").rstrip("/") + PATH + "/"
     request = urllib.request.Request(address, json.dumps(body).encode(), headers)
     try:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # Never through a proxy: it holds keys.
+        https = urllib.request.HTTPSHandler(context=trusted_certificate(endpoint.url))
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)  # No proxy: it holds keys.
         with opener.open(request, timeout=_SECONDS):
             return True
     except OSError:  # An older host, or one that is ending: agents get what the host has.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ahpkit.client.client import REQUEST_TIMEOUT, Client
 from ahpkit.client.connection import Backoff
-from ahpkit.client.endpoints import Endpoint, find_endpoint
+from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
 from ahpkit.client.errors import HostNotFound
 from ahpkit.client.resources import OnUnsavedText
 from ahpkit.client.responder import OnConfirmation, OnInput
@@ -35,7 +35,8 @@ def connect(
 
     With several hosts running, `host_name` says which one; otherwise it is the newest.
 
-    `ssl` replaces the system's certificates for `wss://`. Without a URL the host is looked for again at every
+    `ssl` replaces the system's certificates for `wss://`; a host of your own on this machine is trusted by the
+    certificate that it published. Without a URL the host is looked for again at every
     reconnect, because a restarted host may listen elsewhere.
     """
     return Client(
@@ -67,7 +68,8 @@ class _Dialler:
         from ahpkit.transports.connect import connect_transport
 
         endpoint = self._endpoint()
-        transport = await connect_transport(endpoint.url, token=self._token or endpoint.token, ssl=self._ssl)
+        ssl = self._ssl or trusted_certificate(endpoint.url)
+        transport = await connect_transport(endpoint.url, token=self._token or endpoint.token, ssl=ssl)
         self._data_dir = endpoint.data_dir  # From now on this host, and no other that may be running too.
         return transport
 

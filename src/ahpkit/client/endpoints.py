@@ -14,11 +14,14 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ahpkit import __version__
 from ahpkit.platform.files import is_ours, make_private_directory, write_private
 from ahpkit.platform.processes import is_alive
+
+if TYPE_CHECKING:
+    import ssl
 
 URL_VARIABLE = "AHPKIT_URL"
 TOKEN_VARIABLE = "AHPKIT_TOKEN"
@@ -41,6 +44,8 @@ class Endpoint:
     """Of ahpkit, as it was when the host was started."""
     background: bool = False
     """Whether `ahpkit up` or a service manager started it."""
+    certificate: str | None = None
+    """With TLS, the certificate it shows, as PEM: whoever may read this file can trust exactly that one."""
 
 
 def endpoints_directory() -> Path:
@@ -61,6 +66,7 @@ def publish_endpoint(
     started_at: int,
     name: str = "",
     background: bool = False,
+    certificate: str | None = None,
     directory: Path | None = None,
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
@@ -72,6 +78,7 @@ def publish_endpoint(
     path = directory / f"{os.getpid()}-{secrets.token_hex(4)}.json"
     fields: dict[str, Any] = {"url": url, "pid": os.getpid(), "dataDir": str(data_dir), "startedAt": started_at}
     fields |= {"name": name, "version": __version__, "background": background}
+    fields |= {} if certificate is None else {"certificate": certificate}
     write_private(path, json.dumps(fields if token is None else {**fields, "token": token}).encode())
     try:
         yield path
@@ -100,6 +107,27 @@ def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
     return sorted(found, key=lambda endpoint: endpoint.started_at, reverse=True)
 
 
+def trusted_certificate(url: str, *, directory: Path | None = None) -> ssl.SSLContext | None:
+    """How to trust a running host of this user at a `wss://` address: by exactly the certificate that it published.
+
+    A certificate of the host's own authority, or one for an outer name, would not be trusted for a loopback address.
+    None when no such host is known: then the system's certificates decide.
+    """
+    if not url.startswith("wss://"):
+        return None
+    same = (one for one in find_endpoints(directory=directory) if one.url.rstrip("/") == url.rstrip("/"))
+    certificate = next((one.certificate for one in same), None)
+    if certificate is None:
+        return None
+    import ssl  # Costs time; most hosts of one's own need none.
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # This certificate and no other: its name says nothing more.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(cadata=certificate)
+    return context
+
+
 def _read_all(directory: Path) -> Iterator[tuple[Path, Endpoint]]:
     for path in directory.glob("*.json"):
         if (endpoint := _read(path)) is not None:
@@ -121,6 +149,7 @@ def _read(path: Path) -> Endpoint | None:
             name=str(fields.get("name", "")),
             version=str(fields.get("version", "")),
             background=fields.get("background") is True,
+            certificate=fields.get("certificate"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -139,4 +168,5 @@ __all__ = [
     "find_endpoint",
     "find_endpoints",
     "publish_endpoint",
+    "trusted_certificate",
 ]
