@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from ahpkit.dialects import states_up as states
 from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
-from ahpkit.dialects.states_down import milliseconds, primary, primary_mark
-from ahpkit.protocol.common.reducing import iso_time, put, without
+from ahpkit.dialects.states_down import primary, primary_mark
+from ahpkit.protocol.common.reducing import iso_time, milliseconds, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import SWITCH
 

@@ -7,11 +7,10 @@ members. What a generation cannot express is listed in the topic page on generat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
 from ahpkit.dialects.generations import PRIMARY, SELECTION, Generation, selection_of
-from ahpkit.protocol.common.reducing import put, without
+from ahpkit.protocol.common.reducing import milliseconds, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.common.status import IN_PROGRESS, with_activity
 from ahpkit.protocol.session.summary import named_chats
@@ -30,17 +29,6 @@ _CHAT_1_0: Final = ("changes", "movable", "changesets", "backgroundWork", "canva
 
 _WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation"})
 """States of a tool call that wait for a person, in every generation."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-# -- times ---------------------------------------------------------------------------------------------------------
-
-
-def milliseconds(time: str) -> int:
-    """An ISO time as milliseconds since the epoch."""
-    parsed = datetime.fromisoformat(time)
-    return ((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
 
 
 # -- messages and response parts -----------------------------------------------------------------------------------
@@ -245,13 +233,20 @@ def primary_mark(client: Mapping[str, Any]) -> int:
 
 def session_summary(value: JsonObject, to: Generation) -> JsonObject:
     """A session in a list, as a whole or only what changed of it."""
-    after = _with_working_directory(value, to)
     if to > V.V0_4:
-        return after
-    times = {key: milliseconds(after[key]) for key in ("createdAt", "modifiedAt") if isinstance(after.get(key), str)}
-    after = {**after, **times}
-    return without(_with_selection(after, value), "origin", "chats", "defaultChat", "_meta")
+        return _with_working_directory(value, to)
+    after: JsonObject = {key: one for key, one in value.items() if key not in _NOT_IN_0_4}
+    for key in ("createdAt", "modifiedAt"):
+        if isinstance(after.get(key), str):
+            after[key] = milliseconds(after[key])
+    if value.get("workingDirectories"):
+        after["workingDirectory"] = value["workingDirectories"][0]
+    if selection := selection_of(value):
+        after |= {key: selection[key] for key in ("model", "agent") if selection.get(key) is not None}
+    return after
 
+
+_NOT_IN_0_4: Final = frozenset(("workingDirectories", "origin", "chats", "defaultChat", "_meta"))
 
 _SUMMARY_IN_STATE: Final = ("provider", "title", "status", "activity", "project", "annotations")
 
@@ -418,7 +413,6 @@ __all__ = [
     "enabled",
     "input_needed",
     "message",
-    "milliseconds",
     "primary",
     "primary_mark",
     "session_state",
