@@ -9,6 +9,7 @@ import pytest
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
 from ahpkit.protocol.chat.actions import chat_response_part, chat_turn_started
+from ahpkit.protocol.registry import COMMANDS
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -58,12 +59,21 @@ async def test_unknown_fields_are_kept_and_sent_on_to_every_version(sockets: Ben
 @requirement("gen:forward:open-enum")
 async def test_unknown_values_of_open_enumerations_survive_state_log_dialects_and_sdk(sockets: Bench) -> None:
     part: Any = {"kind": "hologram", "id": "h1", "content": {"voxels": [1, 2]}, "shape": "cube"}
+    floating: Any = {
+        "toolCallId": "odd",
+        "toolName": "lift",
+        "displayName": "Lift",
+        "status": "levitating",
+        "height": 3,
+    }
     odd: Any = {"type": "hyperlink", "label": "a link", "target": "nowhere"}
     result: Any = {"type": "smell", "note": "of coffee"}
 
     async def script(turn: Turn) -> None:
         say_part = chat_response_part(turn_id=turn.id, part=part)
         sockets.host.services.dispatch(turn.chat.uri, say_part)
+        odd_call = chat_response_part(turn_id=turn.id, part={"kind": "toolCall", "toolCall": floating})
+        sockets.host.services.dispatch(turn.chat.uri, odd_call)
         call = turn.tool_call("sniff", contributor=cast("Any", {"kind": "robot", "serial": 7}))
         call.running(tool_input="{}", confirmed=cast("Any", "telepathy"))
         call.complete(content=[result])
@@ -98,7 +108,8 @@ def check(state: Json, part: Json, odd: Json, origin: Json, result: Json) -> Non
     assert part in turn["responseParts"]
     assert turn["message"]["origin"] == origin
     assert turn["message"]["attachments"] == [odd]
-    call = next(one["toolCall"] for one in turn["responseParts"] if one["kind"] == "toolCall")
+    odd_call, call = [one["toolCall"] for one in turn["responseParts"] if one["kind"] == "toolCall"]
+    assert (odd_call["status"], odd_call["height"]) == ("levitating", 3), "also after the end of its turn"
     assert call["contributor"] == {"kind": "robot", "serial": 7}
     assert call["confirmed"] == "telepathy"
     assert call["content"] == [result]
@@ -113,6 +124,9 @@ async def test_meta_is_taken_on_the_params_of_every_command(sockets: Bench) -> N
     await client.ask("createSession", uri, **meta)
     await client.ask("createChat", uri, chat=chat, **meta)
     plain = ((await client.ask("listSessions")), (await client.ask("subscribe", chat))["snapshot"]["state"])
+    for method in sorted(COMMANDS.keys() - {"initialize", "reconnect"}):  # Whatever comes of it, it is the same.
+        without = (await client.call(method, "ahp-chat:/none")).get("error")
+        assert (await client.call(method, "ahp-chat:/none", **meta)).get("error") == without, method
     for method, channel, params in (
         ("ping", "ahp-root://", {}),
         ("subscribe", chat, {}),
