@@ -242,7 +242,7 @@ def session_summary(value: JsonObject, to: Generation) -> JsonObject:
     if value.get("workingDirectories"):
         after["workingDirectory"] = value["workingDirectories"][0]
     if selection := selection_of(value):
-        after |= {key: selection[key] for key in ("model", "agent") if selection.get(key) is not None}
+        after |= {key: one for key in ("model", "agent") if (one := selection.get(key)) is not None}
     return after
 
 
