@@ -12,7 +12,7 @@ from ahpkit.host.agent import Chat, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
 from ahpkit.protocol.meta_keys import SETTLED
-from support.bench import Bench, say
+from support.bench import Bench, calling, say
 from support.raw_client import Json, RawClient
 
 TOOL = {"name": "show", "title": "Show", "inputSchema": {"type": "object"}}
@@ -105,11 +105,7 @@ async def test_a_guard_denies_a_clients_tool(bench: Bench) -> None:
     bench.features = [guard]
     await bench.start()
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool("show", "{}"))
-
-    bench.agent.script = script
+    bench.agent.script = calling(outcomes, "show")
     client = await bench.client()
     session, chat = await bench.session(client)
     await claim(client, session, TOOL)
@@ -121,11 +117,7 @@ async def test_a_guard_denies_a_clients_tool(bench: Bench) -> None:
 
 async def test_the_owner_of_a_running_tool_may_deny_it(bench: Bench) -> None:
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool("show", "{}"))
-
-    bench.agent.script = script
+    bench.agent.script = calling(outcomes, "show")
     owner, other = await bench.client(), await bench.client()
     session, chat = await bench.session(owner)
     await other.ask("subscribe", chat)
@@ -155,11 +147,7 @@ async def test_the_owner_of_a_running_tool_may_deny_it(bench: Bench) -> None:
 @pytest.mark.parametrize("released", [True, False])
 async def test_a_result_that_must_be_confirmed_is_held_back(bench: Bench, released: bool) -> None:
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool("show", "{}"))
-
-    bench.agent.script = script
+    bench.agent.script = calling(outcomes, "show")
     client = await bench.client()
     session, chat = await bench.session(client)
     await claim(client, session, TOOL)

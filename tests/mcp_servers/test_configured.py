@@ -19,7 +19,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
-from support.bench import Bench, say
+from support.bench import Bench, approve, calling, say
 from support.raw_client import Json, RawClient
 from support.waiting import until
 
@@ -61,21 +61,6 @@ async def entry(bench: Bench, client: RawClient, session: str, kind: str, name: 
 def starts(tmp_path: Path) -> list[int]:
     file = tmp_path / "started"
     return [int(line) for line in file.read_text().split()] if file.exists() else []
-
-
-def calling(outcomes: list[Any], name: str, tool_input: Json) -> Any:
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool(name, json.dumps(tool_input)))
-
-    return script
-
-
-async def approve(client: RawClient, chat: str, option: str = "allow-once") -> Json:
-    ready = (await client.action("chat/toolCallReady"))["action"]
-    about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
-    decision = {"approved": True, "confirmed": "user-action", "selectedOptionId": option}
-    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **about, **decision})
-    return ready
 
 
 @requirement("mcp:server:placement", "customizations:tree:bare-mcp-server")

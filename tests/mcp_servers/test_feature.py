@@ -24,7 +24,7 @@ from ahpkit.mcp.feature import McpServers
 from customizations.desk import Publisher
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
-from support.bench import Bench, say
+from support.bench import Bench, approve, calling, say
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND, until
 
@@ -67,26 +67,11 @@ async def shown(bench: Bench, client: RawClient, session: str, kind: str) -> Jso
     return entry
 
 
-def calls(outcomes: list[Any], name: str, tool_input: Json) -> Any:
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool(name, json.dumps(tool_input)))
-
-    return script
-
-
-async def approve(client: RawClient, chat: str, option: str = "allow-once") -> Json:
-    ready = (await client.action("chat/toolCallReady"))["action"]
-    about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
-    decision = {"approved": True, "confirmed": "user-action", "selectedOptionId": option}
-    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **about, **decision})
-    return ready
-
-
 @requirement("mcp:state:starting", "mcp:state:ready", "mcp:server:reflects-status")
 @requirement("customizations:children:mcp-tools-in-tool-list")
 async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) -> None:
     outcomes: list[Any] = []
-    bench.agent.script = calls(outcomes, "test_add", {"a": 2, "b": 3})
+    bench.agent.script = calling(outcomes, "test_add", {"a": 2, "b": 3})
     client = await bench.client()
     session, chat = await bench.session(client)
     entry = await shown(bench, client, session, "ready")
@@ -108,7 +93,7 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
 
 async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> None:
     outcomes: list[Any] = []
-    bench.agent.script = calls(outcomes, "test_ask", {"question": "Who?"})
+    bench.agent.script = calling(outcomes, "test_ask", {"question": "Who?"})
     client = await bench.client()
     session, chat = await bench.session(client)
     await shown(bench, client, session, "ready")
@@ -356,7 +341,7 @@ async def test_a_server_that_crashes_degrades_its_container_until_it_runs_again(
     session, chat = await bench.session(client)
     await shown(bench, client, session, "ready")
     outcomes: list[Any] = []
-    bench.agent.script = calls(outcomes, "test_crash", {})
+    bench.agent.script = calling(outcomes, "test_crash", {})
     await client.accepted(chat, say("go"))
     await approve(client, chat)
     await client.action("chat/turnComplete")

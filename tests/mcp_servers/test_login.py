@@ -26,7 +26,7 @@ from mcp_servers.http_server import Guard, http_server, serving
 from mcp_servers.running import QUICK
 from mcp_servers.test_configured import entry
 from support import requirement
-from support.bench import Bench, say
+from support.bench import Bench, calling, say
 from support.process import finish_cli, host_process
 from support.raw_client import Json, RawClient
 
@@ -138,11 +138,7 @@ async def test_a_token_is_its_sessions_own_and_goes_with_its_client(place: Place
 @requirement("mcp:state:auth-required")
 async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool("tickets_add", '{"a": 1, "b": 2}'))
-
-    place.bench.agent.script = script
+    place.bench.agent.script = calling(outcomes, "tickets_add", {"a": 1, "b": 2})
     client = await place.bench.connect()
     await client.initialize(protocolVersions=["1.0.0"])
     session, chat, _ = await waiting(place, client)
@@ -174,11 +170,7 @@ async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(plac
 @requirement("gen:mcp:stop-unblocks", "gen:mcp:request-keeps-enablement")
 async def test_stopping_a_server_ends_the_wait_of_its_calls(place: Place) -> None:
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool("tickets_add", '{"a": 1, "b": 2}'))
-
-    place.bench.agent.script = script
+    place.bench.agent.script = calling(outcomes, "tickets_add", {"a": 1, "b": 2})
     client = await place.bench.connect()
     await client.initialize(protocolVersions=["1.0.0"])
     session, chat, shown = await waiting(place, client)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
-from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.running import QUICK, SDK_PROGRAM
 from mcp_servers.test_configured import declared, entry
 from mcp_servers.test_side_channel import Sampler
-from support.bench import Bench, ScriptedAgent, say
+from support.bench import Bench, ScriptedAgent, calling, say
 from support.raw_client import Json, RawClient
 
 ALLOW = {"decision": "allow", "kind": "server", "owner": "mcp:test", "scope": "everywhere"}
@@ -40,11 +38,7 @@ async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerato
 
 async def called(bench: Bench, tool: str, given: Any) -> tuple[RawClient, str, list[Any]]:
     outcomes: list[Any] = []
-
-    async def script(turn: Turn) -> None:
-        outcomes.append(await turn.call_tool(tool, json.dumps(given)))
-
-    bench.agent.script = script
+    bench.agent.script = calling(outcomes, tool, given)
     client = await bench.client()
     session, chat = await bench.session(client)
     await entry(bench, client, session, "ready")

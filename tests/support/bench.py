@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
+from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, ToolOutcome, Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
@@ -175,4 +176,22 @@ def say(text: str, turn_id: str = "t1", **extra: Any) -> Json:
     }
 
 
-__all__ = ["Bench", "ScriptedAgent", "ScriptedChat", "running_bench", "say"]
+def calling(outcomes: list[ToolOutcome], name: str, tool_input: Mapping[str, Any] | None = None) -> Script:
+    """An agent that calls one tool of the host and keeps the outcome."""
+
+    async def script(turn: Turn) -> None:
+        outcomes.append(await turn.call_tool(name, json.dumps(tool_input or {})))
+
+    return script
+
+
+async def approve(client: RawClient, chat: str, option: str = "allow-once") -> Json:
+    """Approve the next call that is ready, as a person does; returns its `chat/toolCallReady`."""
+    ready = (await client.action("chat/toolCallReady"))["action"]
+    about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
+    decision = {"approved": True, "confirmed": "user-action", "selectedOptionId": option}
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **about, **decision})
+    return ready
+
+
+__all__ = ["Bench", "ScriptedAgent", "ScriptedChat", "approve", "calling", "running_bench", "say"]
