@@ -100,6 +100,19 @@ async def test_a_forged_note_in_a_command_is_refused(room: Room, version: str, n
     await room.all_hear(f"after {version} {note}")
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_members_that_a_version_does_not_have_may_be_anything(room: Room, version: str) -> None:
+    """What one version has not, another one translates: a number for a list of directories ended the connection."""
+    client = room.clients[version]
+    members = ("workingDirectories", "workingDirectory", "cwd", "fork", "model", "agent", "filter", "view", "delivery")
+    calls = {"createSession": {}, "createChat": {"chat": room.session}, "createTerminal": {}, "subscribe": {}}
+    for (method, given), member, value in itertools.product(calls.items(), members, ODD):
+        answer = await client.call(method, room.session, **{**given, member: value})
+        assert answer.get("error", {}).get("code") != -32603, (method, member, value)
+    assert "Traceback" not in room.host.errors
+    await room.all_hear(f"after the members of {version}")
+
+
 async def test_an_unknown_kind_inside_of_what_a_client_brings_keeps_no_news_from_others(room: Room) -> None:
     """A newer client may bring kinds that we do not know: whatever is in them, older clients are told the rest."""
     plugin: Json = {"type": "plugin", "id": "p", "uri": "virtual:/p", "name": "P"}

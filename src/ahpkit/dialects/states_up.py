@@ -7,7 +7,7 @@ so the caller need not know its version.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, cast
 
 from ahpkit.dialects.generations import PRIMARY, SELECTION
 from ahpkit.dialects.states_down import primary_mark
@@ -46,8 +46,12 @@ def local_directories(value: JsonObject) -> JsonObject:
     `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
     """
     after = put(value, "cwd", local_directory(value["cwd"])) if isinstance(value.get("cwd"), str) else value
-    directories: Sequence[str] | None = value.get("workingDirectories")
-    return put(after, "workingDirectories", [local_directory(one) for one in directories]) if directories else after
+    directories: object = value.get("workingDirectories")
+    if not isinstance(directories, list):  # A member that this version, or this method, does not have may be anything.
+        return after
+    listed = cast("list[object]", directories)
+    local = [local_directory(one) if isinstance(one, str) else one for one in listed]
+    return put(after, "workingDirectories", local)
 
 
 def local_directory(uri: str) -> str:

@@ -295,7 +295,9 @@ class Connection(RpcLoop):
             command = self._shared.commands.find(Call(method, self.client_id, params))
             # VS Code leaves out the only channel that `reconnect` can be about.
             check_params(method, {"channel": ROOT_URI, **params} if method == "reconnect" else params)
-        except RpcError as error:
+        except Exception as error:  # A request that cannot be read must not end the connection.
+            if not isinstance(error, RpcError):
+                _log.exception("%s could not be read", method)
             self.outlet.fail(id, method, error)
             return None
         return Work(method, partial(self._serve, id, command, params), ordered=command.ordered)
