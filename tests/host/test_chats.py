@@ -349,6 +349,26 @@ async def test_every_chat_but_the_default_one_can_be_moved(sockets: Bench) -> No
     there = await sockets.state(client, moved)
     assert there["defaultChat"] == uri
     assert there["chats"][0]["movable"] is False
+    await client.ask("createChat", session, chat=NEW)
+    await client.ask("disposeChat", chat)
+    freed = await client.action(lambda said: said["channel"] == chat and "movable" in said["action"])
+    assert freed["action"] == {"type": "chat/movableChanged", "movable": True}
+    mirrored = {"type": "session/chatUpdated", "chat": chat, "changes": {"movable": True}}
+    assert (await client.action(lambda said: said["action"] == mirrored))["channel"] == session
+
+
+async def test_the_last_chat_of_a_session_stays_in_it(sockets: Bench) -> None:
+    """As one cannot be disposed: a session without chats would be of no use to anybody."""
+    client, session, chat, [a] = await with_chats(sockets, "a")
+    await client.ask("disposeChat", chat)
+    other, _ = await sockets.session(client)
+    for destination in (into(other), {"kind": "newSession"}):
+        refused = await client.refused("moveChat", a, destination=destination)
+        assert (refused["code"], "a session keeps one" in refused["message"]) == (-32602, True)
+    assert await chats_of(sockets, client, session) == [a]
+    assert await client.ask("moveChat", a, destination=into(session)) == {"session": session}
+    await client.ask("createChat", session, chat=NEW)
+    assert await client.ask("moveChat", a, destination=into(other)) == {"session": other}
 
 
 @requirement("gen:chat:move-reorder", "gen:chat:reordered-permutation")

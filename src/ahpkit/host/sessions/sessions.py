@@ -216,6 +216,7 @@ class Sessions:
         if not (self._states.chat(uri) or NO_CHAT).get("movable"):
             raise InvalidParams("channel: this chat cannot be moved")
         if destination["kind"] == "newSession":
+            self._check_one_stays(uri, source)
             return {"session": await self._move_to_new(uri, source)}
         if destination["kind"] != "session":  # A kind of later versions.
             other = str(cast("JsonObject", destination)["kind"])
@@ -223,8 +224,14 @@ class Sessions:
         if destination["session"] == source:
             self.chats.reorder(source, uri, destination.get("after"))
         else:
+            self._check_one_stays(uri, source)
             await self.chats.move(uri, source, destination["session"], destination.get("after"))
         return {"session": destination["session"]}
+
+    def _check_one_stays(self, uri: str, source: str) -> None:
+        here = self._states.session(source) or NO_SESSION
+        if len(with_workers(uri, here)) == len(here["chats"]):
+            raise InvalidParams("channel: the last chat of a session cannot be moved away; a session keeps one")
 
     async def _move_to_new(self, uri: str, source: str) -> str:
         here, chat = self._states.session(source) or NO_SESSION, self._states.chat(uri) or NO_CHAT
