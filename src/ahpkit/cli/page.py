@@ -54,7 +54,9 @@ def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | N
         with urllib.request.urlopen(request, timeout=_SECONDS, context=trusted_certificate(endpoint.url)) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
-        raise click.ClickException(error.read().decode(errors="replace").strip() or f"HTTP {error.code}") from error
+        with error:
+            said = error.read().decode(errors="replace").strip()
+        raise click.ClickException(said or f"HTTP {error.code}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         said = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else reason

@@ -248,3 +248,8 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
     }}>{done ? "Copied" : label}</button>
   );
 }
+
+/** Put the keyboard where one writes next, unless it is somewhere. Not on a phone: its keyboard would cover the page. */
+export function focusWhenNowhere(element: HTMLElement | null | undefined): void {
+  if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
+}

@@ -9,7 +9,7 @@ import { dispatch, readText, root } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { Mark, Menu, type MenuEntry, tellRefused, toast } from "../ui/bits.tsx";
+import { focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -188,7 +188,11 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
   const act = (run: () => Promise<boolean>) => () => {
     if (!still() || busy) return;
     setBusy(true);
-    void run().then(() => setBusy(false));
+    void run().then(() => {
+      setBusy(false);
+      // The button that had the keyboard is gone by then.
+      if (!compact) requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea"))));
+    });
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
   return (

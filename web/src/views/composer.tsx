@@ -8,7 +8,7 @@ import { sendMessage, userMessage, type How } from "../local/outbox.ts";
 import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
 import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
 import { size } from "../parts/markdown.tsx";
-import { announce, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { announce, focusWhenNowhere, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
 
 const SHARE = 500;
 /** Completions that are shown; the list says how many more there are. */
@@ -78,6 +78,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const asked = useRef(0);
   const busy = chat.activeTurn !== undefined;
+  useEffect(() => focusWhenNowhere(area.current), []);
   const readOnly = chat.interactivity === "read-only" || chat.interactivity === "hidden";
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
 

@@ -1,7 +1,7 @@
 /** A new session: agent, directory, model, options from the agent's own schema, and the first message. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type ConfigProperty, type ConfigSchema, type Message, ROOT } from "../ahp/index.ts";
 import { sendMessage, userMessage } from "../local/outbox.ts";
 import { lastAgent } from "../local/settings.ts";
@@ -78,6 +78,11 @@ export default function NewSession(): JSX.Element {
     };
   }, [agent?.provider, directory]);
 
+  const area = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (matchMedia("(pointer: fine)").matches) area.current?.focus(); // On a phone its keyboard would cover the form.
+  }, []);
+
   const create = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (!agent || busy) return;
@@ -110,7 +115,8 @@ export default function NewSession(): JSX.Element {
       <form class="page narrow" onSubmit={(event) => void create(event)}>
         <h1>New session</h1>
         <label class="field"><span>What shall the agent do?</span>
-          <textarea rows={4} value={text} placeholder="You can also write this later" onInput={(event) => setText(event.currentTarget.value)} />
+          <textarea ref={area} rows={4} value={text} placeholder="You can also write this later" onInput={(event) => setText(event.currentTarget.value)}
+            onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing && event.currentTarget.form?.requestSubmit()} />
         </label>
         <div class="two">
           <label class="field"><span>Agent</span>

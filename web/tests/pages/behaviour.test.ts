@@ -683,6 +683,34 @@ describe("attacks", () => {
 });
 
 describe("a new session", () => {
+  it("is begun with the keyboard alone, from wherever one is", async () => {
+    const page = await visit("#/settings");
+    await page.getByText("Theme").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("new session");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.localName === "textarea");
+    await page.keyboard.type("Look around");
+    await page.keyboard.press("Control+Enter");
+    await until(() => host.requests.some((each) => each.method === "createSession"), "created");
+  });
+
+  it("has the keyboard in its composer, also after an answer was given with it", async () => {
+    const made = approval();
+    const page = await visit(at(made.session));
+    const writing = (): Promise<unknown> => page.waitForFunction(() => document.activeElement?.matches(".composer textarea"));
+    await writing();
+    const deny = page.locator(".dock .approval").getByRole("button", { name: "Deny", exact: true });
+    await settled(page.locator(".dock .approval"));
+    host.react = (_, action) => {
+      if (action.type === "chat/toolCallConfirmed") host.unneed(made.session, "n-p1");
+    };
+    await deny.focus();
+    await page.keyboard.press("Enter");
+    await page.locator(".dock .approval").waitFor({ state: "detached" });
+    await writing();
+  });
+
   it("says how far its creation is", async () => {
     host.methods.createSession = (params) => {
       host.put(params.channel as string, { provider: "demo", title: "New", status: 1, lifecycle: "creating", activeClients: [], chats: [] }, "session");
