@@ -15,6 +15,7 @@ from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
+from ahpkit.host.clients.client_actions import ClientActions
 from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
@@ -316,23 +317,30 @@ class FrontParts:
         self.notes = ClientNotes(spine.values)
         self._store = store
         self.windows = TurnWindows(store, clients.delivery, clients.clients)
+        actions = ClientActions(
+            clients=clients.clients,
+            store=store,
+            log=spine.log,
+            dispatcher=spine.dispatcher,
+            sessions=sessions.live,
+            reading=reading,
+            slow_actions=sessions.directories.slow_actions(),
+            offered_again=basis.registered.clients.offered_again,
+            flush=clients.delivery.flush,
+            tasks=basis.tasks,
+        )
         handshake = Handshake(
             clients=clients.clients,
             windows=self.windows,
             store=store,
             kinds=spine.kinds,
             log=spine.log,
-            dispatcher=spine.dispatcher,
-            flush=clients.delivery.flush,
+            actions=actions,
             channels=basis.registered.channels,
-            offered_again=basis.registered.clients.offered_again,
-            tasks=basis.tasks,
             notes=self.notes,
             dialects=DialectChoice(surroundings, self.notes, config.spoken, has_logged),
             adopt=sessions.sessions.adopt,
             sessions=sessions.live,
-            reading=reading,
-            slow_actions=sessions.directories.slow_actions(),
             default_directory=config.default_directory,
             max_replay=config.max_replay_bytes,
         )

@@ -1,4 +1,4 @@
-"""Serves the commands of a connection itself: initialize, reconnect, subscribe, unsubscribe, dispatch.
+"""Serves the commands of a connection itself: initialize, reconnect, subscribe, unsubscribe.
 
 What they show is committed, so nothing shown can be lost.
 """
@@ -6,14 +6,13 @@ What they show is committed, so nothing shown can be lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from ahpkit import __version__
-from ahpkit.dialects.base import Dialect, Reading, SentAction
-from ahpkit.dialects.states_down import primary_mark
+from ahpkit.host.clients.client_actions import ClientActions
 from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
@@ -23,17 +22,11 @@ from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
-from ahpkit.host.registration import ChannelHooks, Command, Event
+from ahpkit.host.registration import ChannelHooks, Command
 from ahpkit.host.spine.channel_kinds import ChannelKinds
-from ahpkit.host.spine.dispatcher import Dispatcher
-from ahpkit.host.spine.repeated_actions import RepeatedActions
-from ahpkit.host.spine.store import Origin, Store
-from ahpkit.host.spine.told_only import stored_action
-from ahpkit.host.states import NO_SESSION
+from ahpkit.host.spine.store import Store
 from ahpkit.log.engine import LogEngine
-from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI, channel_of
-from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.commands import (
     ClientCapabilities,
     InitializeParams,
@@ -46,33 +39,19 @@ from ahpkit.protocol.common.commands import (
 )
 from ahpkit.protocol.common.state import Snapshot
 from ahpkit.protocol.errors import (
-    InvalidParams,
     InvalidRequest,
     NotFound,
     PermissionDenied,
-    RpcError,
     SessionNotFound,
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, SPOKEN
-from ahpkit.protocol.root import RootConfigChangedAction
-from ahpkit.protocol.session.actions import SessionConfigChangedAction
-from ahpkit.protocol.session.enablement import sorted_decisions
-from ahpkit.protocol.session.summary import settings_of
-from ahpkit.protocol.validation import check_params
-from ahpkit.wire.codec import decode_own
 from ahpkit.wire.rpc import Params
-from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
 _BRIDGE = ("vscode.clientConnectionKind", "remote_extension_host")
 """In `_meta` from VS Code: how a window reaches this host, here through VS Code's server."""
-
-
-SlowAction = Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]
-"""Dispatches an action that takes a while: its channel, the action, its origin, and how it was sent. Returns the reason
-when it is refused."""
 
 
 class Handshake:
@@ -86,17 +65,12 @@ class Handshake:
         store: Store,
         kinds: ChannelKinds,
         log: LogEngine,
-        dispatcher: Dispatcher,
-        flush: Callable[[], Awaitable[None]],
+        actions: ClientActions,
         channels: ChannelHooks,
-        offered_again: Event[[str, str]],
-        tasks: Tasks,
         notes: ClientNotes,
         dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
         sessions: LiveSessions,
-        reading: Callable[[str], Reading],
-        slow_actions: Mapping[str, SlowAction],
         default_directory: Path,
         max_replay: int,
     ) -> None:
@@ -105,21 +79,15 @@ class Handshake:
         self._store = store
         self._kinds = kinds
         self._log = log
-        self._dispatcher = dispatcher
-        self._flush = flush
+        self._actions = actions
         self._channels = channels
-        self._offered_again = offered_again
-        self._tasks = tasks
         self._notes = notes
         self._dialects = dialects
         self._adopt = adopt
         """Makes a session of a conversation that an agent stores, if there is one with this URI."""
         self._sessions = sessions
-        self._reading = reading
-        self._slow_actions = slow_actions
         self._default_directory = default_directory
         self._max_replay = max_replay
-        self._repeated = RepeatedActions(log)
 
     def commands(self) -> Sequence[Command]:
         return (
@@ -132,7 +100,7 @@ class Handshake:
     def notifications(self) -> Mapping[str, HeardNotification]:
         rows = (
             HeardNotification("unsubscribe", self._unsubscribe),
-            HeardNotification("dispatchAction", self._dispatch_action),
+            HeardNotification("dispatchAction", self._actions.take),
         )
         return {row.name: row for row in rows}
 
@@ -152,7 +120,7 @@ class Handshake:
         _check_subscriptions(len(wanted))
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect, info=info)
         _log.info("%s speaks %s: %s", client.client_id, dialect.version, info["name"] if info else "it gives no name")
-        self._repeated.begin(client.client_id)
+        self._actions.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
         observed = [uri for uri in wanted if await self._may_observe(client, uri)]
@@ -290,128 +258,6 @@ class Handshake:
 
     def _serves_stateless(self, uri: str) -> bool:
         return any(serves(uri) for serves in self._channels.is_stateless)
-
-    # -- actions ---------------------------------------------------------------------------------------------------
-
-    def _dispatch_action(self, client: Connection, params: Params) -> Awaitable[None] | None:
-        """Apply a client's action, or send it back with the reason."""
-        try:
-            check_params("dispatchAction", params)
-        except InvalidParams as error:
-            self._refuse_malformed(client, params, error.message)
-            return None
-        uri, seq, action = params["channel"], params["clientSeq"], SentAction(params["action"])
-        origin = Origin(client.client_id, seq)
-        if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
-            return self._dispatch_again(client, uri, action, origin)
-        if self._sessions.rests(uri):
-            return self._dispatch_awake(client, uri, action, origin)
-        return self._dispatch(client, uri, action, origin)
-
-    async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """Dispatch in a session that rests: it is woken first, because features have to hear of the action."""
-        await self._sessions.awake(uri)
-        if (slow := self._dispatch(client, uri, sent, origin)) is not None:
-            await slow
-
-    def _refuse_malformed(self, client: Connection, params: Params, reason: str) -> None:
-        """Send the reason in an envelope with the client's own number, if there is one: a notification has no other
-        answer."""
-        uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
-        if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
-            origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
-            self._clients.reject(uri, sent, origin, reason)
-        else:
-            _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
-
-    async def _dispatch_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """The client has used this number before. The same action is echoed again; another one is new."""
-        done = await self._repeated.find(origin)
-        if done is None:
-            await (self._dispatch(client, uri, sent, origin) or _nothing())
-            return
-        self._tasks.spawn(self._answer_again(client, uri, sent, origin, done), name="repeated action")
-
-    async def _answer_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin, done: int) -> None:
-        await self._flush()
-        logged = await self._log.read(done - 1, channels=None, limit=1) if done else []
-        entry = logged[0] if logged and logged[0].seq == done else None
-        if entry is None:
-            client.outlet.answer_action(uri, sent, done, origin)
-        elif _is_repeat(client.outlet.dialect, entry, uri, sent):
-            client.outlet.echo(entry)
-        else:
-            await (self._dispatch(client, uri, sent, origin) or _nothing())
-
-    def _dispatch(
-        self, client: Connection, uri: str, sent: SentAction, origin: Origin
-    ) -> Coroutine[Any, Any, None] | None:
-        """Apply an action or refuse it. Returns something to await when that takes a while."""
-        try:
-            read = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
-        except RpcError as error:
-            reason: str | None = error.message
-        else:
-            kept = self._tolerated(client, uri, cast("StateAction", read))  # The dialect has checked its shape.
-            if kept is None or self._says_nothing_new(client, uri, kept):
-                if kept is not None:
-                    self._offered_again.tell(client.client_id, uri)
-                client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
-                return None
-            if (slow := self._slow_actions.get(kept["type"])) is not None:
-                return self._dispatch_slowly(slow, uri, kept, origin, sent)
-            reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
-        if reason is not None:
-            self._clients.reject(uri, sent, origin, reason)
-        return None
-
-    async def _dispatch_slowly(
-        self, slow: SlowAction, uri: str, action: StateAction, origin: Origin, sent: SentAction
-    ) -> None:
-        if (reason := await slow(uri, action, origin, sent)) is not None:
-            self._clients.reject(uri, sent, origin, reason)
-
-    def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:
-        """An action without settings that are not in the schema, and with sorted decisions; None when nothing is left
-        of it."""
-        if action["type"] == "session/customizationToggled":
-            return {**action, "enablement": sorted_decisions(action["enablement"])}
-        if action["type"] == "root/configChanged" or action["type"] == "session/configChanged":
-            return self._without_unknown_settings(client, uri, action)
-        return action
-
-    def _without_unknown_settings(
-        self, client: Connection, uri: str, action: RootConfigChangedAction | SessionConfigChangedAction
-    ) -> RootConfigChangedAction | SessionConfigChangedAction | None:
-        """VS Code sends its own settings to every host. They are kept for its connection and change nothing else."""
-        if not client.outlet.dialect.tolerates_settings:
-            return action
-        known = settings_of(self._store.state(uri) or {})
-        changes = action["config"]
-        unknown = changes.keys() - known.keys()
-        if new := unknown - client.settings.keys():
-            _log.warning("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(new)))
-        if uri == ROOT_URI:
-            client.keep_settings(changes, replace=action.get("replace", False))
-        kept = action.copy()
-        kept["config"] = {key: value for key, value in changes.items() if key in known}
-        return kept if kept["config"] else None
-
-    def _says_nothing_new(self, client: Connection, uri: str, action: StateAction) -> bool:
-        """Whether an active client repeats its entry. It is not sent to others, because clients that react to every
-        change would loop."""
-        if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
-            return False
-        return action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
-
-
-async def _nothing() -> None:
-    """There is nothing to wait for."""
-
-
-def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: SentAction) -> bool:
-    logged: Any = decode_own(entry.payload)
-    return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
 
 
 def _check_subscriptions(count: int) -> None:

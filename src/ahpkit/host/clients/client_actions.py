@@ -1,0 +1,235 @@
+"""Takes the actions that clients dispatch: reads them, applies them or sends them back, and applies each only once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, cast
+
+from ahpkit.dialects.base import Dialect, Reading, SentAction
+from ahpkit.dialects.states_down import primary_mark
+from ahpkit.host.clients.clients import Clients
+from ahpkit.host.clients.connection import Connection, LiveSessions
+from ahpkit.host.registration import Event
+from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.store import Origin, Store
+from ahpkit.host.spine.told_only import stored_action
+from ahpkit.host.states import NO_SESSION
+from ahpkit.log.engine import LogEngine
+from ahpkit.log.entry import Entry
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.errors import InvalidParams, RpcError
+from ahpkit.protocol.root import RootConfigChangedAction
+from ahpkit.protocol.session.actions import SessionConfigChangedAction
+from ahpkit.protocol.session.enablement import sorted_decisions
+from ahpkit.protocol.session.summary import settings_of
+from ahpkit.protocol.validation import check_params
+from ahpkit.wire.codec import decode_own
+from ahpkit.wire.rpc import Params
+from ahpkit.wire.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+SlowAction = Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]
+"""Dispatches an action that takes a while: its channel, the action, its origin, and how it was sent. Returns the reason
+when it is refused."""
+
+_MAX_CLIENTS = 10_000
+"""Clients for which a new start is remembered. The one that was not seen for longest is forgotten first."""
+
+
+class RepeatedActions:
+    """Compares the numbers that clients give their actions with what the log has.
+
+    A client that initializes starts counting again, so earlier numbers are ignored.
+    """
+
+    def __init__(self, log: LogEngine) -> None:
+        self._log = log
+        self._since: dict[str, int] = {}
+        """serverSeq at which a client last began to count."""
+        self._highest: dict[str, int] = {}
+        """The highest number that a client used since then."""
+
+    def begin(self, client_id: str) -> None:
+        """A client starts counting anew."""
+        self._since.pop(client_id, None)
+        self._since[client_id] = self._log.head_seq
+        self._highest[client_id] = -1
+        if len(self._since) > _MAX_CLIENTS:
+            oldest = next(iter(self._since))
+            del self._since[oldest], self._highest[oldest]
+
+    def is_new(self, origin: Origin) -> bool:
+        """Whether this action was certainly not applied before. Costs no I/O; when False, ask `find`."""
+        highest = self._highest.get(origin.client_id)
+        if highest is None:
+            return self._log.is_new(*origin)
+        if origin.client_seq <= highest:
+            return False
+        self._highest[origin.client_id] = origin.client_seq
+        return True
+
+    async def find(self, origin: Origin) -> int | None:
+        """serverSeq of the action when it was applied before (0: too long ago to tell), else None."""
+        seq = await self._log.seen(*origin)
+        since = self._since.get(origin.client_id, -1)
+        return seq if seq is not None and seq > since else None
+
+
+class ClientActions:
+    """Takes what clients dispatch with `dispatchAction`."""
+
+    def __init__(
+        self,
+        *,
+        clients: Clients,
+        store: Store,
+        log: LogEngine,
+        dispatcher: Dispatcher,
+        sessions: LiveSessions,
+        reading: Callable[[str], Reading],
+        slow_actions: Mapping[str, SlowAction],
+        offered_again: Event[[str, str]],
+        flush: Callable[[], Awaitable[None]],
+        tasks: Tasks,
+    ) -> None:
+        self._clients = clients
+        self._store = store
+        self._log = log
+        self._dispatcher = dispatcher
+        self._sessions = sessions
+        self._reading = reading
+        self._slow_actions = slow_actions
+        self._offered_again = offered_again
+        self._flush = flush
+        self._tasks = tasks
+        self._repeated = RepeatedActions(log)
+
+    def begin(self, client_id: str) -> None:
+        """A client initializes, and starts to count its actions anew."""
+        self._repeated.begin(client_id)
+
+    def take(self, client: Connection, params: Params) -> Awaitable[None] | None:
+        """Apply a client's action, or send it back with the reason."""
+        try:
+            check_params("dispatchAction", params)
+        except InvalidParams as error:
+            self._refuse_malformed(client, params, error.message)
+            return None
+        uri, seq, action = params["channel"], params["clientSeq"], SentAction(params["action"])
+        origin = Origin(client.client_id, seq)
+        if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
+            return self._dispatch_again(client, uri, action, origin)
+        if self._sessions.rests(uri):
+            return self._dispatch_awake(client, uri, action, origin)
+        return self._dispatch(client, uri, action, origin)
+
+    async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
+        """Dispatch in a session that rests: it is woken first, because features have to hear of the action."""
+        await self._sessions.awake(uri)
+        if (slow := self._dispatch(client, uri, sent, origin)) is not None:
+            await slow
+
+    def _refuse_malformed(self, client: Connection, params: Params, reason: str) -> None:
+        """Send the reason in an envelope with the client's own number, if there is one: a notification has no other
+        answer."""
+        uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
+        if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
+            origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
+            self._clients.reject(uri, sent, origin, reason)
+        else:
+            _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
+
+    async def _dispatch_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
+        """The client has used this number before. The same action is echoed again; another one is new."""
+        done = await self._repeated.find(origin)
+        if done is None:
+            await (self._dispatch(client, uri, sent, origin) or _nothing())
+            return
+        self._tasks.spawn(self._answer_again(client, uri, sent, origin, done), name="repeated action")
+
+    async def _answer_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin, done: int) -> None:
+        await self._flush()
+        logged = await self._log.read(done - 1, channels=None, limit=1) if done else []
+        entry = logged[0] if logged and logged[0].seq == done else None
+        if entry is None:
+            client.outlet.answer_action(uri, sent, done, origin)
+        elif _is_repeat(client.outlet.dialect, entry, uri, sent):
+            client.outlet.echo(entry)
+        else:
+            await (self._dispatch(client, uri, sent, origin) or _nothing())
+
+    def _dispatch(
+        self, client: Connection, uri: str, sent: SentAction, origin: Origin
+    ) -> Coroutine[Any, Any, None] | None:
+        """Apply an action or refuse it. Returns something to await when that takes a while."""
+        try:
+            read = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
+        except RpcError as error:
+            reason: str | None = error.message
+        else:
+            kept = self._tolerated(client, uri, cast("StateAction", read))  # The dialect has checked its shape.
+            if kept is None or self._says_nothing_new(client, uri, kept):
+                if kept is not None:
+                    self._offered_again.tell(client.client_id, uri)
+                client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
+                return None
+            if (slow := self._slow_actions.get(kept["type"])) is not None:
+                return self._dispatch_slowly(slow, uri, kept, origin, sent)
+            reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
+        if reason is not None:
+            self._clients.reject(uri, sent, origin, reason)
+        return None
+
+    async def _dispatch_slowly(
+        self, slow: SlowAction, uri: str, action: StateAction, origin: Origin, sent: SentAction
+    ) -> None:
+        if (reason := await slow(uri, action, origin, sent)) is not None:
+            self._clients.reject(uri, sent, origin, reason)
+
+    def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:
+        """An action without settings that are not in the schema, and with sorted decisions; None when nothing is left
+        of it."""
+        if action["type"] == "session/customizationToggled":
+            return {**action, "enablement": sorted_decisions(action["enablement"])}
+        if action["type"] == "root/configChanged" or action["type"] == "session/configChanged":
+            return self._without_unknown_settings(client, uri, action)
+        return action
+
+    def _without_unknown_settings(
+        self, client: Connection, uri: str, action: RootConfigChangedAction | SessionConfigChangedAction
+    ) -> RootConfigChangedAction | SessionConfigChangedAction | None:
+        """VS Code sends its own settings to every host. They are kept for its connection and change nothing else."""
+        if not client.outlet.dialect.tolerates_settings:
+            return action
+        known = settings_of(self._store.state(uri) or {})
+        changes = action["config"]
+        unknown = changes.keys() - known.keys()
+        if new := unknown - client.settings.keys():
+            _log.warning("%s sent settings that %s does not have: %s", client.client_id, uri, ", ".join(sorted(new)))
+        if uri == ROOT_URI:
+            client.keep_settings(changes, replace=action.get("replace", False))
+        kept = action.copy()
+        kept["config"] = {key: value for key, value in changes.items() if key in known}
+        return kept if kept["config"] else None
+
+    def _says_nothing_new(self, client: Connection, uri: str, action: StateAction) -> bool:
+        """Whether an active client repeats its entry. It is not sent to others, because clients that react to every
+        change would loop."""
+        if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
+            return False
+        return action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
+
+
+async def _nothing() -> None:
+    """There is nothing to wait for."""
+
+
+def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: SentAction) -> bool:
+    logged: Any = decode_own(entry.payload)
+    return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
+
+
+__all__ = ["ClientActions", "RepeatedActions", "SlowAction"]
