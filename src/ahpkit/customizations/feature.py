@@ -183,7 +183,7 @@ class Customizations(Feature):
         state = self.services.state(session_uri) or {}
         if state.get("activeClients") and not tree.plugins:  # Clients that are expected back after a restart.
             self._clients.active_clients_changed(tree, state)
-        tree.is_located = True
+        tree.is_located = tree.is_reading = True
         self._announce(tree)
         over = asyncio.Event()
 
@@ -192,6 +192,7 @@ class Customizations(Feature):
                 await self._read(tree.locations, again=not self._places.watching, new=tree)
                 await self._places.watch_named()
             finally:
+                tree.is_reading = False
                 over.set()
 
         self.services.spawn(read(), name=f"read customizations of {session_uri}")
@@ -339,7 +340,7 @@ class Customizations(Feature):
             if new is not None:
                 new.read[location.id] = read.parsed
             if read.is_news:
-                self._tell(location, read.parsed)
+                self._tell(location, read.parsed, new)
         if new is not None:
             self._convert(new)
             self._publish(new)
@@ -352,12 +353,14 @@ class Customizations(Feature):
         keys = {one["id"]: key_of(one, None if one is entry else entry) for one, entry in placed}
         self._decisions.convert(tree.uri, tree.workspace.as_uri(), keys)
 
-    def _tell(self, location: Location, latest: Parsed | None) -> None:
+    def _tell(self, location: Location, latest: Parsed | None, new: SessionTree | None) -> None:
+        """Show it in the sessions that look there, but not in each of many that wake at the same time."""
         for uri in self._places.users(location):
             tree = self._trees.get(uri)
             if tree is not None:
                 tree.read[location.id] = latest
-                self._publish(tree)
+                if tree is new or not tree.is_reading:
+                    self._publish(tree)
 
     def _judge(self, location: Location, parsed: Parsed) -> Judged:
         """Which parts of a container may run, and the files that it names; called in a worker."""

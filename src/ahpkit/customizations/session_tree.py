@@ -58,6 +58,9 @@ class SessionTree:
     locations: list[Location] = field(default_factory=list[Location])
     is_located: bool = False
     """Whether `locations` are known. Until then the session shows what it showed before it rested."""
+    is_reading: bool = False
+    """Whether its places are being read. It is told of all of them at the end, and of those that it is the first to
+    read."""
     expected: frozenset[str] = frozenset()
     """Locations that are shown as loading: there is something, or clients can save into them."""
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
