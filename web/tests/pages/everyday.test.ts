@@ -45,6 +45,7 @@ async function begin(text: string): Promise<void> {
   await page.getByLabel("What shall the agent do?").fill(text);
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByRole("log").waitFor();
+  await rows().filter({ hasText: text }).waitFor(); // It has its title once its first turn began.
   await idle(page);
 }
 
@@ -58,11 +59,9 @@ describe("sessions", () => {
     await idle(page);
     await begin("Count the pears");
     await page.getByRole("searchbox").fill("pears");
-    await rows().filter({ hasText: "Count the apples" }).waitFor({ state: "detached" });
-    expect(await rows().allTextContents()).toEqual(["Count the pears"]);
+    await expect.poll(() => rows().allTextContents(), { timeout: 30_000 }).toEqual(["Count the pears"]);
     await page.getByRole("searchbox").fill("quinces");
-    await rows().filter({ hasText: "Count the apples" }).waitFor();
-    expect(await rows().allTextContents()).toEqual(["Count the apples"]);
+    await expect.poll(() => rows().allTextContents(), { timeout: 30_000 }).toEqual(["Count the apples"]);
     await page.getByRole("searchbox").fill("");
   });
 
