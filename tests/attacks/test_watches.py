@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def watchers(host: HostProcess) -> int:
     """How many watchers of the system the host has."""
-    links = Path(f"/proc/{host.process.pid}/fd").iterdir()
-    return sum("inotify" in os.readlink(link) for link in links if link.is_symlink())
+    found = 0
+    for link in Path(f"/proc/{host.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # It was closed meanwhile.
+            found += "inotify" in os.readlink(link)
+    return found
 
 
 def _of(channel: str) -> Callable[[Json], bool]:

@@ -105,6 +105,7 @@ class SessionChanges:
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
         if turn_id in self._settled:
+            await self._name_elsewhere(turn_id, paths or ())
             return
         if paths is None and self.edits_only:
             paths = set(self.told)
@@ -124,6 +125,12 @@ class SessionChanges:
             known = await self.tree.sides(turn.before, paths)
             turn.unkept |= {path: _UNKNOWN for path in paths if path not in known}
         self.record.notes |= turn.unkept
+
+    async def _name_elsewhere(self, turn_id: str, paths: Collection[str]) -> None:
+        """A look at all files does not see those of a submodule. The agent may tell of them last."""
+        if (turn := self.record.turns.get(turn_id)) is not None:
+            turn.unkept |= await self.tree.elsewhere(paths)
+            self.record.notes |= turn.unkept
 
     async def end(self, turn_id: str) -> None:
         """Close a turn and add what it changed to the session's sum."""

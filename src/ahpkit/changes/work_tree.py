@@ -158,10 +158,9 @@ class WorkTree:
                 )
                 elsewhere: dict[str, str] = {}
             else:
-                elsewhere = await asyncio.to_thread(self._elsewhere, paths)
+                elsewhere = await self.elsewhere(paths)
                 changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
-            changed = [path for path in changed if self._shows(self.root / path)]
-            keep, left_out = await self._sort(sorted(set(changed)))
+            keep, left_out = await self._sort(await asyncio.to_thread(self._shown, changed))
             left_out |= elsewhere
             there, gone = await asyncio.to_thread(self._there, keep)
             left_out |= await self._add(there, _REFRESH if paths is None else ())
@@ -211,8 +210,11 @@ class WorkTree:
             (there if mode and (not stat.S_ISDIR(mode) or _is_repository(self.root / path)) else gone).append(path)
         return there, gone
 
+    async def elsewhere(self, paths: Collection[str]) -> dict[str, str]:
+        """Named files that lie in a submodule or another repository, with that as the reason to leave them out."""
+        return await asyncio.to_thread(self._elsewhere, paths) if paths else {}
+
     def _elsewhere(self, paths: Collection[str]) -> dict[str, str]:
-        """Named files that lie in a submodule or another repository."""
         inner: dict[str, bool] = {}
 
         def is_inner(folder: str) -> bool:
@@ -269,6 +271,9 @@ class WorkTree:
                 "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *some, index=self._index
             )
         return found
+
+    def _shown(self, paths: Iterable[str]) -> list[str]:
+        return sorted(path for path in set(paths) if self._shows(self.root / path))
 
     async def _sort(self, paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         left_out = await asyncio.to_thread(self._unfit, paths)
