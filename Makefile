@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: run dist page test test-all lint types unit web test-agents test-vscode test-pages soak bench docs clean
+.PHONY: run dist page test test-all checks lint types unit web test-agents test-vscode test-pages soak bench docs clean
 
 # The host listens at once; the page follows when it had to be built.
 run: $(INSTALLED)
@@ -21,7 +21,12 @@ dist: $(READY)
 page: $(INSTALLED)
 	$(BIN)/python tools/page.py
 
-test: lint types web unit
+# Types are checked by one core, the page's tests by another; then the tests have both.
+test: $(READY)
+	@$(MAKE) --no-print-directory --jobs 2 checks
+	@$(MAKE) --no-print-directory unit
+
+checks: lint types web
 
 test-all: test test-pages
 
