@@ -10,7 +10,7 @@ import pytest
 
 import ahpkit.client
 from ahpkit.agents.demo import DemoAgent
-from ahpkit.testing.memory_host import MemoryHost, memory_host
+from ahpkit.testing.memory_host import memory_host
 from support.clients import eventually
 from support.examples import load_example, shows
 
@@ -42,26 +42,20 @@ async def test_an_example_does_what_it_says(
 async def test_the_watch_example_prints_actions_until_it_is_stopped(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
         watching = asyncio.create_task(load_example("client_watch").main(client))
-        await _renamed_once_there(host)
         printed = ""
 
-        def shown() -> bool:
+        def shown(text: str) -> bool:
             nonlocal printed
             printed += capsys.readouterr().out
-            return "session/titleChanged" in printed
+            return text in printed
 
-        await eventually(shown)
+        await eventually(lambda: shown(": New session"))  # It follows the session from now on.
+        async with host.client() as other:
+            (summary,) = await other.sessions()
+            await (await other.session(summary["resource"])).rename("renamed").accepted()
+        await eventually(lambda: shown("session/titleChanged"))
         watching.cancel()
         await asyncio.wait([watching])
-
-
-async def _renamed_once_there(host: MemoryHost) -> None:
-    """Another client renames the session as soon as somebody follows it."""
-    await eventually(lambda: any(host.host.services.subscribers(uri) for uri in host.host.services.session_uris()))
-    async with host.client() as other:
-        (summary,) = await other.sessions()
-        session = await other.session(summary["resource"])
-        await session.rename("renamed").accepted()
 
 
 def test_every_example_is_tried() -> None:
