@@ -1,5 +1,7 @@
 """For all tests: properties are checked with the same examples every time, and no clock decides about them."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 from ahpkit.platform.signals import keep_ignored_signals_from_children
@@ -12,3 +14,8 @@ settings.register_profile("brief", settings.get_profile("explore"), max_examples
 settings.load_profile("steady")  # `pytest --hypothesis-profile explore` looks for new examples.
 
 keep_ignored_signals_from_children()  # `nohup make test` must not change how the children of tests end.
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for another process."""
+    return (os.cpu_count() or 1) + 1
