@@ -687,7 +687,9 @@ describe("a new session", () => {
     const page = await visit("#/settings");
     await page.getByText("Theme").first().waitFor();
     await page.keyboard.press("Control+k");
+    await page.locator("#palette-list").waitFor();
     await page.keyboard.type("new session");
+    await page.locator("#palette-0", { hasText: /new session/i }).waitFor();
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement?.localName === "textarea");
     await page.keyboard.type("Look around");
@@ -800,7 +802,9 @@ describe("keys", () => {
     const page = await visit("#/settings");
     await page.getByText("Theme").first().waitFor();
     await page.keyboard.press("Control+k");
+    await page.locator("#palette-list").waitFor();
     await page.keyboard.type("release");
+    await page.locator("#palette-0", { hasText: /release/i }).waitFor();
     await page.keyboard.press("Enter");
     await composer(page).waitFor();
     await page.keyboard.press("F8");
