@@ -19,6 +19,7 @@ from mcp_servers.running import QUICK
 from mcp_servers.test_configured import declared, starts
 from support import requirement
 from support.bench import ScriptedAgent
+from support.clients import settled
 
 
 @requirement("mcp:app:passed-through", "mcp:channel:absent", "mcp:channel:may-change", "mcp:state:stopped-may-go")
@@ -63,7 +64,7 @@ async def test_the_sdk_talks_to_the_channel_that_there_is(tmp_path: Path) -> Non
 
 async def test_a_new_session_already_shows_which_servers_start(tmp_path: Path) -> None:
     async def slowly(session_uri: str) -> Sequence[McpServerOffer]:
-        await asyncio.sleep(0.3)  # Reading and judging files takes time on a busy machine.
+        await settled()  # Reading and judging files takes time: a session that does not wait for it is ready before.
         return await customizations.servers(session_uri)
 
     off = declared(tmp_path, "off", enabled=False)
