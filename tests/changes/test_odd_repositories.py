@@ -159,6 +159,18 @@ async def test_a_huge_file_is_named_and_what_undo_leaves_is_said(desk: Desk) -> 
     assert (desk.repo.root / "big.txt").read_text()[0] == "y"
 
 
+async def test_a_file_that_git_is_told_to_assume_unchanged_is_shown_and_undone(desk: Desk) -> None:
+    desk.repo.git("update-index", "--assume-unchanged", "a.txt")
+    before = (desk.repo.root / "a.txt").read_text()
+    turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    _, state = await desk.look("turn", turn_id)
+    assert names(state) == {"a.txt"}
+    uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (desk.repo.root / "a.txt").read_text() == before
+    assert desk.repo.git("ls-files", "-v", "a.txt").startswith("h "), "the person's own index is as it was"
+
+
 @requirement("changesets:odd:ignored")
 async def test_ignored_files_are_no_changes_and_stay(desk: Desk) -> None:
     desk.repo.write(".gitignore", "*.log\nbuild/\n")

@@ -250,9 +250,17 @@ class WorkTree:
         if await asyncio.to_thread(theirs.exists):
             await asyncio.to_thread(shutil.copyfile, theirs, draft)
             await self.git.run("update-index", *_REFRESH, index=draft, check=False)
+            await self._watch_all(draft)
             await asyncio.to_thread(draft.replace, self._index)
         else:
             await self.git.run("read-tree", "--empty", index=self._index)
+
+    async def _watch_all(self, index: Path) -> None:
+        """Have git look also at files that a person marked as assumed to be unchanged: an agent may write them."""
+        files = await self.git.lines("ls-files", "-z", "-v", index=index)
+        if assumed := [name[2:] for name in files if name[0].islower()]:
+            stdin = b"\0".join(map(os.fsencode, assumed)) + b"\0"
+            await self.git.run("update-index", "--no-assume-unchanged", "-z", "--stdin", stdin=stdin, index=index)
 
     async def tracked(self, paths: Collection[str]) -> set[str]:
         """Of some paths those that are in the user's index."""
