@@ -438,8 +438,8 @@ async def test_a_listener_that_fails_harms_nobody(scene: Scene, caplog: pytest.L
 async def test_a_registry_that_did_not_change_is_not_told(scene: Scene, canvases: Canvases) -> None:
     canvases.registry_changed()
     await claim(scene.client, scene.session)
-    await scene.client.ask("ping")
-    assert kinds(canvas_actions(scene.client, scene.session)) == []
+    await scene.state()
+    assert kinds(canvas_actions(scene.watcher, scene.session)) == []  # The watcher subscribed after the first registry.
 
 
 @requirement("canvas:action:updated-on-provider-push", "canvas:bridge:opened-event-on-existing")
