@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.log.checkpoints import Checkpoints
 from ahpkit.log.durability import open_storage
 from ahpkit.log.entry import Batch, Entry, Recovery, Value
 from ahpkit.log.errors import NotInLog, OutOfOrder, StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.memory import MemoryStorage
-from ahpkit.log.retention import Retention
+from ahpkit.log.retention import Checkpoints, Retention
 from ahpkit.log.storage import Storage
 from support import requirement
 from support.records import entries, entry, opening, seqs

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.registry import ACTIONS
-from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.registry import ACTIONS, TYPES
 from ahpkit.protocol.validation import check
 from support import requirement
 

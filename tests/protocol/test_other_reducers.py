@@ -6,7 +6,7 @@ from typing import Any
 
 from ahpkit.protocol.annotations import annotations_reducer, annotations_updated
 from ahpkit.protocol.automation import actions as automation
-from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
+from ahpkit.protocol.automation.actions import automation_reducer, automation_run_reducer
 from ahpkit.protocol.canvas import canvas_reducer, canvas_state_changed
 from ahpkit.protocol.changeset import changeset_content_changed, changeset_files_review_changed, changeset_reducer
 from ahpkit.protocol.common.state import JsonObject

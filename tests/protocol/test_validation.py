@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import InvalidParams
-from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
-from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, TYPES
 from ahpkit.protocol.validation import check, check_action, check_params, make_whole
 from support import requirement
 

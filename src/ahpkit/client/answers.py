@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ahpkit.client.core import given
-from ahpkit.protocol.chat.input_requests import ANSWER_KINDS
+from ahpkit.protocol.chat.messages import ANSWER_KINDS
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
 

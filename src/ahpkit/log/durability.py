@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.salvage import Convert
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.log.storage import Storage
-from ahpkit.log.upgrade import Convert
 
 Durability = Literal["full", "normal", "memory"]
 """full: survives a power cut. normal: survives a crash; a power cut may take the last commits. memory: neither."""

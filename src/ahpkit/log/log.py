@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
-from ahpkit.log.checkpoints import Checkpoints
 from ahpkit.log.entry import (
     Batch,
     ChannelSnapshot,
@@ -27,9 +26,8 @@ from ahpkit.log.entry import (
     is_hole,
 )
 from ahpkit.log.errors import StorageError
-from ahpkit.log.order import Order
-from ahpkit.log.retention import Retention
-from ahpkit.log.storage import Storage
+from ahpkit.log.retention import Checkpoints, Retention
+from ahpkit.log.storage import Order, Storage
 from ahpkit.log.writer import Refusals, Writer
 
 _logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, StatePart, Statistics, Value, up_to
 from ahpkit.log.errors import NotInLog
-from ahpkit.log.order import head_after
+from ahpkit.log.storage import head_after
 
 
 @dataclass(slots=True)

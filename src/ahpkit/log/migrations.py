@@ -37,7 +37,7 @@ def _first(db: sqlite3.Connection) -> None:
 def _second(db: sqlite3.Connection) -> None:
     """The tables are the same. The states in them are of AHP 1.0.0, which an older ahpkit would misread.
 
-    Files of schema 1 are not migrated here: `ahpkit.log.upgrade` builds a new file.
+    Files of schema 1 are not migrated here: `ahpkit.log.salvage` builds a new file.
     """
 
 

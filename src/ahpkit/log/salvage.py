@@ -1,22 +1,24 @@
-"""Creates the file of an SQLite log: a new one, or one from the intact parts of a damaged one.
+"""Creates the file of an SQLite log: a new one, one from the intact parts of a damaged one, or one that is upgraded.
 
 A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`, or as
-`NAME.old-N` when it was only of an older ahpkit. A
-crash at any point leaves either the old state or a swap that `finish` completes.
+`NAME.old-N` when an older ahpkit wrote it. A crash at any point leaves either the old state or a swap that `finish`
+completes. An upgrade converts the states of the old file, but not its history; the caller says how.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Value
+from ahpkit.log.errors import StorageError
 from ahpkit.log.migrations import migrate, transaction
 from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of, whole_snapshot
 
@@ -249,4 +251,34 @@ def _free_name(path: Path, kept_as: str = "corrupt") -> Path:
     return next(name for name in names if not any(_beside(name, suffix).exists() for suffix in _PARTS))
 
 
-__all__ = ["create", "finish", "rebuild", "repair"]
+_log = logging.getLogger(__name__)
+
+Convert = Callable[[Recovery], Recovery | None]
+"""Converts what an older ahpkit stored, without a tail; returns None when it is up to date already."""
+
+_ROOM = 2
+"""How much of the converted states has to fit on the disk: the tables and their write-ahead log."""
+
+_SPARE = 16 << 20
+"""Bytes that have to stay free besides."""
+
+
+def upgrade(path: Path, content: Recovery, convert: Convert) -> bool:
+    """Replace a file by one with converted states; False when there is nothing to convert."""
+    _log.info("%s was written by an older ahpkit: converting %d channels", path, len(content.snapshots))
+    converted = convert(content)
+    if converted is None:
+        return False
+    needed = _ROOM * sum(len(snapshot.state) for snapshot in converted.snapshots.values()) + _SPARE
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise StorageError(
+            f"{path} has to be converted, which needs {needed >> 20} MiB, and the disk has {free >> 20} MiB: make room"
+            " and start again; nothing was changed"
+        )
+    create(path, converted, upgraded=True)
+    _log.info("%s is converted; the file as it was is kept beside it as %s.old-N", path, path.name)
+    return True
+
+
+__all__ = ["Convert", "create", "finish", "rebuild", "repair", "upgrade"]

@@ -19,9 +19,8 @@ from typing import Literal
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
-from ahpkit.log.salvage import create, finish, rebuild, repair
+from ahpkit.log.salvage import Convert, create, finish, rebuild, repair, upgrade
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
-from ahpkit.log.upgrade import Convert, upgrade
 from ahpkit.log.wal import damage
 
 _log = logging.getLogger(__name__)

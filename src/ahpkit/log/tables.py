@@ -28,7 +28,7 @@ from ahpkit.log.entry import (
 )
 from ahpkit.log.errors import NotInLog
 from ahpkit.log.migrations import transaction
-from ahpkit.log.order import head_after
+from ahpkit.log.storage import head_after
 
 _COLUMNS = "e.seq, c.uri, e.payload, e.client_id, e.client_seq, e.at, e.channel, e.checksum"
 _READ_ALL = f"""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ahpkit.protocol.annotations import AnnotationsState, annotations_reducer
-from ahpkit.protocol.automation.reducer import automation_reducer, automation_run_reducer
+from ahpkit.protocol.automation.actions import automation_reducer, automation_run_reducer
 from ahpkit.protocol.automation.state import AUTOMATIONS_URI, AutomationRunState, AutomationState
 from ahpkit.protocol.canvas import CanvasState, canvas_reducer
 from ahpkit.protocol.changeset import ChangesetState, changeset_reducer

@@ -1,28 +1,32 @@
-"""The tables of the protocol: every action, command and notification.
+"""The tables of the protocol: every wire type by its name in the specification, every action, command and notification.
 
 A test compares these tables with the types: nothing may be missing or invented.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from enum import IntFlag
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Literal
 
 import ahpkit.protocol.annotations as annotations
-from ahpkit.protocol import canvas, changeset, root, telemetry, terminal
-from ahpkit.protocol import resource_watch as watch
+from ahpkit.protocol import canvas, changeset, resource_watch, root, telemetry, terminal
 from ahpkit.protocol.automation import actions as automation
-from ahpkit.protocol.automation import commands as automation_commands
+from ahpkit.protocol.automation import state as automation_state
 from ahpkit.protocol.chat import actions as chat
 from ahpkit.protocol.chat import commands as chat_commands
+from ahpkit.protocol.chat import state as chat_state
+from ahpkit.protocol.common import actions as common_actions
 from ahpkit.protocol.common import commands as common
+from ahpkit.protocol.common import messages as common_messages
+from ahpkit.protocol.common import state as common_state
 from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.commands import AuthRequiredParams
 from ahpkit.protocol.session import actions as session
 from ahpkit.protocol.session import commands as session_commands
-from ahpkit.protocol.types import TYPES
+from ahpkit.protocol.session import state as session_state
 
 Shape = Any
 """A `TypedDict`, a union of them, or None where the wire says null."""
@@ -191,7 +195,7 @@ _ACTIONS = (
     _action("annotations/removed", "0.4.0", annotations.AnnotationsRemovedAction, by_client=True),
     _action("annotations/entrySet", "0.4.0", annotations.AnnotationsEntrySetAction, by_client=True),
     _action("annotations/entryRemoved", "0.4.0", annotations.AnnotationsEntryRemovedAction, by_client=True),
-    _action("resourceWatch/changed", "0.2.0", watch.ResourceWatchChangedAction),
+    _action("resourceWatch/changed", "0.2.0", resource_watch.ResourceWatchChangedAction),
     _action("canvas/stateChanged", "1.0.0", canvas.CanvasStateChangedAction),
     _action("automation/createRequested", "0.9.0", automation.AutomationCreateRequestedAction, by_client=True),
     _action("automation/updateRequested", "0.9.0", automation.AutomationUpdateRequestedAction, by_client=True),
@@ -224,8 +228,8 @@ _COMMANDS = (
     _request(
         "createResourceWatch",
         "root",
-        watch.CreateResourceWatchParams,
-        watch.CreateResourceWatchResult,
+        resource_watch.CreateResourceWatchParams,
+        resource_watch.CreateResourceWatchResult,
         both=True,
     ),
     _request("listSessions", "root", root.ListSessionsParams, root.ListSessionsResult),
@@ -259,17 +263,15 @@ _COMMANDS = (
     _request(
         "listAutomationTriggerDefinitions",
         "root",
-        automation_commands.ListAutomationTriggerDefinitionsParams,
-        automation_commands.ListAutomationTriggerDefinitionsResult,
+        automation.ListAutomationTriggerDefinitionsParams,
+        automation.ListAutomationTriggerDefinitionsResult,
     ),
-    _request(
-        "runAutomation", "automation", automation_commands.RunAutomationParams, automation_commands.RunAutomationResult
-    ),
+    _request("runAutomation", "automation", automation.RunAutomationParams, automation.RunAutomationResult),
     _request(
         "fetchAutomationRuns",
         "automation",
-        automation_commands.FetchAutomationRunsParams,
-        automation_commands.FetchAutomationRunsResult,
+        automation.FetchAutomationRunsParams,
+        automation.FetchAutomationRunsResult,
     ),
 )
 
@@ -293,6 +295,45 @@ COMMANDS: Mapping[str, CommandSpec] = MappingProxyType({spec.method: spec for sp
 
 NOTIFICATIONS: Mapping[str, NotificationSpec] = MappingProxyType({spec.method: spec for spec in _NOTIFICATIONS})
 """Method → what it is, for the notifications that hosts send."""
+
+
+_MODULES = (
+    common_state,
+    common_actions,
+    common,
+    common_messages,
+    root,
+    session_state,
+    session,
+    session_commands,
+    chat_state,
+    chat,
+    chat_commands,
+    terminal,
+    changeset,
+    annotations,
+    resource_watch,
+    canvas,
+    automation_state,
+    automation,
+    telemetry,
+)
+
+
+def _named_types(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The types that a module exports; not its constants, constructors and reducers."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, type) and issubclass(value, IntFlag):
+            yield name, int  # States and messages contain the number, which may have unknown bits.
+        elif not isinstance(value, (str, FunctionType, Mapping)):
+            yield name, value
+
+
+TYPES: Mapping[str, Any] = MappingProxyType(
+    {name: shape for module in _MODULES for name, shape in _named_types(module)}
+)
+"""Name → type: a `TypedDict`, a union of them, or a `Literal`. `ahpkit.protocol.validation.check` takes any of them."""
 
 
 __all__ = [

@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 from ahpkit.dialects.v0_4 import channels as channels_0_4
 from ahpkit.dialects.v0_4 import registry as registry_0_4
 from ahpkit.protocol import channels as channels_1_0
-from ahpkit.protocol import types as types_1_0
+from ahpkit.protocol import registry as registry_1_0
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode, decode_json, encode
@@ -59,7 +59,7 @@ def _reducers_1_0() -> Mapping[str, Reduce]:
     return {channel.name: channel.reducer for channel in channels if channel.reducer is not None}
 
 
-_PROTOCOL_1_0 = Protocol(_reducers_1_0(), types_1_0.TYPES)
+_PROTOCOL_1_0 = Protocol(_reducers_1_0(), registry_1_0.TYPES)
 
 PROTOCOLS: Final[Mapping[str, Protocol]] = {
     "1.0.0": _PROTOCOL_1_0,

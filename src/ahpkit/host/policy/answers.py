@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ahpkit.host.policy.proposed_action import repeated
-from ahpkit.protocol.chat.input_requests import (
+from ahpkit.protocol.chat.messages import (
     ANSWER_KINDS,
     ChatInputAnswer,
     ChatInputAnswerValue,

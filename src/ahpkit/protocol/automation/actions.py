@@ -1,16 +1,31 @@
-"""Actions on `ahp-automations://` and on runs, each with its constructor. The registry says who may dispatch them."""
+"""Actions and commands of automations (`ahp-automations://`) and of their runs, and the reducers of both.
+
+The registry says who may dispatch an action. Requests of clients change nothing: a scheduler acts on them.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Final, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.automation.state import (
     AutomationDefinition,
     AutomationDefinitionPatch,
     AutomationEntry,
     AutomationRunLifecycle,
+    AutomationTriggerDefinition,
 )
-from ahpkit.protocol.common.state import URI
+from ahpkit.protocol.common.reducing import (
+    Handler,
+    apply,
+    assign,
+    assign_optional,
+    removed,
+    unchanged,
+    upserted,
+    without,
+)
+from ahpkit.protocol.common.state import URI, JsonObject, RootParams
 
 
 class AutomationCreateRequestedAction(TypedDict):
@@ -143,7 +158,103 @@ AutomationRunAction = (
 )
 
 
+class ListAutomationTriggerDefinitionsParams(RootParams):
+    """`listAutomationTriggerDefinitions`: which events can start an automation of such a session."""
+
+    provider: NotRequired[str]
+    workingDirectories: NotRequired[list[URI]]
+    sessionConfig: NotRequired[JsonObject]
+
+
+class ListAutomationTriggerDefinitionsResult(TypedDict):
+    """The events by source."""
+
+    items: list[AutomationTriggerDefinition]
+
+
+class AutomationsParams(TypedDict):
+    """Parameters of methods that are about automations."""
+
+    channel: Literal["ahp-automations://"]
+    _meta: NotRequired[JsonObject]
+
+
+class RunAutomationParams(AutomationsParams):
+    """`runAutomation`: start one now; a repeated `requestId` starts it once."""
+
+    automation: URI
+    requestId: str
+
+
+class RunAutomationResult(TypedDict):
+    """The run."""
+
+    resource: URI
+
+
+class FetchAutomationRunsParams(AutomationsParams):
+    """`fetchAutomationRuns`: older runs of an automation."""
+
+    automation: URI
+    cursor: NotRequired[str]
+
+
+class FetchAutomationRunsResult(TypedDict):
+    """The runs come as an action."""
+
+
+def automation_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
+    """The automations after `action`; the same object when it does not apply."""
+    return apply(HANDLERS, state, action)
+
+
+def automation_run_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
+    """The run after `action`; the same object when it does not apply."""
+    return apply(RUN_HANDLERS, state, action)
+
+
+def _set(state: JsonObject, action: AutomationSetAction) -> JsonObject:
+    return {**state, "entries": upserted(state["entries"], dict(action["automation"]), key="resource")}
+
+
+def _removed(state: JsonObject, action: AutomationRemovedAction) -> JsonObject:
+    kept = removed(state["entries"], "resource", action["resource"])
+    return state if kept is state["entries"] else {**state, "entries": kept}
+
+
+def _session_set(state: JsonObject, action: AutomationRunSessionSetAction) -> JsonObject:
+    sessions: list[str] = state["sessions"]
+    return state if action["session"] in sessions else {**state, "sessions": [*sessions, action["session"]]}
+
+
+def _session_removed(state: JsonObject, action: AutomationRunSessionRemovedAction) -> JsonObject:
+    """When the run's main session is removed, the run has no main session."""
+    gone = action["session"]
+    if gone not in state["sessions"]:
+        return state
+    after = {**state, "sessions": [session for session in state["sessions"] if session != gone]}
+    return without(after, "primarySession") if after.get("primarySession") == gone else after
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "automation/createRequested": unchanged,
+    "automation/updateRequested": unchanged,
+    "automation/set": _set,
+    "automation/removed": _removed,
+}
+
+RUN_HANDLERS: Final[Mapping[str, Handler]] = {
+    "automationRun/lifecycleChanged": assign("lifecycle"),
+    "automationRun/sessionSet": _session_set,
+    "automationRun/sessionRemoved": _session_removed,
+    "automationRun/primarySessionChanged": assign_optional("primarySession"),
+    "automationRun/cancelRequested": unchanged,
+}
+
+
 __all__ = [
+    "HANDLERS",
+    "RUN_HANDLERS",
     "AutomationAction",
     "AutomationCreateRequestedAction",
     "AutomationRemovedAction",
@@ -155,11 +266,20 @@ __all__ = [
     "AutomationRunSessionSetAction",
     "AutomationSetAction",
     "AutomationUpdateRequestedAction",
+    "AutomationsParams",
+    "FetchAutomationRunsParams",
+    "FetchAutomationRunsResult",
+    "ListAutomationTriggerDefinitionsParams",
+    "ListAutomationTriggerDefinitionsResult",
+    "RunAutomationParams",
+    "RunAutomationResult",
     "automation_create_requested",
+    "automation_reducer",
     "automation_removed",
     "automation_run_cancel_requested",
     "automation_run_lifecycle_changed",
     "automation_run_primary_session_changed",
+    "automation_run_reducer",
     "automation_run_session_removed",
     "automation_run_session_set",
     "automation_set",

@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.canvas import CanvasReference
 from ahpkit.protocol.changeset import Changeset
-from ahpkit.protocol.chat.input_requests import (
+from ahpkit.protocol.chat.messages import (
     ChatInputAnswer,
     ChatInputAnswered,
     ChatInputAnswerState,
@@ -31,8 +31,6 @@ from ahpkit.protocol.chat.input_requests import (
     ChatInputSkipped,
     ChatInputTextAnswerValue,
     ChatInputTextQuestion,
-)
-from ahpkit.protocol.chat.messages import (
     Message,
     MessageAnnotationsAttachment,
     MessageAttachment,

@@ -1,11 +1,11 @@
-"""The session channel's reducer: life cycle, chats, clients, directories, what waits. Turns belong to chats.
+"""The session channel's reducer: life cycle, chats, clients, directories, customizations, canvases, what waits.
 
-Customizations and canvases have tables of their own (`customization_reducer`, `canvas_reducer`), joined here.
+Turns belong to chats. Every customization is found by its id; what a disabled one means is decided in `enablement`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from ahpkit.protocol.common.reducing import (
     put,
     removed,
     replaced,
+    unchanged,
     upserted,
     without,
 )
@@ -35,15 +36,17 @@ from ahpkit.protocol.session.actions import (
     SessionChatsReorderedAction,
     SessionChatUpdatedAction,
     SessionCreationFailedAction,
+    SessionCustomizationToggledAction,
     SessionInputNeededRemovedAction,
     SessionInputNeededSetAction,
+    SessionMcpServerBackgroundRequestedAction,
+    SessionMcpServerStartRequestedAction,
+    SessionMcpServerStopRequestedAction,
     SessionReadyAction,
     SessionWorkingDirectoryReplacedAction,
 )
-from ahpkit.protocol.session.canvas_reducer import CANVAS_HANDLERS
-from ahpkit.protocol.session.customization_reducer import CUSTOMIZATION_HANDLERS
 
-__all__ = ["HANDLERS", "session_reducer"]
+__all__ = ["CANVAS_HANDLERS", "CUSTOMIZATION_HANDLERS", "HANDLERS", "edited", "session_reducer"]
 
 
 def session_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -147,6 +150,169 @@ def _with_waiting(state: JsonObject) -> JsonObject:
     if any(request["kind"] != "toolClientExecution" for request in waiting):
         return {**state, "status": with_activity(state["status"], INPUT_NEEDED)}
     return {**state, "status": with_flag(state["status"], WAITING, False)}
+
+
+# Canvases
+
+_PATCHABLE = ("title", "status", "url", "availability")
+"""What `canvasInstanceUpdated` may touch. Identity and renderer are fixed when the instance is opened."""
+
+
+def _instance_opened(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "openCanvases": upserted(state.get("openCanvases"), action["instance"], key="instanceId")}
+
+
+def _instance_updated(state: JsonObject, action: JsonObject) -> JsonObject:
+    """A narrow patch: null clears, absent keeps."""
+    instances: list[JsonObject] = state.get("openCanvases") or []
+    index = index_of(instances, "instanceId", action["instanceId"])
+    changes = {key: action["changes"][key] for key in _PATCHABLE if key in action["changes"]}
+    if index < 0 or not changes:
+        return state
+    return {**state, "openCanvases": replaced(instances, index, amend(instances[index], changes))}
+
+
+def _instance_closed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Remove an instance, and the requests that target it."""
+    after = _without(state, "openCanvases", "instanceId", action["instanceId"])
+    return _without(after, "canvasRequests", "instanceId", action["instanceId"])
+
+
+def _request_created(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "canvasRequests": upserted(state.get("canvasRequests"), action["request"], key="requestId")}
+
+
+def _request_ended(state: JsonObject, action: JsonObject) -> JsonObject:
+    return _without(state, "canvasRequests", "requestId", action["requestId"])
+
+
+def _without(state: JsonObject, name: str, key: str, value: str) -> JsonObject:
+    """`state` without the entries of list `name` whose `key` is `value`; an absent list stays absent."""
+    entries: list[JsonObject] = state.get(name) or []
+    kept = removed(entries, key, value)
+    return state if kept is entries else {**state, name: kept}
+
+
+CANVAS_HANDLERS: Final[Mapping[str, Handler]] = {
+    "session/canvasRegistryChanged": assign("canvasRegistry", field="canvases"),
+    "session/canvasInstanceOpened": _instance_opened,
+    "session/canvasInstanceUpdated": _instance_updated,
+    "session/canvasInstanceClosed": _instance_closed,
+    "session/canvasInstanceCloseRequested": unchanged,  # a wish of a client; the host answers with canvasInstanceClosed
+    "session/canvasRequestCreated": _request_created,
+    "session/canvasRequestCompleted": _request_ended,
+    "session/canvasRequestCancelled": _request_ended,
+}
+
+
+# Customizations
+
+_Change = Callable[[JsonObject], JsonObject]
+
+_WITH_DECISIONS = ("plugin", "mcpServer")
+"""The kinds of entries that keep decisions by scope; others have one `enabled`."""
+
+
+def _updated(state: JsonObject, action: JsonObject) -> JsonObject:
+    return {**state, "customizations": upserted(state.get("customizations"), action["customization"], key="id")}
+
+
+def _toggled(state: JsonObject, action: SessionCustomizationToggledAction) -> JsonObject:
+    """Replaces what was decided: all decisions where an entry keeps them, else the first of them."""
+    decisions = action["enablement"]
+
+    def change(entry: JsonObject) -> JsonObject:
+        if entry.get("type") in _WITH_DECISIONS:
+            return put(entry, "enablement", decisions or None)
+        return {**entry, "enabled": decisions[0]["enabled"] if decisions else True}
+
+    return edited(state, action["id"], change)
+
+
+def _mcp_server_requested(
+    status: str,
+) -> Callable[[JsonObject, SessionMcpServerStartRequestedAction | SessionMcpServerStopRequestedAction], JsonObject]:
+    """The state of a server that was asked to start or stop: it is starting or stopped, without a side channel."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        is_server = entry.get("type") == "mcpServer"
+        return {**without(entry, "channel"), "state": {"kind": status}} if is_server else entry
+
+    return lambda state, action: edited(state, action["id"], change)
+
+
+def _mcp_server_background_requested(
+    state: JsonObject, action: SessionMcpServerBackgroundRequestedAction
+) -> JsonObject:
+    """Messages no longer wait for a server that is starting."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        before: JsonObject = entry.get("state") or {}
+        waits = entry.get("type") == "mcpServer" and before.get("kind") == "starting" and before.get("blocking") is True
+        return {**entry, "state": {**before, "blocking": False}} if waits else entry
+
+    return edited(state, action["id"], change)
+
+
+def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Replaces state and channel of an MCP server: a channel that the action does not carry is gone."""
+
+    def change(entry: JsonObject) -> JsonObject:
+        if entry.get("type") != "mcpServer":
+            return entry
+        return put({**entry, "state": action["state"]}, "channel", action.get("channel"))
+
+    return edited(state, action["id"], change)
+
+
+def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """A container goes with its children; a child goes alone."""
+    entries: list[JsonObject] = state.get("customizations") or []
+    kept = removed(entries, "id", action["id"])
+    if kept is entries:
+        kept = _each_container(entries, lambda children: removed(children, "id", action["id"]))
+    return state if kept is entries else {**state, "customizations": kept}
+
+
+def edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObject:
+    """`state` with `change` applied to the entry with that id, at top level or in a container."""
+
+    def edit(entries: list[JsonObject]) -> list[JsonObject]:
+        for index, entry in enumerate(entries):
+            if entry.get("id") == customization_id:
+                after = change(entry)
+                return entries if after is entry else replaced(entries, index, after)
+        return entries
+
+    entries: list[JsonObject] = state.get("customizations") or []
+    after = edit(entries)
+    if after is entries:
+        after = _each_container(entries, edit)
+    return state if after is entries else {**state, "customizations": after}
+
+
+def _each_container(
+    entries: list[JsonObject], edit: Callable[[list[JsonObject]], list[JsonObject]]
+) -> list[JsonObject]:
+    """`entries` with `edit` applied to the children of the first container that it changes."""
+    for index, entry in enumerate(entries):
+        children: list[JsonObject] = entry.get("children") or []
+        after = edit(children)
+        if after is not children:
+            return replaced(entries, index, {**entry, "children": after})
+    return entries
+
+
+CUSTOMIZATION_HANDLERS: Final[Mapping[str, Handler]] = {
+    "session/customizationsChanged": assign("customizations"),
+    "session/customizationToggled": _toggled,
+    "session/customizationUpdated": _updated,
+    "session/customizationRemoved": _removed,
+    "session/mcpServerStateChanged": _mcp_server_state_changed,
+    "session/mcpServerStartRequested": _mcp_server_requested("starting"),
+    "session/mcpServerStopRequested": _mcp_server_requested("stopped"),
+    "session/mcpServerBackgroundRequested": _mcp_server_background_requested,
+}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

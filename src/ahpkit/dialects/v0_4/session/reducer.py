@@ -21,9 +21,8 @@ from ahpkit.protocol.common.reducing import (
     without,
 )
 from ahpkit.protocol.common.status import IS_ARCHIVED, IS_READ, with_flag
-from ahpkit.protocol.session.canvas_reducer import CANVAS_HANDLERS
-from ahpkit.protocol.session.customization_reducer import CUSTOMIZATION_HANDLERS as CURRENT
-from ahpkit.protocol.session.customization_reducer import edited
+from ahpkit.protocol.session.reducer import CANVAS_HANDLERS, edited
+from ahpkit.protocol.session.reducer import CUSTOMIZATION_HANDLERS as CURRENT
 
 
 def _toggled(state: JsonObject, action: JsonObject) -> JsonObject:
