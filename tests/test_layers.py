@@ -101,7 +101,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 ROOMS = (
-    ("agent", "limits", "clock", "tracing", "owner_file", "states", "trust", "workers"),
+    ("agent", "limits", "tracing", "owner_file", "states", "trust", "workers"),
     ("policy",),
     ("config", "feature", "registration"),
     ("spine",),

@@ -10,6 +10,7 @@ import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.feature import Feature, Services
+from ahpkit.host.host import steady
 from ahpkit.host.registration import Registration
 from ahpkit.log.durability import open_storage
 from ahpkit.protocol.errors import LocalProtocolError
@@ -113,3 +114,16 @@ async def test_an_agent_that_changes_keeps_what_features_say_about_it(tmp_path: 
         assert len(await bench.host.spine.log.read(0, channels=["ahp-root://"])) == 1
     finally:
         await bench.stop()
+
+
+def test_it_follows_the_clock_and_stands_still_while_that_is_behind() -> None:
+    times = iter([100, 105, 90, 104, 106])
+    now = steady(lambda: next(times))
+    assert [now() for _ in range(5)] == [100, 105, 105, 105, 106]
+
+
+def test_it_comes_back_from_a_future_that_was_a_mistake() -> None:
+    day = 24 * 3600 * 1000
+    times = iter([100, 100 + day, 110, 120, 115])
+    now = steady(lambda: next(times))
+    assert [now() for _ in range(5)] == [100, 100 + day, 110, 120, 120]

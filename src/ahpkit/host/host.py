@@ -33,7 +33,6 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.clients.active_client import ActiveClients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.extensions import HOST_META, Extension
-from ahpkit.host.clock import steady
 from ahpkit.host.composition import Basis, ClientParts, FrontParts, SessionParts, Spine, TurnParts
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
@@ -213,4 +212,28 @@ async def _close(part: Feature | Agent) -> None:
         _log.exception("%s did not close cleanly", type(part).__name__)
 
 
-__all__ = ["Host"]
+_MISTAKE = 5 * 60 * 1000
+"""Milliseconds. A clock that is further back than this was ahead by mistake."""
+
+
+def steady(now: Callable[[], int]) -> Callable[[], int]:
+    """`now`, except that it stands still while the real clock is a little behind what was returned before.
+
+    Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be
+    older than its question, and the session changed last must stay the one changed last. But when a clock was set far
+    ahead by mistake and is corrected, the correction is followed: otherwise everything would be dated in the future for
+    good.
+    """
+    latest = 0
+
+    def steady_now() -> int:
+        nonlocal latest
+        present = now()
+        if not present < latest <= present + _MISTAKE:
+            latest = present
+        return latest
+
+    return steady_now
+
+
+__all__ = ["Host", "steady"]

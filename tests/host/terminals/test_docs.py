@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.host.terminals import chat_terminals, feature, pool, scrollback
+from ahpkit.host.terminals import chat_terminals, feature, output, pool
 from ahpkit.platform import processes
 from ahpkit.testing.memory_host import memory_host
 from support.bench import ScriptedAgent
@@ -33,8 +33,8 @@ async def test_the_program_opens_a_terminal_and_types(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     "said",
     [
-        f"more than {scrollback.MAX_KEPT} characters",
-        f"{scrollback.KEPT} are left",
+        f"more than {output.MAX_KEPT} characters",
+        f"{output.KEPT} are left",
         f"kills after {processes.GRACE:.0f} seconds",
         f"| terminals of a host | {pool.MAX_TERMINALS} |",
         f"no longer needs the terminal; the last {pool.MAX_RELEASED} ",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects.v0_4.terminal import terminal_reducer
-from ahpkit.host.terminals import scrollback
+from ahpkit.host.terminals import output
 from ahpkit.log.entry import Batch
 from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
@@ -511,7 +511,7 @@ async def test_a_flood_is_bounded_in_every_state_and_the_host_answers_meanwhile(
     assert len(shell.shown()) > 6_000_000
     state = await shell.subscribe()
     text = "".join(part["value"] for part in state["content"])
-    assert scrollback.KEPT / 2 < len(text) <= scrollback.MAX_KEPT
+    assert output.KEPT / 2 < len(text) <= output.MAX_KEPT
     assert text.startswith("y\r\n")
     assert text.endswith("y\r\n42\r\n")
     mirrored = snapshot["state"]

@@ -17,6 +17,7 @@ from ahpkit.host.registration import Command, Registration, TerminalApplied
 from ahpkit.host.resources.access import Access
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
+from ahpkit.host.terminals.output import Tail
 from ahpkit.host.terminals.pool import (
     MAX_RELEASED,
     MAX_TERMINALS,
@@ -29,7 +30,6 @@ from ahpkit.host.terminals.pool import (
     login_shell,
     title_of,
 )
-from ahpkit.host.terminals.scrollback import Tail
 from ahpkit.host.terminals.terminal import AgentTerminal, Terminal
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound

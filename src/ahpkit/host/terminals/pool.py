@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ahpkit.host.feature import Services
-from ahpkit.host.terminals.scrollback import Tail
+from ahpkit.host.terminals.output import Tail
 from ahpkit.host.terminals.terminal import Terminal
 from ahpkit.platform.pty import PtyProcess
 from ahpkit.protocol.channels import ROOT_URI

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ahpkit.host.feature import Services
-from ahpkit.host.terminals.output import OutputReader
-from ahpkit.host.terminals.scrollback import MAX_KEPT, Tail, forget_oldest, weight
+from ahpkit.host.terminals.output import MAX_KEPT, OutputReader, Tail, forget_oldest, weight
 from ahpkit.platform.pty import ExitStatus, PtyProcess
 from ahpkit.protocol.terminal import TerminalAction, TerminalState, terminal_data, terminal_exited
 

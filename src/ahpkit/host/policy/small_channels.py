@@ -1,10 +1,17 @@
-"""What clients may do to annotations: anything, as long as each keeps an entry and names its session. Pure rules."""
+"""What clients may do to the root channel, to terminals and to annotations. Pure rules.
+
+- Root: change the host's configuration within its schema.
+- Terminals: the holder types, resizes, clears and hands it on.
+- Annotations: anything, as long as each keeps an entry and names its session.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from ahpkit.host.limits import MAX_ANNOTATIONS
+from ahpkit.host.limits import MAX_ANNOTATIONS, MAX_TITLE
+from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, check_names, find
 from ahpkit.protocol.annotations import (
     Annotation,
@@ -16,6 +23,69 @@ from ahpkit.protocol.annotations import (
     AnnotationsState,
     AnnotationsUpdatedAction,
 )
+from ahpkit.protocol.common.state import ConfigPropertySchema
+from ahpkit.protocol.root import RootConfigChangedAction, RootState
+from ahpkit.protocol.terminal import (
+    TerminalClaimedAction,
+    TerminalResizedAction,
+    TerminalState,
+    TerminalTitleChangedAction,
+)
+
+
+def _config_changed(proposed: ProposedAction[RootConfigChangedAction, RootState]) -> str | None:
+    action = proposed.action
+    return check_change(
+        proposed.state.get("config"), action["config"], replace=action.get("replace", False), mutable=_writable
+    )
+
+
+def _writable(schema: ConfigPropertySchema) -> bool:
+    return not schema.get("readOnly", False)
+
+
+ROOT_RULES: Mapping[str, Rule] = {"root/configChanged": _config_changed}
+
+
+def _by_holder(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+    claim = proposed.state["claim"]
+    if claim["kind"] == "client" and claim["clientId"] == proposed.client_id:
+        return None
+    return f"this terminal is held by {'another client' if claim['kind'] == 'client' else 'a session'}"
+
+
+def _by_holder_while_running(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+    return _by_holder(proposed) or _exited(proposed)
+
+
+def _exited(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+    return "this terminal's process has exited" if proposed.state["lifecycle"]["status"] == "exited" else None
+
+
+def _resized(proposed: ProposedAction[TerminalResizedAction, TerminalState]) -> str | None:
+    small = min(proposed.action["cols"], proposed.action["rows"]) < 1
+    return _by_holder(proposed) or ("a terminal has at least one column and one row" if small else None)
+
+
+def _claimed(proposed: ProposedAction[TerminalClaimedAction, TerminalState]) -> str | None:
+    kind = proposed.action["claim"]["kind"]
+    odd = None if kind in ("client", "session") else f"a terminal is held by a client or a session, not by a {kind!r}"
+    return _by_holder(proposed) or odd
+
+
+def _titled(proposed: ProposedAction[TerminalTitleChangedAction, TerminalState]) -> str | None:
+    length = len(proposed.action["title"])
+    return None if length <= MAX_TITLE else f"a title may have {MAX_TITLE} characters, this one has {length}"
+
+
+TERMINAL_RULES: Mapping[str, Rule] = {
+    "terminal/input": _by_holder_while_running,
+    "terminal/resized": _resized,
+    "terminal/claimed": _claimed,
+    "terminal/cleared": _by_holder,
+    "terminal/titleChanged": _titled,
+}
+
 
 _KnownAction = (
     AnnotationsUpdatedAction | AnnotationsRemovedAction | AnnotationsEntrySetAction | AnnotationsEntryRemovedAction
@@ -84,7 +154,7 @@ def _annotation(proposed: ProposedAction[_KnownAction, AnnotationsState]) -> Ann
     return find(proposed.state["annotations"], "id", annotation_id) or f"there is no annotation {annotation_id!r}"
 
 
-RULES: Mapping[str, Rule] = {
+ANNOTATIONS_RULES: Mapping[str, Rule] = {
     "annotations/set": _set,
     "annotations/updated": _updated,
     "annotations/removed": _known,
@@ -92,4 +162,4 @@ RULES: Mapping[str, Rule] = {
     "annotations/entryRemoved": _entry_removed,
 }
 
-__all__ = ["RULES"]
+__all__ = ["ANNOTATIONS_RULES", "ROOT_RULES", "TERMINAL_RULES"]
