@@ -21,6 +21,7 @@ from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
+from ahpkit.host.resources.beneath import Passage, anywhere
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
@@ -62,13 +63,15 @@ class Changesets(Feature):
         default_directory: Path,
         trusts: Callable[[Path], bool] = lambda _: False,
         shows: Callable[[Path], bool] = lambda _: True,
+        writing: Callable[[], Passage] = anywhere,
     ) -> None:
         """`default_directory` is the working directory of sessions that name none.
 
         `trusts`: filters and hooks of a repository run. `shows`: clients may see a file; else its changes are left out.
+        `writing`: lets through the files that undo and merge may write.
         """
         self._directories = FollowedDirectories(
-            directory, default_directory=default_directory, trusts=trusts, shows=shows
+            directory, default_directory=default_directory, trusts=trusts, shows=shows, writing=writing
         )
         self._views = Views(self._directories)
         self._own_trees = OwnTrees(self._directories)

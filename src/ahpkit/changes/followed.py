@@ -17,6 +17,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import Record, SessionChanges, TurnRecord
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.feature import Services
+from ahpkit.host.resources.beneath import Passage, anywhere
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 
@@ -75,12 +76,14 @@ class FollowedDirectories:
         default_directory: Path,
         trusts: Callable[[Path], bool],
         shows: Callable[[Path], bool],
+        writing: Callable[[], Passage] = anywhere,
     ) -> None:
         self.services: Services
         self.trusts = trusts
         self._place = place
         self._default_directory = default_directory
         self._shows = shows
+        self._writing = writing
         self._sessions: dict[str, dict[Path, Followed]] = {}
         self._finding: dict[str, asyncio.Lock] = {}
         self._trees: dict[Path, WorkTree] = {}
@@ -153,7 +156,7 @@ class FollowedDirectories:
             if git is None:
                 return None
             # Who else looked meanwhile has made it: there is one for each directory, because it has one index.
-            self._trees.setdefault(directory, WorkTree(git, shows=self._shows))
+            self._trees.setdefault(directory, WorkTree(git, shows=self._shows, writing=self._writing))
         return self._trees[directory]
 
     async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> Followed:

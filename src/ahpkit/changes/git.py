@@ -10,10 +10,11 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ahpkit.host.resources.beneath import standing_in
 from ahpkit.platform.limits import limit_child
 
 DEADLINE = 60.0
@@ -99,22 +100,24 @@ class Git:
         if ours:
             env["GIT_OBJECT_DIRECTORY"] = str(self.objects)
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.common_dir / "objects")
-        return await run_git(
-            self.program,
-            *self._options(self._settings()),
-            *arguments,
-            cwd=self.work_tree,
-            env=env,
-            stdin=stdin,
-            deadline=self.deadline,
-            check=check,
-        )
+        return await self._run(*self._options(self._settings()), *arguments, env=env, stdin=stdin, check=check)
+
+    async def _run(self, *arguments: str, env: Mapping[str, str], stdin: bytes = b"", check: bool = True) -> bytes:
+        """One process that stands in the work tree itself: a link in its place leads git nowhere."""
+        async with AsyncExitStack() as stack:
+            try:
+                here = await asyncio.to_thread(stack.enter_context, standing_in(self.work_tree))
+            except OSError as error:
+                raise GitError(f"{self.work_tree} cannot be entered: {error.strerror}") from None
+            return await run_git(
+                self.program, *arguments, cwd=here, env=env, stdin=stdin, deadline=self.deadline, check=check
+            )
 
     def _environment(self) -> dict[str, str]:
-        return environment() | {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.work_tree)}
+        return environment() | {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": "."}
 
     def _options(self, settings: Mapping[str, str]) -> list[str]:
-        return [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *_settings(settings)]
+        return [f"--git-dir={self.git_dir}", "--work-tree=.", *_settings(settings)]
 
     async def _look_at_configuration(self) -> None:
         """Know which filters and drivers are declared now: only those that are known can be switched off."""
@@ -127,15 +130,7 @@ class Git:
 
     async def _read_configuration(self) -> None:
         ask = ("config", "--name-only", "-z", "--get-regexp", r"^(filter|merge)\..*\.")
-        answer = await run_git(
-            self.program,
-            *self._options(_SAFE),
-            *ask,
-            cwd=self.work_tree,
-            env=self._environment(),
-            deadline=self.deadline,
-            check=False,
-        )
+        answer = await self._run(*self._options(_SAFE), *ask, env=self._environment(), check=False)
         keys = [os.fsdecode(key) for key in answer.split(b"\0") if key]
         found = {
             kind: {key.split(".", 1)[1].rsplit(".", 1)[0] for key in keys if key.startswith(kind)} for kind in _RUN
@@ -231,7 +226,7 @@ def environment() -> dict[str, str]:
 async def run_git(
     program: str,
     *arguments: str,
-    cwd: Path,
+    cwd: Path | str,
     env: Mapping[str, str],
     stdin: bytes = b"",
     deadline: float = DEADLINE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,11 +17,12 @@ from typing import Any
 from ahpkit.changes import commit
 from ahpkit.changes.followed import FollowedDirectories
 from ahpkit.changes.git import GitError
-from ahpkit.changes.work_tree import WorkTree
+from ahpkit.changes.undo import why_left
+from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.errors import InvalidParams, RpcError
 from ahpkit.protocol.session.actions import session_meta_changed
 
 _log = logging.getLogger(__name__)
@@ -139,6 +140,7 @@ class OwnTrees:
             paths = {path for change in changed for path in change.paths}
             await commit.commit(tree, paths, message, trusted=self._directories.trusts(tree.root))
         before = await _commit(origin)
+        await _check_merge(origin, own.branch)
         merged = await commit.merge_back(origin, own.branch)
         if await _commit(origin) == before:
             return f"There is nothing in {own.branch} that {origin.root} does not have."
@@ -198,6 +200,31 @@ def _hide(folder: Path) -> None:
             raise GitError(f"{part} is a link or a file; work trees need a folder there")
     with suppress(FileExistsError), (folder.parent / ".gitignore").open("x", encoding="utf-8") as ignored:
         ignored.write("*\n")
+
+
+async def _check_merge(origin: WorkTree, branch: str) -> None:
+    """Raise when merging a branch would write a file that operations may not write."""
+    tip = (await origin.git.run("rev-parse", "--verify", f"refs/heads/{branch}")).decode().strip()
+    base = (await origin.git.run("merge-base", "HEAD", tip, check=False)).decode().strip()
+    changes = await origin.compare(base or await origin.head(), tip)
+    refused = await asyncio.to_thread(next, _refused(origin, changes), None)
+    if refused is not None:
+        path, why = refused
+        how = f"look at it, and run yourself in {origin.root}: git merge {branch}"
+        raise GitError(f"{branch} is not merged, because it changes {path}: {why}. To merge it, {how}")
+
+
+def _refused(origin: WorkTree, changes: Sequence[FileChange]) -> Iterator[tuple[str, str]]:
+    """The paths that may not be written, and why."""
+    passage = origin.writing()
+    for change in changes:
+        for path in sorted(change.paths):
+            if (why := why_left(origin.root / path, change.after)) is not None:
+                yield path, why
+            try:
+                passage.check(origin.root / path)
+            except RpcError as error:
+                yield path, str(error)
 
 
 async def _commit(tree: WorkTree) -> str:

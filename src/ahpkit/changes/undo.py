@@ -7,18 +7,24 @@ is left alone, and the outcome says so.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path, PurePath
+from pathlib import Path
+from typing import TypeVar
 
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import EXECUTABLE, LINK, SUBMODULE, FileChange, Side, WorkTree
-from ahpkit.host.resources.sealed import why_sealed
+from ahpkit.host.resources.beneath import Entry, Passage, reach
+from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
+from ahpkit.protocol.errors import RpcError
+
+T = TypeVar("T")
 
 
 class Step(Enum):
@@ -69,7 +75,7 @@ async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collectio
             await _take_back(tree, path, before, after, now.get(path), outcome)
         except OSError as error:
             outcome.left[path] = (error.strerror or str(error)).lower()
-        except GitError as error:
+        except (GitError, RpcError) as error:
             outcome.left[path] = str(error)
     for change in changes:
         if change.note and (only is None or change.path in only):
@@ -101,29 +107,23 @@ async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Map
     """Files as they are now, and those of which that cannot be said, with the reason."""
     checkpoint = await tree.checkpoint(paths)
     now = await tree.sides(checkpoint.tree, paths)
-    ignored = {path: "git ignores it" for path in paths - now.keys() if _is_file(tree.root, path)}
+    ignored = {path: "git ignores it" for path in paths - now.keys() if _is_file(tree, path)}
     return now, {**ignored, **{path: why for path, why in checkpoint.left_out.items() if path in paths}}
 
 
-def _is_file(root: Path, path: str) -> bool:
+def _is_file(tree: WorkTree, path: str) -> bool:
     """Whether something other than a folder is there. What lies behind a link does not count."""
     try:
-        folder = _open_folder(root, path, make=False)
-    except OSError:
+        return _at(tree, path, lambda entry: not stat.S_ISDIR(entry.stat().st_mode))
+    except (OSError, RpcError):
         return False
-    try:
-        return not stat.S_ISDIR(os.lstat(path.rsplit("/", 1)[-1], dir_fd=folder).st_mode)
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
 
 
 async def _take_back(
     tree: WorkTree, path: str, before: Side | None, after: Side | None, now: Side | None, outcome: Outcome
 ) -> None:
-    if (what := why_sealed(PurePath(path))) is not None:
-        outcome.left[path] = f"it is {what}; change it yourself"
+    if (why := why_left(tree.root / path, before)) is not None:
+        outcome.left[path] = why
         return
     if SUBMODULE in {side.mode for side in (before, after, now) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
@@ -132,10 +132,10 @@ async def _take_back(
         case Step.NOTHING:
             return
         case Step.RESTORE if before is None:
-            remove_file(tree.root, path)
+            await asyncio.to_thread(remove_file, tree, path)
         case Step.RESTORE:
             assert before is not None
-            write_file(tree.root, path, await tree.read(before), before.mode)
+            await asyncio.to_thread(write_file, tree, path, await tree.read(before), before.mode)
         case Step.MERGE:
             merged = await _merged(tree, before, after, now)
             if merged is None:
@@ -143,8 +143,18 @@ async def _take_back(
                 return
             assert now is not None
             assert before is not None
-            write_file(tree.root, path, merged, before.mode if after and now.mode == after.mode else now.mode)
+            mode = before.mode if after and now.mode == after.mode else now.mode
+            await asyncio.to_thread(write_file, tree, path, merged, mode)
     outcome.undone.append(path)
+
+
+def why_left(path: Path, new: Side | None) -> str | None:
+    """Why a person has to change a file by hand, for what would be there then; None when the host may do it."""
+    if (what := why_sealed(path)) is not None:
+        return f"it is {what}; change it yourself"
+    if new is not None and new.mode == LINK and leads_to_sealed(path):
+        return "it would be a link where files that can cause execution belong; change it yourself"
+    return None
 
 
 async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> bytes | None:
@@ -164,31 +174,35 @@ async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: 
             return None
 
 
-def write_file(root: Path, path: str, data: bytes, mode: str) -> None:
+def write_file(tree: WorkTree, path: str, data: bytes, mode: str) -> None:
     """Put a file into the work tree in one step. No link on the way is followed.
 
     Who may read and write a file that is there stays as it is: git knows nothing of that.
     """
-    folder = _open_folder(root, path, make=True)
-    name = path.rsplit("/", 1)[-1]
-    draft = f".{name[:100]}.ahpkit-undo-{os.getpid()}"
-    try:
-        if mode == LINK:
-            os.symlink(os.fsdecode(data), draft, dir_fd=folder)
-        else:
-            rights = 0o755 if mode == EXECUTABLE else 0o644
-            kept = _rights(name, folder, mode)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(draft, flags, rights if kept is None else 0o600, dir_fd=folder), "wb") as file:
-                if kept is not None:
-                    os.fchmod(file.fileno(), kept)
-                file.write(data)
-        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        _unlink(draft, folder)
-        raise
-    finally:
-        os.close(folder)
+
+    def write(entry: Entry) -> None:
+        folder, name = entry.folder, entry.name
+        draft = f".{name[:100]}.ahpkit-undo-{os.getpid()}"
+        try:
+            if mode == LINK:
+                os.symlink(os.fsdecode(data), draft, dir_fd=folder)
+            else:
+                _write_draft(draft, folder, data, mode, _rights(name, folder, mode))
+            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            _unlink(draft, folder)
+            raise
+
+    _at(tree, path, write, make=True)
+
+
+def _write_draft(draft: str, folder: int, data: bytes, mode: str, kept: int | None) -> None:
+    rights = 0o755 if mode == EXECUTABLE else 0o644
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(draft, flags, rights if kept is None else 0o600, dir_fd=folder), "wb") as file:
+        if kept is not None:
+            os.fchmod(file.fileno(), kept)
+        file.write(data)
 
 
 def _rights(name: str, folder: int, mode: str) -> int | None:
@@ -205,45 +219,27 @@ def _rights(name: str, folder: int, mode: str) -> int | None:
     return rights if rights & 0o100 else rights | (rights & 0o444) >> 2
 
 
-def remove_file(root: Path, path: str) -> None:
+def remove_file(tree: WorkTree, path: str) -> None:
     """Remove a file, and the folders above it that are empty then."""
-    folder = _open_folder(root, path, make=False)
-    try:
-        os.unlink(path.rsplit("/", 1)[-1], dir_fd=folder)
-    finally:
-        os.close(folder)
-    parent = path
-    while "/" in parent:
-        parent = parent.rsplit("/", 1)[0]
-        try:
-            above = _open_folder(root, parent, make=False)
-        except OSError:
-            return
-        try:
-            os.rmdir(parent.rsplit("/", 1)[-1], dir_fd=above)
-        except OSError:
-            return
-        finally:
-            os.close(above)
+    _at(tree, path, lambda entry: os.unlink(entry.name, dir_fd=entry.folder))
+    with suppress(OSError, RpcError):
+        while "/" in path:
+            path = path.rsplit("/", 1)[0]
+            _at(tree, path, lambda entry: os.rmdir(entry.name, dir_fd=entry.folder))
 
 
-def _open_folder(root: Path, path: str, *, make: bool) -> int:
-    """A descriptor of the folder a path lies in; a link in between is an error."""
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for name in path.split("/")[:-1]:
-            if name in ("", ".", "..") or name == ".git":
-                raise OSError(f"{path} is not a path inside the work tree")
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, 0o755, dir_fd=folder)
-            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            os.close(folder)
-            folder = below
-    except BaseException:
-        os.close(folder)
-        raise
-    return folder
+def _at(tree: WorkTree, path: str, use: Callable[[Entry], T], *, make: bool = False) -> T:
+    """Use a path of the work tree that may be written. A link in between is an error."""
+    if {"", ".", "..", ".git"} & set(path.split("/")[:-1]):
+        raise OSError(f"{path} is not a path inside the work tree")
+    place, passage = tree.root / path, tree.writing()
+
+    def check(real: Path) -> None:
+        if real != place:
+            raise OSError("a link leads elsewhere")
+        passage.check(real)
+
+    return reach(place, Passage(check, passage.barred), use, follow=False, make=make)
 
 
 def _unlink(name: str, folder: int) -> None:
@@ -264,4 +260,4 @@ def count_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-__all__ = ["Outcome", "Step", "count_files", "decide", "remove_file", "undo", "write_file"]
+__all__ = ["Outcome", "Step", "count_files", "decide", "remove_file", "undo", "why_left", "write_file"]

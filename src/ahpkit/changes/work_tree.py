@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ahpkit.changes.git import Git, GitError
+from ahpkit.host.resources.beneath import Passage, anywhere
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
@@ -95,13 +96,16 @@ class WorkTree:
         git: Git,
         *,
         shows: Callable[[Path], bool] = lambda _: True,
+        writing: Callable[[], Passage] = anywhere,
         max_file: int = MAX_FILE,
         max_whole: tuple[int, int] = MAX_WHOLE,
     ) -> None:
-        """`shows`: files that clients never see are not kept either, those of the host among them."""
+        """`shows`: files that clients never see are not kept either, those of the host among them. `writing`: lets
+        through what an operation may write."""
         self.git = git
         self.root = git.work_tree
         self._shows = shows
+        self.writing = writing
         self._index = git.objects.parent / "index"
         self._max_file = max_file
         self._max_whole = max_whole

@@ -26,6 +26,7 @@ from ahpkit.host.clients.clients import register_client_list
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.host import Host
+from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.feature import Resources
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.sessions import session_import
@@ -197,7 +198,7 @@ def make_parts(
     resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
     terminals = Terminals(resources.access, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
-    changesets = make_changesets(data_dir, directory, trust, fence)
+    changesets = make_changesets(data_dir, directory, trust, resources.access)
     servers = McpServers(
         customizations.servers,
         directory=directory,
@@ -215,7 +216,7 @@ def make_telemetry() -> Telemetry:
     return Telemetry()
 
 
-def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence) -> Feature:
+def make_changesets(data_dir: Path, directory: Path, trust: Trust, access: Access) -> Feature:
     """Hooks and filters of a repository run as they were trusted; what is cut out of the roots is not shown."""
     from ahpkit.changes.feature import Changesets
     from ahpkit.customizations.runnables import repository_is_trusted
@@ -224,7 +225,8 @@ def make_changesets(data_dir: Path, directory: Path, trust: Trust, fence: Fence)
         data_dir / "changes",
         default_directory=directory,
         trusts=lambda folder: repository_is_trusted(folder, trust),
-        shows=lambda path: fence.cuts.reason(path) is None,
+        shows=lambda path: access.fence.cuts.reason(path) is None,
+        writing=access.to_restore,
     )
 
 

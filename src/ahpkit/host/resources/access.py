@@ -133,6 +133,17 @@ class Access:
 
         return Passage(check, self.fence.barred())
 
+    def to_restore(self) -> Passage:
+        """Lets real paths through that an operation on a changeset may write: inside the roots, and not sealed."""
+        sealed = self._sealed()
+
+        def check(path: Path) -> None:
+            self.fence.check(path)
+            if (what := self._why_sealed(path, sealed)) is not None:
+                raise PermissionDenied(f"it is {what}; change it yourself")
+
+        return Passage(check, self.fence.barred())
+
     def why_sealed(self, path: Path) -> str | None:
         """What kind of file a real path is, if it may be written only with an approval."""
         return self._why_sealed(path, self._sealed())

@@ -107,6 +107,11 @@ class Passage:
     barred: frozenset[Identity] = frozenset()
 
 
+def anywhere() -> Passage:
+    """Lets everything through."""
+    return Passage(lambda _: None)
+
+
 def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
     """Resolve, check and use a path in one step. `follow`: a link at the end is followed. `make`: parents are made."""
     for _ in range(_ATTEMPTS):
@@ -144,6 +149,20 @@ def _entered(real: Path, barred: frozenset[Identity], *, make: bool) -> Generato
         yield Entry(folder, real.name or ".", real)
     finally:
         os.close(folder)
+
+
+@contextmanager
+def standing_in(folder: Path) -> Generator[str]:
+    """A working directory for a process that is this very folder. Raises `OSError` when a link leads there now."""
+    try:
+        with _entered(folder, frozenset(), make=False) as entry:
+            descriptor = os.open(entry.name, _PASSED, dir_fd=entry.folder)
+    except Moved:
+        raise OSError(errno.ELOOP, "a link took its place", str(folder)) from None
+    try:
+        yield f"/proc/self/fd/{descriptor}" if os.path.isdir("/proc/self/fd") else str(folder)
+    finally:
+        os.close(descriptor)
 
 
 def _step(folder: int, name: str, make: bool) -> int:
@@ -219,9 +238,11 @@ __all__ = [
     "Identity",
     "Moved",
     "Passage",
+    "anywhere",
     "check_regular",
     "identity",
     "open_regular",
     "reach",
     "real_path",
+    "standing_in",
 ]
