@@ -9,6 +9,7 @@ import pytest
 from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, dialect_for, with_hints
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
 from ahpkit.wire.codec import decode_json, encode
+from ahpkit.wire.pieces import Items, write_pieces
 from support import requirement
 
 V = Generation
@@ -201,6 +202,19 @@ def test_params_are_read_as_the_newest(
     _, found = speaking(generation, host).read(method, {"channel": SESSION, **params}, host.reading())
     assert found.items() >= read.items()
     assert not {"workingDirectory", "fork", "model", "filter"} & found.keys()
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+async def test_a_list_of_any_length_is_translated(host: Host, count: int) -> None:
+    """A long one while it is written, so that it holds up nobody."""
+    time = "1970-01-01T00:00:09.999Z"
+    items = [{"resource": f"s{number}", "modifiedAt": time, "workingDirectories": ["d"]} for number in range(count)]
+    told = speaking(V.V0_4, host).result("listSessions", {}, {"items": items})
+    assert isinstance(told["items"], Items) == (count == 3000)
+    for _ in range(2):  # It may be written twice: once to measure it.
+        written: Any = decode_json(b"".join([piece async for piece in write_pieces(told)]))
+        assert [one["resource"] for one in written["items"]] == [f"s{number}" for number in range(count)]
+        assert all(one["modifiedAt"] == 9999 and one["workingDirectory"] == "d" for one in written["items"])
 
 
 def test_a_method_of_a_later_version_does_not_exist(host: Host) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.wire.codec import decode_own, encode
-from ahpkit.wire.pieces import PIECE, read_pieces, write_pieces
+from ahpkit.wire.pieces import PIECE, Items, read_pieces, write_pieces
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -35,6 +35,15 @@ def test_a_value_is_written_and_read_as_in_one_piece(value: Any, copies: int) ->
     data = encode(large)
     assert asyncio.run(written(large)) == data
     assert asyncio.run(read_pieces(data)) == decode_own(data)
+
+
+async def test_short_items_are_written_together_in_pieces_of_bounded_size() -> None:
+    many = [{"id": number, "title": "x" * 300} for number in range(2000)]
+    mixed = [*many, LONG, *many, Items(lambda: iter(many))]
+    pieces = [piece async for piece in write_pieces(mixed)]
+    assert b"".join(pieces) == encode([*many, LONG, *many, many])
+    assert max(map(len, pieces)) < 4 * PIECE
+    assert len(pieces) < 100
 
 
 def test_everything_in_a_large_value_is_read() -> None:

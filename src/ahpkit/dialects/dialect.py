@@ -6,7 +6,7 @@ name its fields, and then translated to 1.0.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,11 +28,15 @@ from ahpkit.dialects.generations import (
 from ahpkit.dialects.negotiation import Agreed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
+from ahpkit.wire.pieces import Items
 
 V = Generation
 
 _OLDEST, _N, _OMIT, _RESYNC = V.V0_4, Stream.N, Stream.OMIT, Stream.RESYNC
 """Used for every action and reader; looking up members of an enumeration is slow."""
+
+_AT_ONCE = 500
+"""Sessions of a list that are translated in one step: some milliseconds."""
 
 _MAX_NAME = 100
 """Characters of an unknown action's type that an error repeats."""
@@ -173,7 +177,7 @@ class GenerationDialect:
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
         match method:
             case "listSessions":
-                return {**result, "items": [states.session_summary(one, self.generation) for one in result["items"]]}
+                return {**result, "items": self._listed(result["items"])}
             case "fetchTurns" if self.takes_windows:
                 return {}
             case "fetchTurns" if "turns" in result:
@@ -184,6 +188,14 @@ class GenerationDialect:
                 return {**result, "items": [_completion(one, self.generation) for one in result["items"]]}
             case _:
                 return result
+
+    def _listed(self, sessions: Sequence[JsonObject]) -> list[JsonObject] | Items:
+        """Sessions in a list. A long one is translated while it is written."""
+
+        def told() -> Iterator[JsonObject]:
+            return (states.session_summary(one, self.generation) for one in sessions)
+
+        return [*told()] if len(sessions) <= _AT_ONCE else Items(told)
 
     def error(self, method: str, error: RpcError) -> RpcError:
         if self.generation >= V.V0_9 and isinstance(error, ContentNotFound):

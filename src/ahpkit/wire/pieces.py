@@ -107,12 +107,28 @@ def _object(members: dict[str, Any]) -> Iterator[bytes | Pieces]:
 
 
 def _array(items: Iterator[Json]) -> Iterator[bytes | Pieces]:
+    """Items that are light together are encoded together: most lists are long and have short items."""
     before = b""
+    together: list[Json] = []
+    left = PIECE
     yield b"["
     for item in items:
-        yield before
-        yield from _parts(item)
-        before = b","
+        left = _left(left, item)
+        if left > 0:
+            together.append(item)
+            continue
+        if together:
+            yield before + encode(together)[1:-1]
+            before = b","
+        together, left = [], _left(PIECE, item)
+        if left > 0:
+            together.append(item)
+        else:
+            yield before
+            yield from _parts(item)
+            before, left = b",", PIECE
+    if together:
+        yield before + encode(together)[1:-1]
     yield b"]"
 
 
@@ -125,13 +141,19 @@ def _text(text: str) -> Iterator[bytes]:
 
 def is_light(value: Json) -> bool:
     """Whether a value is short enough to be written at once. Stops looking as soon as it is not."""
-    left = PIECE
+    return _left(PIECE, value) > 0
+
+
+def _left(left: int, value: Json) -> int:
+    """What a value leaves of so many bytes, about: nothing when it is made while it is written."""
     todo: list[Any] = [value]
     while todo:
         one = todo.pop()
-        kind = cast("Any", type(one))
+        kind = one.__class__
         if kind is str:
             left -= len(one)
+        elif kind is int or kind is bool or one is None:
+            continue
         elif kind is dict:
             left -= 16 * len(one)
             todo += one.values()
@@ -140,12 +162,12 @@ def is_light(value: Json) -> bool:
             if left > 0:
                 todo += one
         elif kind is Pieces or kind is Items:
-            return False
+            return 0
         elif hasattr(one, "__len__"):
             left -= len(one)
         if left <= 0:
-            return False
-    return True
+            return 0
+    return left
 
 
 async def measure(value: Json, *, at_most: int) -> int:

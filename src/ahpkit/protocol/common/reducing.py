@@ -19,6 +19,7 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a handler raises when a state or an action is malformed."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def apply(
@@ -118,7 +119,7 @@ def merge_config(state: JsonObject, action: JsonObject) -> JsonObject:
 def milliseconds(time: str) -> int:
     """An ISO time as milliseconds since the epoch; without a zone it is UTC."""
     moment = datetime.fromisoformat(time)
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
 def iso_time(now: int) -> str:
