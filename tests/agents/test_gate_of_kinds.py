@@ -74,6 +74,34 @@ async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_as
         assert not stage.board.calls
 
 
+DOUBT = json.dumps({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "Look twice."}})
+DOUBTS = {"hooks": {"PreToolUse": [{"matcher": "mcp__test__add|show_note", "hooks": [{"command": f"echo '{DOUBT}'"}]}]}}
+
+
+async def test_a_hook_that_asks_leaves_a_call_to_a_person_whatever_would_allow_it(opened: Open) -> None:
+    """A rule, a setting, and that nobody is asked about a client's tool allow nothing then; a denial still holds."""
+    files = {".claude/settings.json": json.dumps(DOUBTS)}
+    add, note = 'CALL test_add {"a": 1, "b": 2}', 'CALL show_note {"text": "hi"}'
+    async with opened(files=files, allow_hooks=True, settings={"permissions": "allow"}) as stage:
+        first = await stage.turn(add, decisions=["allow:server:everywhere"])
+        again = await stage.turn(add, decisions=["allow-once"])
+        other = await stage.turn(add, decisions=["deny-once"])
+        for turn, status in ((first, "completed"), (again, "completed"), (other, "cancelled")):
+            [asked] = turn.approvals
+            assert "Look twice." in asked["confirmationTitle"]
+            assert [call["status"] for call in turn.calls] == [status]
+        shown = await stage.turn(note, decisions=["allow-once"])
+        assert ([call["success"] for call in shown.calls], len(stage.ran)) == ([True], 1)
+        record = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"]
+        assert {(entry["by"], "Look twice." in entry["shown"]["title"]) for entry in record} == {("person", True)}
+
+        owner = record[0]["owner"]
+        denial = {"decision": "deny", "kind": "tool", "owner": owner, "tool": "add", "scope": "everywhere"}
+        await stage.client.ask("_ahpkit/rules/add", **denial)
+        [denied] = (await stage.turn(add)).calls
+        assert (denied["status"], denied["_meta"][SETTLED]) == ("cancelled", "rule")
+
+
 GUARDED = {"hooks": {"PreToolUse": [{"matcher": "mcp__test__.*", "hooks": [{"command": "cat >&2; exit 2"}]}]}}
 
 

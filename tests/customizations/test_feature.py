@@ -486,6 +486,32 @@ async def test_a_hook_may_refuse_a_message(desk: Desk) -> None:
     assert desk.bench.agent.turns == []
 
 
+ANSWERS = {
+    "hooks": {
+        "UserPromptSubmit": [{"command": """echo '{"systemMessage": "It rains."}'"""}],
+        "PreToolUse": [{"command": """echo '{"additionalContext": "c", "permissionDecision": "allow"}'"""}],
+    }
+}
+
+
+async def test_what_hooks_say_to_people_is_in_the_chat_and_what_has_no_effect_is_said_once(desk: Desk) -> None:
+    desk.files({".claude/settings.json": ANSWERS})
+
+    async def careful(turn: Turn) -> None:
+        for _ in range(2):
+            await turn.tool_call("careful").confirm(tool_input="{}", setting=True)
+
+    desk.bench.agent.script = careful
+    client = await desk.start(allow_hooks=True, trusted=[desk.workspace])
+    _, chat = await desk.session(client)
+    await desk.turn(client, chat, "hi")
+    await desk.turn(client, chat, "again")
+    turns = (await desk.bench.state(client, chat))["turns"]
+    said = [[part["content"] for part in turn["responseParts"] if "content" in part] for turn in turns]
+    ignored = "a PreToolUse hook answered `additionalContext`, which has no effect here"
+    assert said == [["It rains.", ignored], ["It rains."]]
+
+
 async def test_a_folder_whose_name_is_not_utf_8_keeps_no_session_from_starting(desk: Desk) -> None:
     """Neither the one that is there, nor those in other folders: all of them share a watcher."""
     os.mkdir(os.fsencode(desk.workspace) + b"/lat\xe9")

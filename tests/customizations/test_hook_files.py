@@ -120,3 +120,9 @@ def test_ids_do_not_depend_on_what_a_hook_runs(tmp_path: Path) -> None:
     before = children(read(tmp_path, {"hooks": {"Stop": [{"hooks": [COMMAND]}]}}))
     after = children(read(tmp_path, {"hooks": {"PreToolUse": [GROUP], "Stop": [{"hooks": [{"command": "new"}]}]}}))
     assert before[0]["id"] == after[1]["id"]
+
+
+def test_an_event_without_effect_is_named_and_its_plugin_stays_whole(tmp_path: Path) -> None:
+    parsed = read(tmp_path, {"hooks": {"PermissionRequest": [GROUP], "preToolUse": [GROUP]}})
+    assert codes(parsed).count("hook-event") == 1
+    assert load(parsed)["kind"] == "loaded"

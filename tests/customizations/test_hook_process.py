@@ -113,6 +113,14 @@ async def test_a_program_that_is_not_there_denies_what_it_guards(tmp_path: Path)
 async def test_other_kinds_of_hooks_are_said_not_run(tmp_path: Path) -> None:
     outcome = await run(tmp_path, {"type": "http", "url": "http://127.0.0.1:9"}, event="Stop")
     assert outcome == Outcome(messages=("a Stop hook of type `http` is not run: only commands are",))
+    guard = await run(tmp_path, {"type": "http", "url": "http://127.0.0.1:9"})
+    assert guard == Outcome(doubts=("a PreToolUse hook of type `http` is not run: only commands are",))
+
+
+async def test_of_several_guards_a_denial_wins_and_every_doubt_is_kept(tmp_path: Path) -> None:
+    first, second = (script(f'print(\'{{"permissionDecision": "ask", "reason": "{why}"}}\')') for why in "ab")
+    assert await run(tmp_path, first, second) == Outcome(doubts=("a", "b"))
+    assert await run(tmp_path, first, {"command": "echo no >&2; exit 2"}) == Outcome(True, "no", doubts=("a",))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="shell lines are for /bin/sh")

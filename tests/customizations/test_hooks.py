@@ -118,15 +118,37 @@ def test_the_payload_speaks_both_languages() -> None:
             Verdict(denied=True, reason="a hook that guards this tool failed: too long"),
         ),
         ("PostToolUse", 1, "", "boom", Verdict(message="a PostToolUse hook failed: boom")),
-        ("PostToolUse", 2, "", "boom", Verdict(message="a PostToolUse hook failed: boom")),
+        (
+            "PostToolUse",
+            2,
+            "",
+            "look",
+            Verdict(ignored="a PostToolUse hook answered exit status 2, which has no effect here: look"),
+        ),
+        (
+            "Stop",
+            2,
+            "",
+            "go on",
+            Verdict(ignored="a Stop hook answered exit status 2, which has no effect here: go on"),
+        ),
         ("UserPromptSubmit", 0, "be kind", "", Verdict(context="be kind")),
         ("UserPromptSubmit", 2, "", "", Verdict(denied=True, reason="a hook said no")),
         ("PostToolUse", 0, "chatter", "", Verdict()),
         ("PreToolUse", 0, '{"permissionDecision": "deny", "permissionDecisionReason": "r"}', "", Verdict(True, "r")),
         ("PreToolUse", 0, '{"decision": "block", "reason": "r"}', "", Verdict(True, "r")),
-        ("PreToolUse", 0, '{"continue": false, "stopReason": "r"}', "", Verdict(True, "r")),
-        ("PreToolUse", 0, '{"decision": "approve"}', "", Verdict()),
-        ("SessionStart", 0, '{"decision": "block"}', "", Verdict()),
+        ("PreToolUse", 0, '{"permission": "deny", "user_message": "r"}', "", Verdict(True, "r")),
+        ("PreToolUse", 0, '{"permission": "ask", "user_message": "r"}', "", Verdict(asks=True, reason="r")),
+        ("PreToolUse", 0, '{"permissionDecision": "ask"}', "", Verdict(asks=True)),
+        ("PreToolUse", 0, '{"permissionDecision": "defer"}', "", Verdict(asks=True)),
+        ("PreToolUse", 0, '{"permissionDecision": "maybe", "reason": "r"}', "", Verdict(asks=True, reason="r")),
+        ("PreToolUse", 0, '{"permissionDecision": {"behavior": "deny"}}', "", Verdict(asks=True)),
+        ("PreToolUse", 0, '{"permissionDecision": "ask", "decision": "block", "reason": "r"}', "", Verdict(True, "r")),
+        ("PreToolUse", 0, '{"decision": "approve", "reason": "fine"}', "", Verdict()),
+        ("PreToolUse", 0, '{"continue": true, "suppressOutput": true}', "", Verdict()),
+        ("UserPromptSubmit", 0, '{"continue": false, "stopReason": "r"}', "", Verdict(True, "r")),
+        ("UserPromptSubmit", 0, '{"decision": "ask"}', "", Verdict()),
+        ("Stop", 0, '{"decision": "approve"}', "", Verdict()),
         ("PreToolUse", 0, "{broken", "", Verdict()),
     ],
 )
@@ -138,4 +160,44 @@ def test_a_hooks_end_is_judged(
 
 def test_an_answer_may_carry_context_and_a_message() -> None:
     answer = {"hookSpecificOutput": {"permissionDecision": "allow", "additionalContext": "c"}, "systemMessage": "m"}
-    assert judge("PreToolUse", 0, json.dumps(answer), "") == Verdict(context="c", message="m")
+    assert judge("UserPromptSubmit", 0, json.dumps(answer), "") == Verdict(context="c", message="m")
+
+
+def test_an_input_that_a_hook_changes_is_not_run_as_it_was() -> None:
+    for key in ("updatedInput", "modifiedArgs", "updated_input"):
+        answer = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow", key: {"a": 2}}})
+        denied = judge("PreToolUse", 0, answer, "", {"a": 1})
+        assert denied.denied
+        assert "change the input" in (denied.reason or "")
+        assert judge("PreToolUse", 0, answer, "", {"a": 2}) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("event", "answer", "named"),
+    [
+        ("PreToolUse", {"additionalContext": "c"}, "`additionalContext`"),
+        ("PreToolUse", {"continue": False}, "`continue: false`"),
+        ("PostToolUse", {"decision": "block", "reason": "because"}, "`decision`, which has no effect here: because"),
+        ("PostToolUse", {"hookSpecificOutput": {"additionalContext": "c"}}, "`additionalContext`"),
+        ("PostToolUse", {"updatedMCPToolOutput": "x", "continue": False}, "`updatedMCPToolOutput`, `continue`"),
+        ("Stop", {"decision": "block", "reason": "go on"}, "`decision`, which has no effect here: go on"),
+        ("Stop", {"continue": False, "stopReason": "r"}, "`continue`"),
+        ("SessionStart", {"decision": "block"}, "`decision`"),
+        ("UserPromptSubmit", {"sessionTitle": "t"}, "`sessionTitle`"),
+    ],
+)
+def test_what_a_hook_answers_and_the_host_does_not_follow_is_named(
+    event: HookEvent, answer: dict[str, Any], named: str
+) -> None:
+    verdict = judge(event, 0, json.dumps(answer), "")
+    assert named in (verdict.ignored or "")
+    assert not verdict.asks
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"continue": True}, {"suppressOutput": True}, {"systemMessage": "m"}, {"hookSpecificOutput": {}}, {"reason": "r"}],
+)
+def test_what_asks_for_nothing_is_not_named(answer: dict[str, Any]) -> None:
+    for event in ("PreToolUse", "PostToolUse", "Stop", "UserPromptSubmit"):
+        assert judge(event, 0, json.dumps(answer), "").ignored is None

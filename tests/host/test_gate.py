@@ -12,6 +12,7 @@ from ahpkit.host.agent import Chat, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
 from ahpkit.protocol.meta_keys import SETTLED
+from ahpkit.tools.gate import Objection
 from support.bench import Bench, calling, say
 from support.raw_client import Json, RawClient
 
@@ -19,20 +20,23 @@ TOOL = {"name": "show", "title": "Show", "inputSchema": {"type": "object"}}
 
 
 class Guard(Feature):
-    """Denies what it is told to."""
+    """Denies what it is told to, and leaves to a person what it doubts."""
 
     name = "guard"
 
     def __init__(self) -> None:
         self.denied: set[str] = set()
+        self.doubted: set[str] = set()
         self.asked: list[tuple[str, str]] = []
 
     def register(self, host: Registration, services: Services) -> None:
         host.turns.guard_tool.add(self._guard)
 
-    async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
+    async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> Objection | None:
         self.asked.append((name, tool_input))
-        return f"{name} is forbidden here" if name in self.denied else None
+        if name in self.denied:
+            return Objection(f"{name} is forbidden here")
+        return Objection("look twice", asks=True) if name in self.doubted else None
 
 
 def runs(outcomes: list[Any], ran: list[str], name: str = "write", **options: Any) -> Any:
@@ -339,8 +343,8 @@ async def test_an_input_that_a_person_wrote_is_guarded_too(bench: Bench, who: st
     await bench.stop()
 
     class ByInput(Guard):
-        async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
-            return "not this file" if "secret" in tool_input and who == "guard" else None
+        async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> Objection | None:
+            return Objection("not this file") if "secret" in tool_input and who == "guard" else None
 
     bench.features = [ByInput()]
     await bench.start()
@@ -389,6 +393,43 @@ async def test_a_rule_that_is_made_while_a_call_waits_decides_it(bench: Bench, c
         made["id"],
         choice[:4].replace("deny", "deni"),
     )
+
+
+async def test_what_a_guard_doubts_is_allowed_by_a_person_only(bench: Bench) -> None:
+    """Neither by a rule that was there, nor by one that is made meanwhile, nor by what the tool says of itself."""
+    await bench.stop()
+    guard = Guard()
+    guard.doubted.add("write")
+    bench.features = [guard]
+    await bench.start()
+    outcomes: list[Any] = []
+    ran: list[str] = []
+    bench.agent.script = runs(outcomes, ran, asks=False)
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    about = {"owner": "agent:scripted", "tool": "write", "kind": "tool"}
+    await client.ask("_ahpkit/rules/add", **about, decision="allow", scope="everywhere")
+    await client.accepted(chat, say("{}"))
+    waiting = await pending(client, chat, "t1")
+    assert "look twice" in waiting["confirmationTitle"]
+    await client.ask("_ahpkit/rules/add", **about, decision="allow", scope="chat", place=chat)
+    part = (await bench.state(client, chat))["activeTurn"]["responseParts"][0]
+    assert (part["toolCall"]["status"], ran) == ("pending-confirmation", [])
+    await decide(client, chat, waiting, "allow:tool:chat")
+    await over(client, chat, "t1")
+    assert ran == ["{}"]
+    [entry] = await approvals(client)
+    assert (entry["by"], entry["who"]) == ("person", client.client_id)
+    assert "look twice" in entry["shown"]["title"]
+
+    await client.accepted(chat, say("{}", "t2"))  # The choice "always" of a person is such a rule.
+    await pending(client, chat, "t2")
+    await client.ask("_ahpkit/rules/add", **about, decision="deny", scope="chat", place=chat)
+    await over(client, chat, "t2")
+    await client.accepted(chat, say("{}", "t3"))
+    await over(client, chat, "t3")
+    assert ran == ["{}"]
+    assert [(entry["by"], entry["decision"]) for entry in await approvals(client)][1:] == [("rule", "denied")] * 2
 
 
 async def test_a_rule_elsewhere_leaves_a_call_waiting_and_so_does_one_that_is_taken_back(bench: Bench) -> None:

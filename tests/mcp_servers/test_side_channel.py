@@ -15,8 +15,11 @@ import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Chat
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.mcp.feature import McpServers
 from ahpkit.mcp.side_channel import METHODS
+from ahpkit.tools.gate import Objection
 from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_configured import declared, entry
 from support import requirement
@@ -150,6 +153,27 @@ async def test_a_rule_that_denies_holds_on_the_channel_too(bench: Bench) -> None
     )
     refusal = await client.refused("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
     assert "A rule denies this" in refusal["message"]
+
+
+async def test_a_call_that_a_guard_leaves_to_a_person_is_refused_on_the_channel(bench: Bench) -> None:
+    class Doubt(Feature):
+        name = "doubt"
+
+        def register(self, host: Registration, services: Services) -> None:
+            host.turns.guard_tool.add(self._guard)
+
+        async def _guard(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> Objection:
+            return Objection("look twice", asks=True)
+
+    await bench.stop()
+    bench.features = [*bench.features, Doubt()]
+    await bench.start()
+    client = await rendering(bench)
+    session, _ = await bench.session(client)
+    channel = (await entry(bench, client, session, "ready", "apps"))["channel"]
+    refusal = await client.refused("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
+    assert "A person has to decide" in refusal["message"]
+    assert "look twice" in refusal["message"]
 
 
 @requirement("mcp:app:server-tools-list-changed", "mcp:app:server-resources-list-changed")

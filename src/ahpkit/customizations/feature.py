@@ -18,7 +18,7 @@ from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Location, locate
 from ahpkit.customizations.enablement_decisions import Decisions, key_of
 from ahpkit.customizations.expand import invoked, read_invocation
-from ahpkit.customizations.hook_process import HookEvents
+from ahpkit.customizations.hook_process import HookedChat, HookEvents
 from ahpkit.customizations.in_force import InForce, complete, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
 from ahpkit.customizations.runnables import (
@@ -54,6 +54,7 @@ from ahpkit.protocol.session.actions import (
 )
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import SWITCH, find
+from ahpkit.tools.gate import Objection
 
 _log = logging.getLogger(__name__)
 
@@ -414,14 +415,16 @@ class Customizations(Feature):
             prompt = invoked(called.detail, invocation, in_force.variables(called))
         elif invocation is not None and (reason := in_force.why_not(invocation.token, "skill", "prompt")):
             raise AgentError(reason, error_type="host/off")
-        return await self._hooks.before_prompt(in_force, chat.session_uri, prompt)
+        return await self._hooks.before_prompt(in_force, HookedChat(chat.uri, chat.session_uri), prompt)
 
-    async def _guard_tool(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> str | None:
+    async def _guard_tool(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> Objection | None:
         in_force = self._in_force(chat.session_uri, chat.working_directory)
         server = (
             owner.removeprefix("mcp:").partition("@")[0] if owner is not None and owner.startswith("mcp:") else None
         )
-        return await self._hooks.before_tool(in_force, chat.session_uri, name, tool_input, server=server)
+        return await self._hooks.before_tool(
+            in_force, HookedChat(chat.uri, chat.session_uri), name, tool_input, server=server
+        )
 
     async def _complete(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         session_uri = self.services.session_of(chat_uri)
@@ -443,15 +446,15 @@ class Customizations(Feature):
         session_uri = self.services.session_of(applied.channel)
         if session_uri is None:
             return
-        in_force, action = self._in_force(session_uri), applied.action
+        in_force, action, chat = self._in_force(session_uri), applied.action, HookedChat(applied.channel, session_uri)
         if action["type"] == "chat/toolCallComplete":
             call: JsonObject = find_tool_call(applied.before.get("activeTurn"), action["toolCallId"]) or {}
             contributor: JsonObject = call.get("contributor") or {}
             placed = find(self.services.state(session_uri) or {}, contributor.get("customizationId", ""))
             server = None if placed is None else placed.entry["name"]
-            work = self._hooks.after_tool(in_force, session_uri, {**call, **action["result"]}, server=server)
+            work = self._hooks.after_tool(in_force, chat, {**call, **action["result"]}, server=server)
         else:
-            work = self._hooks.after_turn(in_force, session_uri)
+            work = self._hooks.after_turn(in_force, chat)
         self.services.spawn(work, name="hooks")
 
 

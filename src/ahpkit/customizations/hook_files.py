@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ahpkit.customizations.build import Builder
 from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import HookDetail
+from ahpkit.customizations.hooks import EVENTS
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_text
 from ahpkit.protocol.common.state import JsonObject
@@ -136,6 +137,9 @@ def _matcher(item: Node) -> str | None:
 
 def _add(builder: Builder, path: str, parsed: Json, group: _Group, ordinal: int, disabled: bool) -> None:
     event = _CANONICAL.get(group.event, group.event)
+    if event not in EVENTS:
+        line = parsed.line(group.nodes[0])
+        builder.report.note("hook-event", f"hooks for `{group.event}` are listed and never run", path, line)
     shown = clean_text(event, limit=_MATCHER_LIMIT)
     child: JsonObject = {"type": "hook", "name": shown, "event": shown}
     if group.matcher is not None:

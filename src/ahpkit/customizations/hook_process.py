@@ -25,6 +25,7 @@ from ahpkit.customizations.hooks import (
     command_of,
     judge,
     matching,
+    not_run,
     payload,
     tool_names,
 )
@@ -36,6 +37,7 @@ from ahpkit.host.trust import Standing
 from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import kill_group
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.tools.gate import Objection
 
 _OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
@@ -44,6 +46,20 @@ _CHUNK = 64 * 1024
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """Environment variables hooks get: none that usually hold secrets."""
+
+
+_NOTICE_LIMIT = 2000
+"""Characters of a message of a hook that are shown in a chat."""
+
+_A_PERSON = "a hook wants a person to decide"
+
+
+@dataclass(frozen=True, slots=True)
+class HookedChat:
+    """The chat in which something happens that hooks are for."""
+
+    uri: str
+    session_uri: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,11 @@ class Outcome:
     reason: str | None = None
     context: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    """For people, each time."""
+    doubts: tuple[str, ...] = ()
+    """Why a person has to decide."""
+    ignored: tuple[str, ...] = ()
+    """What was answered and has no effect here: told once in a session."""
 
 
 async def run_hooks(
@@ -83,8 +104,7 @@ async def run_hooks(
     `standing` is asked right before. A hook that changed since it was trusted counts as one that could not be run.
     """
     told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
-    context: list[str] = []
-    messages: list[str] = []
+    verdicts: list[Verdict] = []
     for hook in hooks:
         actions = list(matching([hook.detail], event, *subjects))
         found = await standing(hook) if actions else "unknown"
@@ -92,23 +112,35 @@ async def run_hooks(
             if found == "changed":
                 verdict = judge(event, None, "", f"{hook.source} {CHANGED}")
             else:
-                verdict = await _run_action(action, hook, event, workspace, told)
-            context += [verdict.context] if verdict.context else []
-            messages += [verdict.message] if verdict.message else []
+                verdict = await _run_action(action, hook, event, workspace, told, facts.get("tool_input"))
+            verdicts.append(verdict)
             if verdict.denied:
-                return Outcome(True, verdict.reason, tuple(context), tuple(messages))
-    return Outcome(False, None, tuple(context), tuple(messages))
+                return _together(verdicts)
+    return _together(verdicts)
+
+
+def _together(verdicts: Sequence[Verdict]) -> Outcome:
+    """What hooks said one after the other; only the last one can be a denial."""
+    denied = [verdict for verdict in verdicts if verdict.denied]
+    return Outcome(
+        denied=bool(denied),
+        reason=denied[0].reason if denied else None,
+        context=tuple(verdict.context for verdict in verdicts if verdict.context),
+        messages=tuple(verdict.message for verdict in verdicts if verdict.message),
+        doubts=tuple(verdict.reason or "" for verdict in verdicts if verdict.asks),
+        ignored=tuple(verdict.ignored for verdict in verdicts if verdict.ignored),
+    )
 
 
 async def _run_action(
-    action: Mapping[str, Any], hook: PlacedHook, event: HookEvent, workspace: str, told: bytes
+    action: Mapping[str, Any], hook: PlacedHook, event: HookEvent, workspace: str, told: bytes, tool_input: Any
 ) -> Verdict:
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     command = command_of(action, workspace=workspace, plugin_root=hook.plugin_root, environment=environment)
     if command is None:
-        return Verdict(message=f"a {event} hook of type `{action.get('type')}` is not run: only commands are")
+        return not_run(event, action.get("type"))
     status, stdout, stderr = await run_command(command, told)
-    return judge(event, status, stdout, stderr)
+    return judge(event, status, stdout, stderr, tool_input)
 
 
 class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
@@ -188,31 +220,38 @@ class HookEvents:
         self._word = word
         self._home = home
         self._started: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        """What was said once in a session."""
 
-    async def before_prompt(self, in_force: InForce, session_uri: str, prompt: str) -> str:
+    async def before_prompt(self, in_force: InForce, chat: HookedChat, prompt: str) -> str:
         """The prompt with what `SessionStart` and `UserPromptSubmit` hooks add; a denial ends the turn."""
         added: list[str] = []
-        if session_uri not in self._started:
-            self._started.add(session_uri)
-            outcome = await self._run("SessionStart", in_force, session_uri, {"source": "startup"}, ("startup",))
+        if chat.session_uri not in self._started:
+            self._started.add(chat.session_uri)
+            outcome = await self._run("SessionStart", in_force, chat, {"source": "startup"}, ("startup",))
             added += outcome.context
-        outcome = await self._run("UserPromptSubmit", in_force, session_uri, {"prompt": prompt})
+        outcome = await self._run("UserPromptSubmit", in_force, chat, {"prompt": prompt})
         if outcome.denied:
             raise AgentError(f"A hook refused this message: {outcome.reason}", error_type="host/hook")
         added += outcome.context
         return "\n\n".join([prompt, "Context from hooks:", *added]) if added else prompt
 
     async def before_tool(
-        self, in_force: InForce, session_uri: str, name: str, tool_input: str, *, server: str | None = None
-    ) -> str | None:
-        """Why a tool may not run, if a hook says so. `server`: the MCP server that it belongs to."""
+        self, in_force: InForce, chat: HookedChat, name: str, tool_input: str, *, server: str | None = None
+    ) -> Objection | None:
+        """What hooks have against a tool call. `server`: the MCP server that the tool belongs to."""
         names = tool_names(name, server)
         facts = {"tool_name": names[-1], "tool_input": _parsed(tool_input)}
-        outcome = await self._run("PreToolUse", in_force, session_uri, facts, names)
-        return outcome.reason or "a hook said no" if outcome.denied else None
+        outcome = await self._run("PreToolUse", in_force, chat, facts, names)
+        if outcome.denied:
+            return Objection(outcome.reason or "a hook said no")
+        if not outcome.doubts:
+            return None
+        reasons = "; ".join(filter(None, outcome.doubts))
+        return Objection(f"a hook wants a person to decide: {reasons}" if reasons else _A_PERSON, asks=True)
 
     async def after_tool(
-        self, in_force: InForce, session_uri: str, call: JsonObject, *, server: str | None = None
+        self, in_force: InForce, chat: HookedChat, call: JsonObject, *, server: str | None = None
     ) -> None:
         names = tool_names(call.get("toolName", ""), server)
         facts = {
@@ -220,19 +259,20 @@ class HookEvents:
             "tool_input": _parsed(call.get("toolInput") or ""),
             "tool_response": {"success": call.get("success"), "content": call.get("content")},
         }
-        await self._run("PostToolUse", in_force, session_uri, facts, names)
+        await self._run("PostToolUse", in_force, chat, facts, names)
 
-    async def after_turn(self, in_force: InForce, session_uri: str) -> None:
-        await self._run("Stop", in_force, session_uri, {})
+    async def after_turn(self, in_force: InForce, chat: HookedChat) -> None:
+        await self._run("Stop", in_force, chat, {})
 
     def forget(self, session_uri: str) -> None:
         self._started.discard(session_uri)
+        self._told = {one for one in self._told if one[0] != session_uri}
 
     async def _run(
         self,
         event: HookEvent,
         in_force: InForce,
-        session_uri: str,
+        chat: HookedChat,
         facts: dict[str, Any],
         subjects: Sequence[str] = (),
     ) -> Outcome:
@@ -248,15 +288,24 @@ class HookEvents:
             placed_hooks(in_force),
             event,
             standing=standing,
-            session_id=session_uri,
+            session_id=chat.session_uri,
             workspace=workspace,
             now=self._services.now(),
             facts=facts,
             subjects=subjects,
         )
-        for message in outcome.messages:
-            _log.warning("%s (%s)", message, session_uri)
+        self._tell(outcome, chat)
         return outcome
+
+    def _tell(self, outcome: Outcome, chat: HookedChat) -> None:
+        """Show what hooks say to people in the running turn. When no turn runs, it is in the log only."""
+        new = [text for text in outcome.ignored if (chat.session_uri, text) not in self._told]
+        self._told |= {(chat.session_uri, text) for text in new}
+        turn = self._services.running_turn(chat.uri)
+        for text in (*outcome.messages, *new):
+            _log.warning("%s (%s)", text, chat.session_uri)
+            if turn is not None:
+                turn.notice(text[:_NOTICE_LIMIT])
 
 
 def placed_hooks(in_force: InForce) -> list[PlacedHook]:
@@ -278,4 +327,4 @@ def _parsed(tool_input: str) -> Any:
         return tool_input
 
 
-__all__ = ["PASSED_ON", "HookEvents", "Outcome", "PlacedHook", "placed_hooks", "run_command", "run_hooks"]
+__all__ = ["PASSED_ON", "HookEvents", "HookedChat", "Outcome", "PlacedHook", "placed_hooks", "run_command", "run_hooks"]

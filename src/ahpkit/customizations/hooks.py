@@ -1,7 +1,8 @@
 """Selects the hooks that an event calls, prepares their input, and interprets their answers. Pure.
 
 Nothing here is asked unless the owner allowed hooks and trusts exactly this one. What products disagree on
-is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call.
+is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call. What a hook
+answers and the host does not follow is said to people.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast, get_args
 
 from ahpkit.customizations.details import HookDetail
 from ahpkit.protocol.common.state import JsonObject
@@ -19,8 +20,48 @@ from ahpkit.protocol.common.state import JsonObject
 HookEvent = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
 """The events the host runs hooks for; others are listed and never run."""
 
-_BLOCKING = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Events whose hooks may say no."""
+EVENTS: frozenset[str] = frozenset(get_args(HookEvent))
+
+_BLOCKING = frozenset({"UserPromptSubmit", "PreToolUse"})
+"""Events whose hooks may say no. What ended has ended: after a tool or a turn there is nothing left to stop."""
+
+_TELLING = frozenset({"SessionStart", "UserPromptSubmit"})
+"""Events whose hooks may add something for the model."""
+
+_YES = frozenset({"allow", "approve"})
+_NO = frozenset({"deny", "block"})
+
+_ANYWHERE = frozenset({"hookSpecificOutput", "hookEventName", "systemMessage", "suppressOutput"})
+"""What means something in every answer. `suppressOutput` asks for nothing: the output of hooks is never shown."""
+
+_REASONS = ("permissionDecisionReason", "reason", "stopReason", "user_message", "agent_message")
+_DECISIONS = ("permissionDecision", "decision", "permission")
+"""Where Claude Code and Copilot, older hooks and Gemini CLI, and Cursor say what they decided."""
+
+_CHANGED_INPUT = ("updatedInput", "modifiedArgs", "updated_input")
+_NO_CHANGE = "a hook wants to change the input of this call, which this host does not do"
+_NO_REASON = "a hook said no"
+
+_ENDED = frozenset({"PostToolUse", "Stop"})
+"""Events after the fact: exit status 2 asks the agent to go on or to look again, which the host does not do."""
+
+_FOLLOWED: Mapping[HookEvent, frozenset[str]] = {
+    "SessionStart": _ANYWHERE | {"additionalContext"},
+    "UserPromptSubmit": _ANYWHERE | {"additionalContext", "continue", *_DECISIONS, *_REASONS},
+    "PreToolUse": _ANYWHERE | {"continue", *_DECISIONS, *_REASONS, *_CHANGED_INPUT},
+    "PostToolUse": _ANYWHERE | {*_REASONS},
+    "Stop": _ANYWHERE | {*_REASONS},
+}
+"""What means something in the answer of a hook. Everything else in an answer is named as having no effect."""
+
+_MEANS_NOTHING: tuple[tuple[str, Any], ...] = (
+    ("continue", True),
+    ("decision", "approve"),
+    ("decision", "allow"),
+    ("decision", None),
+    ("additionalContext", ""),
+)
+"""Answers that ask for nothing."""
 
 _EXIT_DENY = 2
 """The exit status with which a hook says no; its reason is on stderr."""
@@ -48,12 +89,15 @@ class HookCommand:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one hook said. `context` goes to the model, `message` to people."""
+    """What one hook said. `context` goes to the model, `message` to people; `ignored` says what was not followed."""
 
     denied: bool = False
     reason: str | None = None
     context: str | None = None
     message: str | None = None
+    asks: bool = False
+    """A person has to decide."""
+    ignored: str | None = None
 
 
 def tool_names(name: str, server: str | None) -> tuple[str, ...]:
@@ -147,47 +191,94 @@ def payload(event: HookEvent, *, session_id: str, cwd: str, now: int, facts: Map
     return json.dumps({**told, **copilot}).encode()
 
 
-def judge(event: HookEvent, status: int | None, stdout: str, stderr: str) -> Verdict:
+def judge(event: HookEvent, status: int | None, stdout: str, stderr: str, tool_input: Any = None) -> Verdict:
     """What the end of a hook means; `status` None: it could not be run, or not to its end (`stderr` says why)."""
     if status == _EXIT_DENY and event in _BLOCKING:
-        return Verdict(denied=True, reason=stderr.strip() or "a hook said no")
+        return Verdict(denied=True, reason=stderr.strip() or _NO_REASON)
+    if status == _EXIT_DENY and event in _ENDED:
+        return Verdict(ignored=_unheard(event, "exit status 2", stderr.strip()))
     if status != 0:
         problem = stderr.strip() or f"exit status {status}"
         if event == "PreToolUse":
             return Verdict(denied=True, reason=f"a hook that guards this tool failed: {problem}")
         return Verdict(message=f"a {event} hook failed: {problem}")
-    return _answer(event, stdout.strip())
+    return _answer(event, stdout.strip(), tool_input)
 
 
-def _answer(event: HookEvent, stdout: str) -> Verdict:
+def not_run(event: HookEvent, kind: Any) -> Verdict:
+    """What a hook means that is no command: a person has to decide in place of a guard."""
+    message = f"a {event} hook of type `{kind}` is not run: only commands are"
+    return Verdict(asks=True, reason=message) if event == "PreToolUse" else Verdict(message=message)
+
+
+def _answer(event: HookEvent, stdout: str, tool_input: Any) -> Verdict:
     """JSON is an answer; plain text is context where the event has a model to tell it to."""
     try:
         answer: Any = json.loads(stdout) if stdout.startswith("{") else None
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        tells = event in ("SessionStart", "UserPromptSubmit")
-        return Verdict(context=stdout or None) if tells else Verdict()
-    return _said(event, cast("JsonObject", answer))
+        return Verdict(context=stdout or None) if event in _TELLING else Verdict()
+    return _said(event, cast("JsonObject", answer), tool_input)
 
 
-def _said(event: HookEvent, answer: JsonObject) -> Verdict:
+def _said(event: HookEvent, answer: JsonObject, tool_input: Any) -> Verdict:
     nested = answer.get("hookSpecificOutput")
-    specific = cast("JsonObject", nested) if isinstance(nested, dict) else answer
-    decision = specific.get("permissionDecision") or answer.get("decision")
-    stopped = answer.get("continue") is False
-    denied = event in _BLOCKING and (decision in ("deny", "block") or stopped)
-    reasons = (specific.get("permissionDecisionReason"), answer.get("reason"), answer.get("stopReason"))
-    return Verdict(
-        denied=denied,
-        reason=next(filter(None, map(_text, reasons)), "a hook said no" if denied else None),
-        context=_text(specific.get("additionalContext")),
+    said = {**answer, **cast("JsonObject", nested)} if isinstance(nested, dict) else answer
+    verdict = _decided(event, said, tool_input) if event in _BLOCKING else Verdict()
+    return replace(
+        verdict,
+        context=_text(said.get("additionalContext")) if event in _TELLING else None,
         message=_text(answer.get("systemMessage")),
+        ignored=_ignored(event, said),
     )
+
+
+def _decided(event: HookEvent, said: JsonObject, tool_input: Any) -> Verdict:
+    """A no is stronger than "ask", and that is stronger than a yes. A word that nobody knows means "ask"."""
+    words = {str(said[key]) for key in _DECISIONS if said.get(key)}
+    reason = _reason(said)
+    if words & _NO or said.get("continue") is False:
+        return Verdict(denied=True, reason=reason or _NO_REASON)
+    if event != "PreToolUse":
+        return Verdict()
+    if any(key in said and said[key] != tool_input for key in _CHANGED_INPUT):
+        return Verdict(denied=True, reason=_NO_CHANGE)
+    asks = bool(words - _YES)
+    return Verdict(asks=asks, reason=reason if asks else None)
+
+
+def _reason(said: JsonObject) -> str | None:
+    return next((text for key in _REASONS if (text := _text(said.get(key))) is not None), None)
+
+
+def _ignored(event: HookEvent, said: JsonObject) -> str | None:
+    """What the host does not follow of an answer, in words."""
+    followed = _FOLLOWED[event]
+    if event == "PreToolUse" and said.get("continue") is False:
+        return "a PreToolUse hook answered `continue: false`: its call is denied, and the turn goes on"
+    left = [key for key in said if key not in followed and (key, said[key]) not in _MEANS_NOTHING]
+    return _unheard(event, ", ".join(f"`{key}`" for key in left), _reason(said)) if left else None
+
+
+def _unheard(event: HookEvent, what: str, reason: str | None) -> str:
+    return f"a {event} hook answered {what}, which has no effect here" + (f": {reason}" if reason else "")
 
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-__all__ = ["HookCommand", "HookEvent", "Verdict", "command_of", "judge", "matches", "matching", "payload", "tool_names"]
+__all__ = [
+    "EVENTS",
+    "HookCommand",
+    "HookEvent",
+    "Verdict",
+    "command_of",
+    "judge",
+    "matches",
+    "matching",
+    "not_run",
+    "payload",
+    "tool_names",
+]

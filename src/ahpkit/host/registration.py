@@ -27,6 +27,7 @@ from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.session.state import SessionState, ToolDefinition
 from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.protocol.terminal import TerminalAction, TerminalState
+from ahpkit.tools.gate import Objection
 from ahpkit.tools.registry import Owner, Tool
 
 _log = logging.getLogger(__name__)
@@ -302,9 +303,10 @@ class TurnHooks:
         self.settle = Hooks[Callable[[Chat, str], Awaitable[None]]]()
         """`settle(chat, turn_id)`: the agent is done with a turn. The end of the turn is told afterwards, so what a
         client does once it heard of it is not the agent's work. Must not raise."""
-        self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[str | None]]]()
-        """`guard(chat, name, tool_input, owner)`: a reason to deny a tool call before anyone is asked, or None. The
-        owner is who runs the tool, as rules name it (`mcp:time`); None: the agent itself."""
+        self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[Objection | None]]]()
+        """`guard(chat, name, tool_input, owner)`: why a tool call is denied before anyone is asked, or why a person has
+        to decide; None: no objection. The owner is who runs the tool, as rules name it (`mcp:time`); None: the agent
+        itself."""
         self.servers = Hooks[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]]()
         """`servers(chat)`: MCP servers for an agent that gets its tools that way; they stay the same as long as the
         chat lives."""

@@ -1,24 +1,27 @@
 """The gate: the steps of one tool call, from the model's request to its result, as a table. Pure.
 
     guarding ─► judging ─► asking ─► running ─► reviewing ─► done
-        │          │          │         │           │
+        │ └─► doubted ─────►  │         │           │
         └──────────┴──────────┴─────────┴───────────┴──────► denied | withdrawn
 
 Guards come first (hooks, switched-off customizations): when they deny a call, nobody is asked, and no rule can allow
-it. Then the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way:
+it. When they want a person to decide, the call is `doubted`: rules and settings can still deny it, but not allow it.
+Then the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way:
 `run` is possible only in `running`, and only an allow leads there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from ahpkit.protocol.errors import LocalProtocolError
 
-Step = Literal["guarding", "judging", "asking", "running", "reviewing", "done", "denied", "withdrawn"]
+Step = Literal["guarding", "judging", "doubted", "asking", "running", "reviewing", "done", "denied", "withdrawn"]
 Event = Literal[
     "passed",  # no guard objects
+    "doubt",  # a guard wants a person to decide
     "ask",  # no rule decides
     "allow",  # a rule, a setting, a default or a person says yes
     "deny",  # a guard, a rule, a person or, while it runs, its owner says no
@@ -28,8 +31,9 @@ Event = Literal[
 ]
 
 WAY: Final[Mapping[Step, Mapping[Event, Step]]] = {
-    "guarding": {"passed": "judging", "deny": "denied", "withdraw": "withdrawn"},
+    "guarding": {"passed": "judging", "doubt": "doubted", "deny": "denied", "withdraw": "withdrawn"},
     "judging": {"ask": "asking", "allow": "running", "deny": "denied", "withdraw": "withdrawn"},
+    "doubted": {"ask": "asking", "deny": "denied", "withdraw": "withdrawn"},
     "asking": {"allow": "running", "deny": "denied", "withdraw": "withdrawn"},
     "running": {"finish": "done", "review": "reviewing", "deny": "denied", "withdraw": "withdrawn"},
     "reviewing": {"allow": "done", "deny": "denied", "withdraw": "withdrawn"},
@@ -40,6 +44,14 @@ WAY: Final[Mapping[Step, Mapping[Event, Step]]] = {
 """Step → event → next step. What is not listed cannot happen."""
 
 OVER: Final = frozenset(step for step, events in WAY.items() if not events)
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """What a guard has against a call. With `asks` a person has to decide; without, the call is denied."""
+
+    reason: str
+    asks: bool = False
 
 
 class Passage:
@@ -65,4 +77,4 @@ class Passage:
         return self.step == "running"
 
 
-__all__ = ["OVER", "WAY", "Event", "Passage", "Step"]
+__all__ = ["OVER", "WAY", "Event", "Objection", "Passage", "Step"]

@@ -191,12 +191,18 @@ WHERE: Mapping[Scope, str] = {
 class Ruling:
     """What the rules say: allow or deny with the rule that decided, or ask a person.
 
-    `ask` with a rule: this denial may apply to the call, but that cannot be judged. Then a person decides, even where
-    nobody would be asked or a setting would allow it.
+    `ask` with a rule: this denial may apply to the call, but that cannot be judged. `why`: a guard wants a person to
+    decide, for this reason.
     """
 
     decision: Literal["allow", "deny", "ask"]
     rule: Rule | None = None
+    why: str | None = None
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether a person decides even where nobody would be asked or a setting would allow it."""
+        return self.decision == "ask" and (self.rule is not None or self.why is not None)
 
 
 ASK = Ruling("ask")

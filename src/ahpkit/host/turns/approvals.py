@@ -22,6 +22,7 @@ from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
+from ahpkit.tools.gate import Objection
 from ahpkit.tools.rules import Place, Rule, Ruling, fixed_part, judge
 from ahpkit.tools.subject import Subject, subject_of
 
@@ -239,7 +240,7 @@ class CallGate:
     def __init__(
         self,
         approvals: Approvals,
-        guard: Callable[[str, str, str | None], Awaitable[str | None]],
+        guard: Callable[[str, str, str | None], Awaitable[Objection | None]],
         services: Services,
         *,
         place: Callable[[], Place],
@@ -254,8 +255,8 @@ class CallGate:
         self._provider = provider
         self.setting = setting
 
-    async def guard(self, name: str, tool_input: str, owner: str | None) -> str | None:
-        """A reason to deny a call before anyone is asked, or None."""
+    async def guard(self, name: str, tool_input: str, owner: str | None) -> Objection | None:
+        """What guards have against a call, before anyone is asked."""
         return await self._guard(name, tool_input, owner)
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:

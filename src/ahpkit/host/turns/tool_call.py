@@ -15,6 +15,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from opentelemetry.trace import Span
@@ -170,9 +171,10 @@ class LiveToolCall:
             return self._allowed(request, by="rule", who=ruling.rule.id)
         if setting is False:
             return self._denied(request, "The host's configuration denies this.", by="setting")
-        if setting and ruling.rule is None:
+        if setting and not ruling.needs_person:
             return self._allowed(request, by="setting")
-        return await self._ask_person(request, given.get("options", ()), editable=given.get("editable", False))
+        options, editable = given.get("options", ()), given.get("editable", False)
+        return await self._ask_person(request, options, editable=editable, why=ruling.why)
 
     def _request(
         self,
@@ -189,23 +191,26 @@ class LiveToolCall:
     async def _judged(self, request: _Request) -> Confirmation | Ruling:
         """Ask guards and rules: returns their denial, or what is left to decide."""
         gate = self._ports.gate
-        denial = await gate.guard(self.name, request.tool_input, self._owner) if gate is not None else None
-        if denial is not None:
-            return self._denied(request, denial, by="guard")
-        request.passage.take("passed")
+        objection = await gate.guard(self.name, request.tool_input, self._owner) if gate is not None else None
+        if objection is not None and not objection.asks:
+            return self._denied(request, objection.reason, by="guard")
+        request.passage.take("passed" if objection is None else "doubt")
         ruling = gate.judge(request.asked.subject) if gate is not None and request.asked is not None else ASK
         if ruling.decision == "deny" and ruling.rule is not None:
             return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
-        return ruling
+        return ruling if objection is None else Ruling("ask", why=objection.reason)
 
     async def _ask_person(
-        self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool
+        self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool, why: str | None
     ) -> Confirmation:
-        """Ask, with the host's options beside the agent's own, and record the answer."""
+        """Ask, with the host's options beside the agent's own, and record the answer. `why`: what a guard has against
+        the call."""
         request.passage.take("ask")
+        if why is not None:
+            request = self._with_reason(request, why)
         gate, asked = self._ports.gate, request.asked
         offered = gate.options(asked.subject, options) if gate is not None and asked is not None else list(options)
-        answer = await self._person(request, offered, editable=editable)
+        answer = await self._person(request, offered, editable=editable, only_a_person_allows=why is not None)
         request.passage.take("allow" if answer.approved else "deny")
         edited = "" if same_input(answer.tool_input, request.tool_input) else answer.tool_input
         if (rule := self._decided_by) is not None:
@@ -218,15 +223,24 @@ class LiveToolCall:
         own = {option["id"] for option in options}
         return answer if answer.option_id in own else replace(answer, option_id=None)
 
+    def _with_reason(self, request: _Request, why: str) -> _Request:
+        """The same request, with the reason of a guard in its title and in the record."""
+        title = _with_words(request.shown["title"] or request.message or self._known_message, why)
+        asked = request.asked
+        shown = None if asked is None else replace(asked, shown={**asked.shown, "title": _plain(title)})
+        return replace(request, shown={**request.shown, "title": title}, asked=shown)
+
     async def _denial_of_edited(self, request: _Request, edited: str) -> Confirmation | None:
         """Check an input that a person edited: guards and rules saw another one."""
         again = self._request(edited, request.message, title=request.shown["title"])
         ruling = await self._judged(again)
         return ruling if isinstance(ruling, Confirmation) else None
 
-    def _ruled(self, ruling: Ruling) -> None:
+    def _ruled(self, ruling: Ruling, *, only_denials: bool) -> None:
         """A rule that was made meanwhile decides the open question."""
         if (rule := ruling.rule) is None or self._confirmed is None or self._confirmed.done():
+            return
+        if only_denials and ruling.decision == "allow":
             return
         self._decided_by = rule
         if ruling.decision == "allow":
@@ -263,8 +277,8 @@ class LiveToolCall:
         ruling = await self._judged(request)
         if isinstance(ruling, Confirmation):
             return ruling
-        if ruling.decision == "ask" and ruling.rule is not None:  # A denial may apply to it; this cannot be judged.
-            return await self._ask_person(request, options, editable=editable)
+        if ruling.needs_person:
+            return await self._ask_person(request, options, editable=editable, why=ruling.why)
         self._ready(request.tool_input, message, confirmed="not-needed")
         return Confirmation(approved=True, tool_input=request.tool_input)
 
@@ -331,7 +345,12 @@ class LiveToolCall:
         return Asked(self.id, self._ports.turn_id, subject, shown)
 
     async def _person(
-        self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool
+        self,
+        request: _Request,
+        options: Sequence[ConfirmationOption],
+        *,
+        editable: bool,
+        only_a_person_allows: bool,
     ) -> Confirmation:
         self._confirmed, self._decided_by = asyncio.get_running_loop().create_future(), None
         self._ready(
@@ -344,7 +363,8 @@ class LiveToolCall:
         try:
             with contextlib.ExitStack() as stack:
                 if self._ports.gate is not None and request.asked is not None:
-                    stack.enter_context(self._ports.gate.follow(request.asked.subject, self._ruled))
+                    ruled = partial(self._ruled, only_denials=only_a_person_allows)
+                    stack.enter_context(self._ports.gate.follow(request.asked.subject, ruled))
                 answer = await self._confirmed
         finally:
             self._confirmed = None
@@ -467,11 +487,9 @@ class LiveToolCall:
         edits: ToolCallEdits | None = None,
         editable: bool | None = None,
     ) -> None:
-        state = self._state
-        known = (state.get("invocationMessage") or state["displayName"]) if state else None
         ready = chat_tool_call_ready(
             **self._about,
-            invocation_message=message or known or self.name,
+            invocation_message=message or self._known_message,
             tool_input=self._input(tool_input) or None,
             confirmed=confirmed,
             confirmation_title=title,
@@ -481,6 +499,12 @@ class LiveToolCall:
             editable=editable,
         )
         self._say(ready)
+
+    @property
+    def _known_message(self) -> StringOrMarkdown:
+        """What the chat says already that the call does; else its name."""
+        state = self._state
+        return (state.get("invocationMessage") or state["displayName"] if state else None) or self.name
 
     def _input(self, tool_input: str | None) -> str:
         if tool_input is not None:
@@ -550,6 +574,11 @@ def _paths(edits: Sequence[FileEdit]) -> list[str]:
     """The files that edits change, as URIs: `subject_of` reads them like those of an input."""
     sides = [side for edit in edits for side in (edit.get("before"), edit.get("after")) if side is not None]
     return [side["uri"] for side in sides if side["uri"].startswith("file:")]
+
+
+def _with_words(title: StringOrMarkdown, words: str) -> StringOrMarkdown:
+    joined = f"{_plain(title)} ({words})"
+    return {"markdown": joined} if isinstance(title, dict) else joined
 
 
 def _plain(text: StringOrMarkdown | None) -> str | None:

@@ -42,6 +42,7 @@ from ahpkit.protocol.errors import NotFound
 from ahpkit.protocol.meta_keys import ELSEWHERE
 from ahpkit.protocol.session.actions import session_chat_added, session_meta_changed
 from ahpkit.protocol.session.state import SessionState
+from ahpkit.tools.gate import Objection
 from ahpkit.tools.registry import Tool
 from ahpkit.tools.rules import Place
 from ahpkit.wire.tasks import Tasks
@@ -55,6 +56,8 @@ _CUSTOMIZED = frozenset(
 """Actions that may remove the selected custom agent."""
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
+_NOT_IN_A_CHAT = "A person has to decide about this call, and can be asked in a chat only"
+
 _SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
 
 INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
@@ -193,7 +196,8 @@ class Turns:
         gate = self._gate(runner.chat)
         subject = gate.subject(tool.own_name, tool_input, owner_key(tool, None), ())
         asked = Asked(self._ports.new_id(), "", subject, {"title": tool.name, "input": tool_input})
-        if (denial := await gate.guard(tool.own_name, tool_input, owner_key(tool, None))) is not None:
+        if (objection := await gate.guard(tool.own_name, tool_input, owner_key(tool, None))) is not None:
+            denial = f"{_NOT_IN_A_CHAT}: {objection.reason}" if objection.asks else objection.reason
             gate.decided(asked, allowed=False, by="guard", reason=denial)
             return denial
         ruling = gate.judge(subject)
@@ -269,11 +273,15 @@ class Turns:
             setting=None if policy == "ask" else policy == "allow",
         )
 
-    async def _guard(self, chat: LiveChat, name: str, tool_input: str, owner: str | None) -> str | None:
+    async def _guard(self, chat: LiveChat, name: str, tool_input: str, owner: str | None) -> Objection | None:
+        """The first denial; else the first guard that wants a person to decide."""
+        doubt: Objection | None = None
         for guard in self._ports.hooks.guard_tool:
-            if (denial := await guard(chat, name, tool_input, owner)) is not None:
-                return denial
-        return None
+            objection = await guard(chat, name, tool_input, owner)
+            if objection is not None and not objection.asks:
+                return objection
+            doubt = doubt or objection
+        return doubt
 
     def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
         """Keep content that an agent produced; returns its URI."""
