@@ -30,9 +30,10 @@ class Guarded(ScriptedAgent):
     def __init__(self) -> None:
         super().__init__()
         self.tokens: dict[str, str] = {}
+        self.refuses = "bad"
 
     async def authenticate(self, resource: str, token: str) -> None:
-        if token == "bad":
+        if token == self.refuses:
             raise AgentError(f"{token} is too old")
         self.tokens[resource] = token
 
@@ -88,6 +89,42 @@ async def test_a_lifetime_is_a_whole_number_of_seconds(sockets: Bench, guarded: 
     refused = await client.refused("authenticate", resource=VAULT["resource"], token="t", expiresIn=seconds)
     assert refused["code"] == -32602
     assert guarded.tokens == {}
+
+
+@requirement("gen:auth:expires-in-valid")
+@pytest.mark.parametrize("seconds", [10**400, 10**18, 1], ids=["huge", "large", "small"])
+async def test_a_lifetime_can_be_as_long_as_anyone_likes(sockets: Bench, guarded: Guarded, seconds: int) -> None:
+    client = await sockets.client("ahp-root://", client_id="new", offer=["1.0.0"])
+    await client.ask("authenticate", resource=VAULT["resource"], token="t", expiresIn=seconds)
+    await client.ask("createSession", "ahp-session:/s")
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_an_empty_token_takes_the_login_back(sockets: Bench, guarded: Guarded, version: str) -> None:
+    client = await sockets.client("ahp-root://", client_id="any", offer=[version])
+    await client.ask("authenticate", resource=VAULT["resource"], token="")
+    assert (await client.refused("createSession", "ahp-session:/a"))["code"] == -32007, "nothing was given"
+    await client.ask("authenticate", resource=VAULT["resource"], token="t1", expiresIn=3600)
+    await client.ask("createSession", "ahp-session:/a")
+    await client.ask("authenticate", resource=VAULT["resource"], token="")
+    assert guarded.tokens == {}
+    assert (await client.refused("createSession", "ahp-session:/b"))["code"] == -32007
+
+
+@requirement("gen:auth:only-its-resource", "gen:auth:expires-in")
+async def test_a_token_reaches_every_agent_that_asks_for_its_resource(sockets: Bench, guarded: Guarded) -> None:
+    second, picky = Guarded(), Guarded()
+    second.provider, picky.provider = "second", "picky"
+    picky.refuses = "shared"
+    sockets.agents = [second, picky]
+    await sockets.restart()
+    client = await sockets.client("ahp-root://", client_id="new", offer=["1.0.0"])
+    await client.ask("authenticate", resource=VAULT["resource"], token="shared", expiresIn=1)
+    assert [one.tokens for one in (guarded, second, picky)] == [{VAULT["resource"]: "shared"}] * 2 + [{}]
+    refused = await client.refused("createSession", "ahp-session:/p", provider="picky")
+    assert refused["code"] == -32007, "this one refused the token"
+    assert (await client.notification("auth/required"))["reason"] == "expired"
+    await until(lambda: not guarded.tokens and not second.tokens)
 
 
 @requirement("gen:auth:expires-in", "gen:auth:notification-object")

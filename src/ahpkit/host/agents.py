@@ -43,8 +43,8 @@ class Agents:
         self._states = states
         self._dispatch = dispatch
         self._spawn = spawn
-        self._authenticated: set[str] = set()
-        """Resources a client has pushed a token for since the start; tokens are never kept here."""
+        self._authenticated: set[tuple[str, str]] = set()
+        """Provider and resource that a client gave a token for since the start; tokens are never kept here."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
@@ -105,44 +105,55 @@ class Agents:
     # -- logging in ------------------------------------------------------------------------------------------------
 
     async def authenticate(self, client_id: str, params: AuthenticateParams) -> None:
-        """Hand a token to whoever asked for it."""
+        """Hand a token to everybody who asked for it. An empty one takes the login back."""
         resource, token = params["resource"], params["token"]
-        for agent in self._agents.values():
-            if any(known["resource"] == resource for known in agent.protected_resources):
-                try:
-                    await agent.authenticate(resource, token)
-                except AgentError as error:
-                    raise InvalidParams(_without(token, error.message)) from error
-                self._logged_in(agent, resource, params.get("expiresIn"))
-                return
-        for take in self._hooks.authenticate:
-            if await take(client_id, params):
-                return
-        raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
+        asking = [agent for agent in self if _protected(agent, resource) is not None]
+        refusals = [refusal for agent in asking if (refusal := await self._hand(agent, resource, token)) is not None]
+        taken = [await take(client_id, params) for take in self._hooks.authenticate]
+        if len(refusals) < len(asking):
+            self._settle(resource, params.get("expiresIn"))
+        elif refusals:
+            raise InvalidParams(_without(token, refusals[0].message)) from refusals[0]
+        elif not any(taken):
+            raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
+
+    async def _hand(self, agent: Agent, resource: str, token: str) -> AgentError | None:
+        """Log one agent in, or out; returns why it refused."""
+        if not token and agent.needs_token(resource):
+            self._authenticated.discard((agent.provider, resource))
+            await agent.revoke(resource)
+            return None
+        try:
+            await agent.authenticate(resource, token)
+        except AgentError as error:
+            return error
+        self._authenticated.add((agent.provider, resource))
+        return None
 
     def check_authenticated(self, agent: Agent) -> None:
         """Raise `AuthRequired` with what an agent still needs a token for."""
         wanted = [one for one in agent.protected_resources if one.get("required", True)]
-        missing = [one for one in wanted if one["resource"] not in self._authenticated]
+        missing = [one for one in wanted if (agent.provider, one["resource"]) not in self._authenticated]
         if missing:
             raise AuthRequired([dict(one) for one in missing])
 
-    def _logged_in(self, agent: Agent, resource: str, expires_in: float | None) -> None:
-        """A token was accepted. It settles every request for this resource until it expires."""
-        self._authenticated.add(resource)
+    def _settle(self, resource: str, expires_in: float | None) -> None:
+        """A token was given, or taken back. Nothing more is asked for this resource until it expires."""
         self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
         if (timer := self._expiries.pop(resource, None)) is not None:
             timer.cancel()
         if expires_in is not None:
             loop = asyncio.get_running_loop()
-            self._expiries[resource] = loop.call_later(expires_in, self._expired, agent, resource)
+            self._expiries[resource] = loop.call_later(expires_in, self._expired, resource)
 
-    def _expired(self, agent: Agent, resource: str) -> None:
+    def _expired(self, resource: str) -> None:
         self._expiries.pop(resource, None)
-        self._authenticated.discard(resource)
-        self._spawn(agent.revoke(resource))
-        unknown: ProtectedResourceMetadata = {"resource": resource}
-        known = next((one for one in agent.protected_resources if one["resource"] == resource), unknown)
+        known: ProtectedResourceMetadata = {"resource": resource}
+        for agent in self:
+            self._authenticated.discard((agent.provider, resource))
+            if (advertised := _protected(agent, resource)) is not None:
+                known = advertised
+                self._spawn(agent.revoke(resource))
         self._ask_for(ROOT_URI, known, "expired")
 
     def login_needed(self, agent: Agent, session_uri: str) -> None:
@@ -204,6 +215,10 @@ class MissingAgent(Agent):
 
     async def open(self, chat: Any) -> Any:
         raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
+
+
+def _protected(agent: Agent, resource: str) -> ProtectedResourceMetadata | None:
+    return next((one for one in agent.protected_resources if one["resource"] == resource), None)
 
 
 def _without(token: str, text: str) -> str:

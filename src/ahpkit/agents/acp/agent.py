@@ -145,6 +145,10 @@ class AcpAgent(Agent):
         if variable is not None and self._secrets.pop(variable, None) is not None:
             await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
 
+    def needs_token(self, resource: str) -> bool:
+        """A login without a key is left to the agent: it opens a page, for example."""
+        return _key_variable(self._methods.get(resource, {})) is not None
+
     def _setup(self) -> SessionSetup:
         return SessionSetup(
             config=self._config,

@@ -485,7 +485,11 @@ class Agent(abc.ABC):
         """A client pushed a token for one of `protected_resources`."""
 
     async def revoke(self, resource: str) -> None:
-        """A token that a client pushed has expired: stop using it."""
+        """A token that a client pushed has expired or was taken back: stop using it."""
+
+    def needs_token(self, resource: str) -> bool:
+        """Whether a login to `resource` brings a token. Then an empty token takes the login back."""
+        return True
 
 
 class CanvasRuntime(Protocol):

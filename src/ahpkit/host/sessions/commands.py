@@ -64,6 +64,9 @@ _MAX_SESSIONS = 500
 _MAX_WALKS = 32
 """Orders of the list of sessions that are kept for clients that read it page by page."""
 
+_LONGEST_LOGIN = 10**9
+"""Seconds. A token that is said to be valid for longer is asked for again after these thirty years."""
+
 _COMPLETIONS_PATIENCE = 1.0
 """Seconds for each source of completions: late completions are useless while somebody types."""
 
@@ -245,9 +248,11 @@ class SessionCommands:
         return {"items": cast("list[SessionConfigValueItem]", list(items))}
 
     async def _authenticate(self, client: ConnectedClient, params: AuthenticateParams) -> AuthenticateResult:
-        seconds = params.get("expiresIn", 1)
-        if seconds < 1 or seconds != int(seconds):
-            raise InvalidParams("expiresIn: a whole number of seconds, 1 or more")
+        if "expiresIn" in params:
+            seconds = params["expiresIn"]
+            if seconds < 1 or seconds != int(seconds):
+                raise InvalidParams("expiresIn: a whole number of seconds, 1 or more")
+            params = {**params, "expiresIn": min(seconds, _LONGEST_LOGIN)}
         await self.agents.authenticate(client.client_id, params)
         return {}
 
