@@ -237,3 +237,34 @@ def test_entries_that_name_nothing_are_counted(tmp_path: Path) -> None:
     discovery = discover(None, home=None, plugins=[tmp_path])
     assert names_of(discovery)["a"] == ["a:s"]
     assert "4 entries without a name or a `source`" in container(discovery, tmp_path.name)["load"]["message"]
+
+
+def test_lists_and_plugins_of_further_products_are_read(tmp_path: Path) -> None:
+    sources = [{"type": "local", "path": "./tool"}, {"type": "github", "repo": "a/b", "path": "tool"}]
+    entries = [{"name": name, "source": source} for name, source in zip(("near", "far"), sources, strict=True)]
+    write(tmp_path / "list", {".sprout-plugin/marketplace.json": {"name": "m", "plugins": entries}})
+    plugin = {".sprout-plugin/plugin.json": {"name": "tool"}, "skills/s/SKILL.md": skill("s")}
+    write(tmp_path / "list" / "tool", plugin)
+    write(tmp_path / "pack" / "packages" / "tool", plugin)
+    found = discover(None, home=None, plugins=[tmp_path / "list"])
+    assert names_of(found) == {"list": [], "tool": ["tool:s"]}
+    assert "not on this machine, and nothing is fetched: far" in str(found.diagnostics)
+    assert names_of(discover(None, home=None, plugins=[tmp_path / "pack"])) == {"tool": ["tool:s"]}
+
+
+@requirement("customizations:found:marketplace")
+def test_a_folder_with_a_manifest_is_one_plugin_however_often_it_is_listed(tmp_path: Path) -> None:
+    again = {"name": "again", "source": "./", "strict": False, "skills": ["./skills/s"]}
+    market(tmp_path, {"name": "own", "source": "./"}, again, {"name": "in", "source": "./in"}, {"source": "in"})
+    write(tmp_path, {".claude-plugin/plugin.json": {"name": "own"}, "skills/s/SKILL.md": skill("s")})
+    write(tmp_path / "in", {".claude-plugin/plugin.json": {"name": "in"}, "skills/t/SKILL.md": skill("t")})
+    found = discover(None, home=None, plugins=[tmp_path])
+    assert [entry["name"] for entry in found.containers] == ["own", "in"]
+    assert "names this folder 2 times; its manifest makes it one plugin" in str(said(found, "own"))
+
+
+def test_a_plugin_does_not_take_its_own_manifest_for_another_plugin(tmp_path: Path) -> None:
+    write(tmp_path, {".github/plugin/plugin.json": {"name": "own"}, "skills/s/SKILL.md": skill("s")})
+    assert not said(discover(None, home=None, plugins=[tmp_path]), "own")
+    write(tmp_path / "more", {".github/plugin/plugin.json": {"name": "more"}, "skills/t/SKILL.md": skill("t")})
+    assert "name their folders to load them: more" in str(said(discover(None, home=None, plugins=[tmp_path]), "own"))

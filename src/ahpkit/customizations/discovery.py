@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -178,12 +179,22 @@ def _is_alone(folder: Path, market: Market) -> bool:
 
 
 def _side_by_side(found: Sequence[Location], market: Market) -> Iterator[Location]:
-    """Plugins of one list; those that share a folder do not name what the others list."""
+    """Plugins of one list; those that share a folder do not name what the others list.
+
+    A folder with a manifest is one plugin, however often it is listed: its manifest says what it holds.
+    """
     named: dict[Path, set[str]] = {}
     for entry in market.local:
         named.setdefault(entry.folder, set()).update(entry.named)
+    listed = Counter(location.root for location in found)
     seen: set[Path] = set()
     for location in found:
+        if listed[location.root] > 1 and is_plugin(location.root):
+            if location.root in seen:
+                continue
+            message = f"names this folder {listed[location.root]} times; its manifest makes it one plugin"
+            often = Diagnostic("note", "marketplace", message, market.path)
+            location = replace(location, findings=(*location.findings, often))
         taken = tuple(sorted(named.get(location.root, ())))
         yield replace(location, taken=taken, names_rest=location.root not in seen)
         seen.add(location.root)

@@ -120,7 +120,9 @@ def _other(builder: Builder) -> Manifest | None:
             return None if parsed is None else Manifest(OPEN_PLUGIN, path, parsed)
     if POWER_FILE in builder.tree.files:
         return Manifest(KIRO)
-    markets = [path for path in MARKETPLACES if path in builder.tree.files]
+    markets = [path for path in MARKETPLACES if path in builder.tree.files] or [
+        path for path in builder.tree.files if path.startswith(".") and path.endswith("-plugin/marketplace.json")
+    ]
     if markets:
         builder.claimed.add(markets[0])
         builder.report.note("marketplace", "a list of plugins; the folders it names are read as plugins", markets[0])

@@ -77,12 +77,25 @@ class Market:
 
 def is_plugin(folder: Path) -> bool:
     """Whether a folder has a manifest of its own."""
-    return any((folder / name).is_file() for name in _MANIFESTS)
+    return any((folder / name).is_file() for name in _MANIFESTS) or bool(_of_tools(folder, "plugin.json"))
+
+
+def _of_tools(folder: Path, name: str) -> list[str]:
+    """Files of this name that further products keep: `.<tool>-plugin/<name>`."""
+    try:
+        return sorted(path.relative_to(folder).as_posix() for path in folder.glob(f".*-plugin/{name}"))
+    except OSError:
+        return []
+
+
+def _market_path(root: Path) -> str | None:
+    known = next((name for name in MARKETPLACES if (root / name).is_file()), None)
+    return known or next(iter(_of_tools(root, "marketplace.json")), None)
 
 
 def read_market(root: Path) -> Market | None:
     """The list of plugins in a folder; None: there is none. Touches the disk."""
-    path = next((name for name in MARKETPLACES if (root / name).is_file()), None)
+    path = _market_path(root)
     if path is None:
         return None
     market = Market(path)
@@ -126,7 +139,7 @@ def _local_source(source: Any) -> str | None:
     """A path inside the list's folder; None for git, npm, archives and other hosts."""
     if isinstance(source, Mapping):
         about = cast("Mapping[str, Any]", source)
-        kind, path = about.get("source"), about.get("path")
+        kind, path = about.get("source", about.get("type")), about.get("path")
         return path if kind in ("local", "directory", "path", None) and isinstance(path, str) else None
     if not isinstance(source, str) or "://" in source or source.startswith(("git@", "/", "~")):
         return None
@@ -139,7 +152,7 @@ def inner_plugins(root: Path) -> list[Path]:
 
 
 def _is_whole(folder: Path) -> bool:
-    return is_plugin(folder) or any((folder / name).is_file() for name in MARKETPLACES)
+    return is_plugin(folder) or _market_path(folder) is not None
 
 
 def _folders(root: Path) -> Iterator[Path]:

@@ -40,7 +40,10 @@ from ahpkit.customizations.tree import FileTree, base, join, parent
 from ahpkit.protocol.common.state import JsonObject
 
 _COMPONENT_FOLDERS = ("skills", "commands", "agents", "rules", "prompts", "hooks", *FOLDERS_WITHOUT_TYPE)
-_COMPONENT_ENDINGS = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".kiro.hook")
+_COMPONENT_ENDINGS = (
+    *(".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc"),
+    *(".kiro.hook", ".collection.yml"),
+)
 _COMPONENT_NAMES = frozenset(
     {
         *("hooks.json", ".mcp.json", "mcp.json", "POWER.md", "gemini-extension.json"),
@@ -252,8 +255,7 @@ def _file_in(builder: Builder, path: str, defaults: tuple[str, ...]) -> str:
 
 def _strays(builder: Builder, manifest: Manifest) -> None:
     """Report files that look like components but were not listed."""
-    inner = {parent(parent(path)) for path in builder.tree.files if path.endswith("plugin/plugin.json")} - {""}
-    inner -= builder.inner
+    inner = {folder for path in builder.tree.files if (folder := _plugin_of(path))} - builder.inner
     if inner:
         listed = ", ".join(sorted(inner)[:5]) + (f" and {len(inner) - 5} more" if len(inner) > 5 else "")
         builder.report.note("inner-plugins", f"holds other plugins; name their folders to load them: {listed}")
@@ -271,6 +273,15 @@ def _strays(builder: Builder, manifest: Manifest) -> None:
         if not any(path.startswith(f"{folder}/") for folder in (*inner, *builder.inner)):
             message = f"not where this family ({manifest.format.title}) keeps components; not listed"
             builder.report.note("not-listed", message, path)
+
+
+def _plugin_of(path: str) -> str:
+    """The folder of the plugin whose manifest this is; empty for any other file and for the plugin that is read."""
+    folder = parent(path)
+    if base(path) != "plugin.json" or not folder.endswith("plugin"):
+        return ""
+    above = parent(folder)
+    return parent(above) if base(folder) == "plugin" and base(above) == ".github" else above
 
 
 def _looks_like_component(path: str) -> bool:
