@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
-from ahpkit.agents.acp.host_tools import host_tool, is_search
+from ahpkit.agents.acp.mcp_servers import host_tool, is_search
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
 from ahpkit.protocol.meta_keys import DIRECT, SETTLED

@@ -13,12 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.server import McpServer
-from ahpkit.mcp.tokens import Login, Tokens
+from ahpkit.mcp.tokens import Challenge, Login, Tokens, auth_required, resource_of
 from mcp_servers.http_server import Guard, http_server, serving
 from mcp_servers.running import Answers, Port, running, text_of
 from support import requirement

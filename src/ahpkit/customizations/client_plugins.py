@@ -1,8 +1,11 @@
-"""Reads plugins that active clients publish, over their connections, and removes them when the client leaves.
+"""Reads plugins that active clients publish, over their connections, and lets models read their files.
 
-Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn while it is read
-is forgotten when its reading ends. Every answer is checked: a client may be slow, answer nonsense or lead in circles,
-so the limits and the time of `source.load` hold for it too.
+Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn meanwhile is
+forgotten when its reading ends. Every answer is checked: a client may be slow, answer nonsense or lead in circles, so
+the limits and the time of `source.load` hold for it too. When its client leaves, a plugin is removed.
+
+Skills of such a plugin are offered by URIs that only the host can read, by asking that client: models use the tool
+`read_plugin_file`, or MCP resources. Only files of the session's plugins can be read, and nothing that is switched off.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import quote
@@ -21,10 +25,14 @@ from ahpkit.customizations.plugin import parse_plugin
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
 from ahpkit.customizations.source import Listing, load
 from ahpkit.customizations.tree import Content, File, Limits, Unreadable, join
+from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, RpcError
+from ahpkit.protocol.session.enablement import Placed, is_enabled, walk
+from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.tools.registry import Owner, Tool
 
 CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, depth=10)
 """A client's plugin travels over its connection: less of it than of a folder on our own disk."""
@@ -226,4 +234,87 @@ def _failed(plugin: ClientPlugin, message: str) -> Parsed:
     return Parsed(cast("Container", entry), {}, diagnostics)
 
 
-__all__ = ["CLIENT_LIMITS", "ClientPlugins", "ClientSource"]
+_OWNER = Owner("host", "plugin-files")
+
+READ_PLUGIN_FILE: ToolDefinition = {
+    "name": "read_plugin_file",
+    "title": "Read a plugin's file",
+    "description": "Read a skill, or a file beside it, that is offered by a URI which is no path on this machine.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"uri": {"type": "string", "description": "The URI of the skill, or of a file beside it."}},
+        "required": ["uri"],
+    },
+    "annotations": {"readOnlyHint": True},
+}
+
+
+class VirtualFiles:
+    """Implements `ahpkit.host.feature.ToolSource`. `shown(session_uri)`: the session's customizations."""
+
+    def __init__(self, services: Services, shown: Callable[[str], Sequence[JsonObject]], *, timeout: float) -> None:
+        self._services = services
+        self._shown = shown
+        self._timeout = timeout
+
+    def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
+        return [(_OWNER, [READ_PLUGIN_FILE])] if any(self._plugins(session_uri)) else []
+
+    def asks(self, tool: Tool) -> bool:
+        return False
+
+    async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
+        try:
+            given: Any = json.loads(tool_input or "{}")
+            uri = cast("JsonObject", given).get("uri") if isinstance(given, dict) else None
+            data = await self.read(turn.chat.session_uri, str(uri))
+        except KeyError as error:
+            return ToolOutcome(success=False, error=str(error.args[0]))
+        except (ValueError, RecursionError) as error:
+            return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
+        return ToolOutcome(success=True, content=[{"type": "text", "text": data.decode("utf-8", "replace")}])
+
+    def listed(self, session_uri: str) -> list[JsonObject]:
+        """Skills that a model may read this way, as MCP resources."""
+        plugins = {plugin["id"] for plugin in self._plugins(session_uri)}
+        return [
+            {"uri": placed.entry["uri"], "name": placed.entry["name"], **_description(placed.entry)}
+            for placed in walk(self._shown(session_uri))
+            if placed.container is not None and placed.container["id"] in plugins and _is_offered(placed)
+        ]
+
+    async def read(self, session_uri: str, uri: str) -> bytes:
+        """The bytes of a file; raises `KeyError` with the reason when there is nothing to read for this session."""
+        plugin = next((one for one in self._plugins(session_uri) if uri.startswith(f"{one['uri'].rstrip('/')}/")), None)
+        if plugin is None or "/../" in f"{uri}/":
+            raise KeyError(f"no plugin of this session has a file {uri[:500]}")
+        for placed in walk(self._shown(session_uri)):
+            if placed.entry.get("uri") == uri and not placed.effective.enabled:
+                raise KeyError(f"{placed.entry['name']} is switched off")
+        client = self._services.client(plugin["clientId"])
+        if client is None:
+            raise KeyError("the client that brought this plugin is not connected")
+        source = ClientSource(client, uri=plugin["uri"], name=plugin["name"], timeout=self._timeout)
+        try:
+            [found] = await source.read([File(uri, uri)], limit=CLIENT_LIMITS.file_bytes)
+        except (TimeoutError, ConnectionError):
+            raise KeyError("the client that brought this plugin did not answer") from None
+        if isinstance(found, Unreadable):
+            raise KeyError(f"{uri[:500]} {found.message}")
+        return found.data
+
+    def _plugins(self, session_uri: str) -> Iterator[JsonObject]:
+        for entry in self._shown(session_uri):
+            if "clientId" in entry and is_enabled(entry) and not str(entry["uri"]).startswith("file:"):
+                yield entry
+
+
+def _is_offered(placed: Placed) -> bool:
+    return placed.entry["type"] == "skill" and placed.effective.model_invocable
+
+
+def _description(entry: JsonObject) -> JsonObject:
+    return {"description": entry["description"]} if entry.get("description") else {}
+
+
+__all__ = ["CLIENT_LIMITS", "READ_PLUGIN_FILE", "ClientPlugins", "ClientSource", "VirtualFiles"]

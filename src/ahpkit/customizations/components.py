@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpkit.customizations.build import Builder
-from ahpkit.customizations.coerce import flag, globs, text, words
 from ahpkit.customizations.details import TextDetail, TextType
 from ahpkit.customizations.frontmatter import Document
 from ahpkit.customizations.text import DESCRIPTION_LIMIT, clean_label, clean_name, clean_text, first_paragraph, slug
 from ahpkit.customizations.tree import base, parent
+from ahpkit.customizations.yaml_values import flag, globs, text, words
 from ahpkit.protocol.common.state import JsonObject
 
 _SUFFIXES = (".agent.md", ".chatmode.md", ".prompt.md", ".instructions.md", ".mdc", ".md", ".toml")

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ahpkit.customizations.coerce import words
 from ahpkit.customizations.details import TextDetail
+from ahpkit.customizations.yaml_values import words
 
 _PLACEHOLDER = re.compile(
     r"\$ARGUMENTS\[(?P<index>\d{1,3})\]"

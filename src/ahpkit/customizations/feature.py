@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from ahpkit.customizations.client_plugins import ClientPlugins
+from ahpkit.customizations.client_plugins import ClientPlugins, VirtualFiles
 from ahpkit.customizations.details import Detail, Parsed
 from ahpkit.customizations.discovery import Location, locate
 from ahpkit.customizations.enablement_decisions import Decisions, key_of
@@ -32,9 +32,7 @@ from ahpkit.customizations.runnables import (
     shown_with,
     surrounding_of,
 )
-from ahpkit.customizations.session_entries import decided, is_ours
-from ahpkit.customizations.session_tree import ClientPlugin, SessionTree
-from ahpkit.customizations.virtual_files import VirtualFiles
+from ahpkit.customizations.session_tree import ClientPlugin, SessionTree, decided, is_ours
 from ahpkit.customizations.watch import Watched
 from ahpkit.customizations.watched_places import Judged, Places
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext

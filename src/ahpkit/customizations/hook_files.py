@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ahpkit.customizations.build import Builder
-from ahpkit.customizations.coerce import flag
 from ahpkit.customizations.details import HookDetail
 from ahpkit.customizations.hooks import EVENTS
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_text
+from ahpkit.customizations.yaml_values import flag
 from ahpkit.protocol.common.state import JsonObject
 
 _CANONICAL = {

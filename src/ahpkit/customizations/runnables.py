@@ -23,7 +23,7 @@ from ahpkit.customizations.diagnostics import Diagnostic, load_state
 from ahpkit.customizations.discovery import Library, Location, locate, located
 from ahpkit.customizations.hooks import command_of
 from ahpkit.customizations.in_force import InForce
-from ahpkit.customizations.launch import Surroundings, launch_config
+from ahpkit.customizations.mcp_files import Surroundings, launch_config
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints

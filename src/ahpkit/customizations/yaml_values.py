@@ -1,11 +1,13 @@
-"""Reads YAML as strings, lists and mappings, within limits.
+"""Reads YAML as strings, lists and mappings, within limits, and converts them to the types that people mean. Pure.
 
 Built from parser events instead of a loader: nothing recurses (deeply nested YAML crashes the C composer), an alias
-costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are.
+costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are. Who reads a header knows which type
+a value should have, and converts it with the functions at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -155,4 +157,66 @@ def _key_text(key: Any) -> str:
     return str(key)
 
 
-__all__ = ["Parsed", "YamlError", "parse"]
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+def flag(value: Any) -> bool | None:
+    """A boolean in any spelling that the products accept; None if it is not a boolean."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower() if isinstance(value, (str, int)) else ""
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def text(value: Any) -> str | None:
+    """Prose; a list of lines is joined. None: it is not prose."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if items and all(isinstance(item, str) for item in items):
+            return "\n".join(cast("list[str]", items))
+    return None
+
+
+def words(value: Any) -> list[str]:
+    """A list of names: `[a, b]`, `a, b`, or one per line."""
+    return [item for item in (part.strip().strip("'\"").strip() for part in _parts(value)) if item]
+
+
+def globs(value: Any) -> list[str]:
+    """Glob patterns; commas separate them, but not inside braces (`**/*.{ts,tsx}`)."""
+    return [pattern for pattern in words(value) if pattern not in ("[]", "null")]
+
+
+def _parts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith("[") and text.endswith("]") and "," in text:
+            text = text[1:-1]
+        yield from split_commas(text)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _parts(item) if isinstance(item, (str, list)) else ()
+
+
+def split_commas(value: str) -> Iterator[str]:
+    """Split at commas and line breaks outside of braces, brackets, parentheses and quotes."""
+    depth, quote, start = 0, "", 0
+    for index, character in enumerate(value):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character if value.find(character, index + 1) != -1 else ""
+        elif character in "{[(":
+            depth += 1
+        elif character in "}])":
+            depth = max(0, depth - 1)
+        elif character in ",\n" and depth == 0:
+            yield value[start:index]
+            start = index + 1
+    yield value[start:]
+
+
+__all__ = ["Parsed", "YamlError", "flag", "globs", "parse", "split_commas", "text", "words"]

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from ahpkit.agents.acp.elicitation import answer, questions
+from ahpkit.agents.acp.questions import form_answer, form_questions
 from ahpkit.host.agent import AgentError, ToolCall, Turn
 from ahpkit.host.feature import Services
 from ahpkit.mcp.errors import McpError
@@ -81,7 +81,7 @@ class TurnCaller:
             given = await self._turn.ask([], message=words, url=str(params.get("url", "")))
             return {"action": given.response}
         schema = params.get("requestedSchema")
-        return answer(schema, await self._turn.ask(questions(schema), message=words))
+        return form_answer(schema, await self._turn.ask(form_questions(schema), message=words))
 
     async def sample(self, params: JsonObject) -> JsonObject:
         """Ask the session's own agent, when its people agree."""

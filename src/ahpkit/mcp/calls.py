@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from ahpkit.mcp.auth import Challenge
 from ahpkit.mcp.connect import MAX_MESSAGE
 from ahpkit.mcp.errors import McpError, McpUnavailable
+from ahpkit.mcp.tokens import Challenge
 from ahpkit.mcp.tolerance import plain
 from ahpkit.protocol.common.state import JsonObject
 

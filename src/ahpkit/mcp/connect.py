@@ -70,7 +70,7 @@ class ServerConfig:
 
 
 def server_config(name: str, launch: Mapping[str, Any]) -> ServerConfig:
-    """A declaration with its placeholders filled in (`customizations.launch`), checked."""
+    """A declaration with its placeholders filled in (`customizations.mcp_files`), checked."""
     url, command = launch.get("url"), launch.get("command")
     if isinstance(command, str) and command.strip():
         args = tuple(str(word) for word in cast("list[Any]", launch.get("args") or []))

@@ -29,11 +29,11 @@ from mcp.shared.subscriptions import event_to_notification
 from pydantic import ValidationError
 
 from ahpkit import __version__
-from ahpkit.mcp.auth import Challenge, auth_required, resource_of
 from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort, TokenNeeded, current_call
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
 from ahpkit.mcp.lists import Lists, read_lists, result_problem
+from ahpkit.mcp.tokens import Challenge, auth_required, resource_of
 from ahpkit.mcp.tolerance import TolerantConnection, plain, unwrapped, words_of
 from ahpkit.protocol.common.state import JsonObject
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp.chat import STARTS
-from ahpkit.agents.acp.connection import EXITED
-from ahpkit.agents.acp.conversations import SESSION_ID
+from ahpkit.agents.acp.connection import EXITED, SESSION_ID
 from ahpkit.host.agent import AgentError, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.acp_agent import CAPABILITIES

@@ -11,7 +11,7 @@ import pytest
 from ahpkit.agents.acp.config import AcpConfigError, config_from_table
 from ahpkit.agents.acp.mapping import PLAN_KEY, USAGE_KEY
 from ahpkit.agents.acp.meta import META_KEY
-from ahpkit.agents.acp.permissions import ANSWER_META
+from ahpkit.agents.acp.questions import ANSWER_META
 from ahpkit.agents.acp.turn import TURN_UPDATES
 from ahpkit.host.agent import Confirmation, InputAnswers, McpServerOffer, TurnContext
 from ahpkit.testing.recording import RecordingTurn, user_message

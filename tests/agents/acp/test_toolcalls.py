@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp.content import Contents
-from ahpkit.agents.acp.permissions import confirmation_options
+from ahpkit.agents.acp.questions import confirmation_options
 from ahpkit.agents.acp.toolcalls import ToolCalls
 from ahpkit.host.agent import TurnContext
 from ahpkit.testing.recording import RecordingTurn

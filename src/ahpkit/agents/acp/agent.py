@@ -14,8 +14,7 @@ from opentelemetry.trace import TracerProvider
 from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.chat import AcpChat, pause_after
 from ahpkit.agents.acp.config import AcpAgentConfig
-from ahpkit.agents.acp.connection import AcpConnection
-from ahpkit.agents.acp.conversations import SESSION_ID, kept_sessions
+from ahpkit.agents.acp.connection import SESSION_ID, AcpConnection, kept_sessions
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.untrusted_json import objects, text

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ahpkit.agents.acp import elicitation, permissions
+from ahpkit.agents.acp import questions
 from ahpkit.agents.acp.access import Approval, FileAccess, TerminalAccess, TerminalOutput
 from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
@@ -39,7 +39,7 @@ class Callbacks:
         mapper: SessionMapper,
         *,
         working_directory: Path,
-        policy: permissions.Policy,
+        policy: questions.Policy,
         files: FileAccess | None,
         terminals: TerminalAccess | None,
         mark: Callable[[], Mapping[str, str]] = dict,
@@ -102,14 +102,14 @@ class Callbacks:
 
     async def _permission(self, params: JsonObject) -> JsonObject:
         turn, request = self._mapper.turn, with_meta_around(params.get("toolCall"), params)
-        options = permissions.confirmation_options(params.get("options"))
+        options = questions.confirmation_options(params.get("options"))
         if turn is None:
-            return permissions.CANCELLED
+            return questions.CANCELLED
         self._check_waiting()
         call = turn.for_permission(request)
         setting = None if self._policy == "ask" else self._policy == "allow"
         answer = await self._answered(call.confirm(request, options, setting=setting))
-        return permissions.CANCELLED if answer is None else permissions.outcome(options, answer)
+        return questions.CANCELLED if answer is None else questions.outcome(options, answer)
 
     async def _elicit(self, params: JsonObject) -> JsonObject:
         turn = self._mapper.turn
@@ -121,9 +121,9 @@ class Callbacks:
         schema = params.get("requestedSchema")
         if schema is not None and (reason := check_schema(schema)) is not None:
             raise InvalidParams(f"requestedSchema: {reason}")
-        asked = turn.turn.ask(elicitation.questions(schema), message=_message(params), meta=_meta_of(params))
+        asked = turn.turn.ask(questions.form_questions(schema), message=_message(params), meta=_meta_of(params))
         given = await self._answered(asked)
-        return {"action": "cancel"} if given is None else elicitation.answer(schema, given) | _with(given.meta)
+        return {"action": "cancel"} if given is None else questions.form_answer(schema, given) | _with(given.meta)
 
     async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
         id, url = str(params.get("elicitationId")), text(params.get("url"))

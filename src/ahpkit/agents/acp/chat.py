@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ahpkit.agents.acp.connection import EXITED, AcpConnection
-from ahpkit.agents.acp.conversations import SESSION_ID
+from ahpkit.agents.acp.connection import EXITED, SESSION_ID, AcpConnection
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.turn_input import instructions, news, told_after

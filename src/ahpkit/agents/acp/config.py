@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from ahpkit.agents.acp.installing import program_of
-from ahpkit.agents.acp.permissions import Policy
+from ahpkit.agents.acp.questions import Policy
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.wire.errors import AhpError
 

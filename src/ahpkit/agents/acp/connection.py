@@ -1,4 +1,4 @@
-"""Starts an ACP agent's process, initializes the JSON-RPC connection to it, and reports what the agent can do.
+"""Starts an ACP agent's process, initializes the JSON-RPC connection to it, and asks what it can do and what it stores.
 
 Whatever goes wrong here becomes an `AgentError` that a person can read: what happened, and the last lines the agent
 wrote.
@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,10 +21,10 @@ from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.content import OUTPUT_KEYS
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import upward, without_secrets, wrapped
-from ahpkit.agents.acp.permissions import ANSWER_META
+from ahpkit.agents.acp.questions import ANSWER_META
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.untrusted_json import obj, objects, text
-from ahpkit.host.agent import AgentError, LoginNeeded
+from ahpkit.host.agent import AgentError, AgentSession, LoginNeeded
 from ahpkit.platform.processes import MARK
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.process import ChildProcess
@@ -306,4 +307,60 @@ def _details(error: RpcError) -> str:
     return f": {details[:_DETAILS]}" if details and details not in error.message else ""
 
 
-__all__ = ["AUTH_REQUIRED", "EXITED", "PROTOCOL_VERSION", "REQUEST_CANCELLED", "AcpConnection"]
+SESSION_ID = "sessionId"
+"""Key of a chat's memory: the ACP session to take up after a restart."""
+
+MAX_SESSIONS = 1000
+"""Conversations taken from one agent: a list that people look through."""
+_MAX_PAGES = 20
+_TIMEOUT = 30.0
+"""Seconds for one page."""
+
+
+async def kept_sessions(connection: AcpConnection) -> list[AgentSession]:
+    """All that the agent lists and can take up again, page by page."""
+    if not connection.session_can("list") or not connection.restores:
+        return []
+    found: list[AgentSession] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        params = {"cursor": cursor} if cursor else {}
+        page = obj(await connection.request("session/list", params, timeout=_TIMEOUT))
+        found += filter(None, map(_kept, objects(page.get("sessions"))))
+        cursor = text(page.get("nextCursor"))
+        if cursor is None or len(found) >= MAX_SESSIONS:
+            break
+    return found[:MAX_SESSIONS]
+
+
+def _kept(entry: JsonObject) -> AgentSession | None:
+    id, directory = text(entry.get("sessionId")), text(entry.get("cwd"))
+    if id is None or directory is None or not directory.startswith("/") or "\0" in directory:
+        return None
+    return AgentSession(
+        memory={SESSION_ID: id},
+        working_directory=Path(directory),
+        title=text(entry.get("title")),
+        modified_at=_milliseconds(text(entry.get("updatedAt"))),
+    )
+
+
+def _milliseconds(time: str | None) -> int | None:
+    """An ISO 8601 time; one without a zone is in UTC."""
+    try:
+        parsed = datetime.fromisoformat(time or "")
+        return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+__all__ = [
+    "AUTH_REQUIRED",
+    "EXITED",
+    "MAX_SESSIONS",
+    "PROTOCOL_VERSION",
+    "REQUEST_CANCELLED",
+    "SESSION_ID",
+    "AcpConnection",
+    "kept_sessions",
+]

@@ -1,12 +1,27 @@
-"""Declares a turn's MCP servers to an ACP agent, as far as the agent supports their transport. Pure."""
+"""Declares a turn's MCP servers to an ACP agent, and recognises its calls of the host's own server. Pure.
+
+A server is declared if the agent supports its transport.
+
+Agents write calls of the host's server in their own ways: `mcp__ahp__add`, `ahp__add`, `ahp_add`, `add (ahp MCP
+Server)`, or the name of a server and of a tool in the input. A call that is not recognised is shown as the agent's own,
+beside the host's.
+
+Being recognised may mean that nobody is asked, and a model can put words into the title of a call that does something
+else. So the whole name has to fit, the call must not be of a kind that our tools never are (`execute`, `edit`), and its
+input has to be one that the tool takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ahpkit.agents.untrusted_json import obj, strings, text
+from ahpkit.agents.untrusted_json import obj, objects, strings, text
 from ahpkit.host.agent import McpServerOffer
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import ToolDefinition
 
 
 def mcp_servers(offers: Iterable[McpServerOffer], capabilities: JsonObject) -> list[JsonObject]:
@@ -39,4 +54,107 @@ def _pairs(entries: object) -> list[JsonObject]:
     return [{"name": name, "value": str(value)} for name, value in obj(entries).items()]
 
 
-__all__ = ["mcp_servers"]
+SERVER = "ahp"
+"""The name under which agents know the host's server."""
+
+_NAME = r"([A-Za-z0-9_-]+)"
+_FORMS = (
+    re.compile(rf"(?:mcp(?:__|_|\.|:|/))?{SERVER}(?:__|_|\.|:|/|-){_NAME}", re.IGNORECASE),
+    re.compile(rf"{_NAME} \({SERVER} MCP Server\)(?:: .*)?", re.IGNORECASE | re.DOTALL),
+)
+_KINDS = (None, "other", "fetch", "search", "read", "think")
+"""What agents call the kind of an MCP tool. Nothing that runs a command or changes files."""
+_COMMANDS = frozenset({"command", "commands", "cmd", "script", "code"})
+
+
+class HostTool(NamedTuple):
+    """The host's tool that a call means."""
+
+    name: str
+    arguments: JsonObject | None
+    """None as long as the agent has not told them."""
+
+
+def host_tool(said: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
+    """The host's tool that a call means; None for a call of the agent's own."""
+    named = _named(said, meta)
+    return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
+
+
+def is_search(said: JsonObject, meta: JsonObject) -> bool:
+    """Whether a call only looks for tools of the host: nobody needs to be asked about that."""
+    named = _named(said, meta)
+    return named is not None and named.name == "find_tool" and (named.arguments or {}).keys() <= {"query"}
+
+
+def is_unsaid_call(said: JsonObject, meta: JsonObject) -> bool:
+    """Whether a call goes through `call_tool`, and the agent has not said yet which tool it means."""
+    named = _named(said, meta)
+    return named is not None and named.name == "call_tool" and not named.arguments
+
+
+def _named(said: JsonObject, meta: JsonObject) -> HostTool | None:
+    """What a call names of the host's server, whether or not there is such a tool."""
+    if said.get("kind") not in _KINDS:
+        return None
+    given = obj(said["rawInput"]) if said.get("rawInput") else _written_out(said.get("content"))
+    named = _in_input(given or {})
+    if named is not None:
+        return named
+    candidates = (text(said.get("name")), *_hidden(meta), text(said.get("title")))
+    names = [name for candidate in candidates if candidate and (name := _written(candidate.strip()))]
+    return HostTool(names[0], given) if names else None
+
+
+def _written_out(content: Any) -> JsonObject | None:
+    """The input of a call, read from its text: some agents show it there first."""
+    shown = objects(content)
+    words = text(obj(shown[0].get("content")).get("text")) if len(shown) == 1 else None
+    try:
+        return obj(json.loads(words)) or None if words else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _in_input(given: JsonObject) -> HostTool | None:
+    """`{"server": "ahp", "tool": "add", "arguments": {…}}`."""
+    server = text(given.get("server")) or text(given.get("server_name"))
+    tool = text(given.get("tool")) or text(given.get("tool_name"))
+    return HostTool(tool, obj(given.get("arguments"))) if server == SERVER and tool is not None else None
+
+
+def _written(candidate: str) -> str | None:
+    found = (form.fullmatch(candidate) for form in _FORMS)
+    return next((match[1] for match in found if match), None)
+
+
+def _called(named: HostTool) -> HostTool:
+    """What `call_tool` calls."""
+    if named.name != "call_tool":
+        return named
+    inner = named.arguments or {}
+    return HostTool(text(inner.get("name")) or "", obj(inner.get("arguments")) if named.arguments else None)
+
+
+def _known(named: HostTool, tools: Mapping[str, ToolDefinition]) -> HostTool | None:
+    tool = tools.get(named.name)
+    return named if tool is not None and _takes(tool, named.arguments or {}) else None
+
+
+def _takes(tool: ToolDefinition, arguments: JsonObject) -> bool:
+    """Whether the input has only members that the tool declares. If it declares none, a command does not fit."""
+    schema: Any = tool.get("inputSchema") or {}
+    declared = obj(schema.get("properties")).keys()
+    strange = arguments.keys() - declared
+    strict = bool(declared) or schema.get("additionalProperties") is False
+    return not strange if strict else strange.isdisjoint(_COMMANDS)
+
+
+def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
+    """`toolName` at the root of `_meta`, or in the agent's own objects there."""
+    below = [name for value in meta.values() for name in _hidden(obj(value), depth - 1)] if depth else []
+    own = text(meta.get("toolName"))
+    return [*([own] if own else []), *below]
+
+
+__all__ = ["SERVER", "HostTool", "host_tool", "is_search", "is_unsaid_call", "mcp_servers"]

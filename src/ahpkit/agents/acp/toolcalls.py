@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
-from ahpkit.agents.acp.host_tools import HostTool, host_tool, is_search, is_unsaid_call
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
+from ahpkit.agents.acp.mcp_servers import HostTool, host_tool, is_search, is_unsaid_call
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation, ToolCall, Turn

@@ -1,22 +1,81 @@
-"""Converts an agent's form to questions, and a person's answers to the form's content. Pure.
+"""Converts what an agent asks to questions for people, and their answers back: permissions and forms. Pure.
 
-AHP has no place for a pattern, for the default of a selection, or for the tool call a form belongs to; the agent checks
-what it gets anyway.
+An agent may offer several permission options of one kind, so the answer is always the option the person picked. Choices
+to remember ("always allow") are remembered by the agent that offered them.
+
+For forms, AHP has no place for a pattern, for the default of a selection, or for the tool call a form belongs to; the
+agent checks what it gets anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
+from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import number, obj, objects, strings, text
-from ahpkit.host.agent import InputAnswers
-from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion
+from ahpkit.host.agent import Confirmation, InputAnswers
+from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputOption, ChatInputQuestion, ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 
+Policy = Literal["ask", "allow", "deny"]
+"""Who answers an agent's permission requests: a person, or the configuration."""
 
-def questions(schema: Any) -> list[ChatInputQuestion]:
+CANCELLED: JsonObject = {"outcome": {"outcome": "cancelled"}}
+
+ANSWER_META = "ahpkit/permission-answer"
+"""Carries what ACP has no field for: the reason a person gave for a denial, and what they suggested instead."""
+
+_ONCE, _ALWAYS = 0, 1
+
+_IN_WORDS = {
+    "allow_once": "Allow once",
+    "allow_always": "Always allow",
+    "reject_once": "Deny",
+    "reject_always": "Always deny",
+}
+"""For options whose name is only their id: people read words."""
+
+
+def confirmation_options(options: object) -> list[ConfirmationOption]:
+    """What clients show. An option of a kind we do not know counts as a denial: nothing runs by mistake."""
+    return [_option(option) for option in objects(options)[:MAX_LISTED] if text(option.get("optionId"))]
+
+
+def _option(option: JsonObject) -> ConfirmationOption:
+    kind = text(option.get("kind")) or ""
+    name = text(option.get("name")) or option["optionId"]
+    shown: ConfirmationOption = {
+        "id": option["optionId"],
+        "label": short(_IN_WORDS.get(kind, name) if name == option["optionId"] else name),
+        "kind": "approve" if kind.startswith("allow") else "deny",
+        "group": _ALWAYS if kind.endswith("_always") else _ONCE,
+    }
+    return annotated(shown, meta=obj(option.get("_meta")))
+
+
+def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> JsonObject:
+    """The result of `session/request_permission` for a person's answer."""
+    kind = "approve" if answer.approved else "deny"
+    picked = [option["id"] for option in options if option["id"] == answer.option_id and option["kind"] == kind]
+    chosen = picked[0] if picked else default_option(options, approved=answer.approved)
+    result = CANCELLED if chosen is None else {"outcome": {"outcome": "selected", "optionId": chosen}}
+    said = {"reason": answer.reason, "suggestion": answer.suggestion}
+    said = {key: value for key, value in said.items() if value is not None}
+    meta = answer.meta | ({ANSWER_META: said} if said else {})
+    return result | ({"_meta": meta} if meta else {})
+
+
+def default_option(options: Sequence[ConfirmationOption], *, approved: bool) -> str | None:
+    """The option a plain yes or no stands for: this time only, if the agent offers that."""
+    kind = "approve" if approved else "deny"
+    fitting = [option for option in options if option["kind"] == kind]
+    fitting.sort(key=lambda option: option.get("group", _ONCE))
+    return fitting[0]["id"] if fitting else None
+
+
+def form_questions(schema: Any) -> list[ChatInputQuestion]:
     """One question per property of the requested schema, in its order."""
     required = set(strings(obj(schema).get("required")))
     properties = obj(obj(schema).get("properties"))
@@ -24,7 +83,7 @@ def questions(schema: Any) -> list[ChatInputQuestion]:
     return [_question(name, obj(spec), required=name in required) for name, spec in shown]
 
 
-def answer(schema: Any, given: InputAnswers) -> JsonObject:
+def form_answer(schema: Any, given: InputAnswers) -> JsonObject:
     """The result of `elicitation/create`."""
     if given.response != "accept":
         return {"action": given.response}
@@ -123,4 +182,13 @@ def _present(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-__all__ = ["answer", "questions"]
+__all__ = [
+    "ANSWER_META",
+    "CANCELLED",
+    "Policy",
+    "confirmation_options",
+    "default_option",
+    "form_answer",
+    "form_questions",
+    "outcome",
+]

@@ -1,7 +1,7 @@
 from typing import Any
 
 from ahpkit.customizations.build import stable_id
-from ahpkit.customizations.session_entries import changes, decided, is_ours, keeping_runtime
+from ahpkit.customizations.session_tree import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from support import requirement
 
