@@ -101,8 +101,13 @@ async def asking(git: Git) -> Git:
     """The same repository with its hooks, where its configuration says they are: for a directory that is trusted."""
     ask = ("config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath")
     fields = [os.fsdecode(field) for field in (await git.run(*ask, check=False)).split(b"\0")]
-    said = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if scope != "command"]
+    said = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if _counts(scope, path)]
     return dataclasses.replace(git, extra={"core.hooksPath": said[-1] if said else str(git.common_dir / "hooks")})
+
+
+def _counts(scope: str, path: str) -> bool:
+    """Whether a folder of hooks is one that trust looks at, or one of the user's own outside any repository."""
+    return scope in ("local", "worktree") or (scope != "command" and os.path.isabs(path))
 
 
 __all__ = ["add_work_tree", "asking", "commit", "merge_back", "remove_work_tree", "stage"]

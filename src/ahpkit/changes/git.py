@@ -67,6 +67,8 @@ class Declared:
     """Names of filters and merge drivers."""
     run: bool = False
     """Whether they run."""
+    includes: bool = False
+    """Whether the configuration includes other files: which ones depends on much, so it is read each time."""
 
 
 @dataclass(frozen=True)
@@ -122,20 +124,21 @@ class Git:
     async def _look_at_configuration(self) -> None:
         """Know which filters and drivers are declared now: only those that are known can be switched off."""
         stamp = await asyncio.to_thread(self._stamp)
-        if stamp != self.declared.stamp:
+        if stamp != self.declared.stamp or self.declared.includes:
             await self._read_configuration()
             self.declared.stamp = stamp
         if self.declared.filters or self.declared.drivers:
             self.declared.run = await asyncio.to_thread(self.runs_filters)
 
     async def _read_configuration(self) -> None:
-        ask = ("config", "--name-only", "-z", "--get-regexp", r"^(filter|merge)\..*\.")
+        ask = ("config", "--name-only", "-z", "--get-regexp", r"^(filter|merge)\..*\.|^include(if)?\.")
         answer = await self._run(*self._options(_SAFE), *ask, env=self._environment(), check=False)
         keys = [os.fsdecode(key) for key in answer.split(b"\0") if key]
         found = {
             kind: {key.split(".", 1)[1].rsplit(".", 1)[0] for key in keys if key.startswith(kind)} for kind in _RUN
         }
         self.declared.filters, self.declared.drivers = (tuple(sorted(found[kind])) for kind in _RUN)
+        self.declared.includes = any(key.startswith("include") for key in keys)
 
     def _stamp(self) -> tuple[tuple[int, int], ...]:
         home = Path(os.environ.get("HOME", "/"))

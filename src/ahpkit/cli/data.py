@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 import tarfile
 import tempfile
+import zlib
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
 from ahpkit.cli.session_search import Age, is_archived, status_word, summary_line
 from ahpkit.cli.text import as_json
+from ahpkit.host.trust import TRUST_FILE
 from ahpkit.log.datadir import data_directory
 from ahpkit.platform.files import private_draft
 
@@ -109,13 +111,33 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
         there = [path for path in directory.iterdir() if path.name not in _LEFT_OUT]
         if there and not replace:
             raise click.ClickException(f"{directory} has data already; --replace moves it aside")
-        aside = _move_aside(directory, there)
-        try:
-            with tarfile.open(file) as archive:
-                archive.extractall(directory, filter="data")
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise click.ClickException(f"{file} is not a backup, or it is damaged: {error}") from error
+        with tempfile.TemporaryDirectory(prefix=f"{directory.name}-restored-", dir=directory.parent) as place:
+            _extract(file, Path(place))
+            aside = _move_aside(directory, there)
+            for path in Path(place).iterdir():
+                path.rename(directory / path.name)
+        trusts = (directory / TRUST_FILE).exists()
     click.echo(f"{file} is in {directory} now" + (f"; what was there is in {aside}" if aside else ""))
+    if trusts:
+        click.echo("What it trusted to run came with it; look at it with: ahpkit trust list")
+
+
+def _extract(file: Path, place: Path) -> None:
+    try:
+        with tarfile.open(file) as archive:
+            archive.extractall(place, filter=_restored)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise click.ClickException(f"{file} is not a backup, or it is damaged: {error}") from error
+
+
+def _restored(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
+    """A member as it is put back: private, and only what `backup` saves. A link could lead to the token."""
+    checked = tarfile.data_filter(member, place)
+    if not (checked.isfile() or checked.isdir()):
+        raise tarfile.TarError(f"{checked.name} is not a file")
+    if PurePosixPath(checked.name).name in _LEFT_OUT:
+        return None
+    return checked.replace(mode=0o700 if checked.isdir() else 0o600, deep=False)
 
 
 def _move_aside(directory: Path, there: list[Path]) -> Path | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,14 @@ _IMPLIED = {
     "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
 """Programs that run what a file of the folder says, without naming it."""
+
+
+_GIT_RUNS = re.compile(r"^\s*\[\s*(?:(?:filter|merge)[\s.]+[^\s\]]|include)|hookspath", re.IGNORECASE | re.MULTILINE)
+_GIT_SETTING = re.compile(r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?([A-Za-z][\w-]*)[ \t]*=[ \t]*(.*)$", re.MULTILINE)
+"""Settings of Git that make it run something, and the form of a setting."""
+
+_MAX_TEXT = 256 * 1024
+"""Bytes of a hook or of Git's settings that are looked at for names of files."""
 
 
 _DATA_NAMES = re.compile(r"db|database|data|memory|store|cache|log|out|pid", re.IGNORECASE)
@@ -368,19 +377,63 @@ def _folders(directory: Path) -> Iterator[Path]:
 
 
 def git_runnables(top: Path) -> list[Runnable]:
-    """What Git would run from a repository: its hooks, and the filters in its settings. Blocks."""
-    hooks, config = top / ".git" / "hooks", top / ".git" / "config"
+    """What Git would run from a repository: its hooks, and the programs in its settings. Blocks."""
+    around, settings = Surrounding(str(top)), _git_settings(top)
     found: list[Runnable] = []
-    if hooks.is_dir():
-        for path in sorted(hooks.iterdir()):
-            if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK):
-                real = followed(path)
-                found.append(Runnable("hook", f"git {path.name}", real, {}, fingerprints([real])))
-    lines = config.read_text("utf-8", "replace").splitlines() if config.is_file() else []
-    if any(line.strip().startswith("[filter") for line in lines):
-        real = followed(config)
-        found.append(Runnable("hook", "git filters", real, {}, fingerprints([real])))
+    for path in _git_hooks(top, settings):
+        real = followed(path)
+        named = _files(["sh", "-c", _beginning(real)], str(top), around)
+        found.append(Runnable("hook", f"git {path.name}", real, {}, fingerprints([real, *named])))
+    if any(_GIT_RUNS.search(text) for text in settings.values()):
+        words = [value for text in settings.values() for _, value in _git_values(text)]
+        named = (file for word in words for file in _files(["sh", "-c", word], str(top), around))
+        config = followed(top / ".git" / "config")
+        found.append(Runnable("hook", "git filters", config, {}, fingerprints([*settings, *named])))
     return found
+
+
+def _git_hooks(top: Path, settings: Mapping[str, str]) -> Iterator[Path]:
+    """The hooks, where the settings say they are, and where they are without settings."""
+    said = [value for text in settings.values() for name, value in _git_values(text) if name == "hookspath"]
+    for folder in dict.fromkeys([top / ".git" / "hooks", *(top / os.path.expanduser(value) for value in said)]):
+        try:
+            paths = sorted(folder.iterdir())
+        except (OSError, ValueError):
+            continue
+        yield from (path for path in paths if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK))
+
+
+def _git_settings(top: Path) -> dict[str, str]:
+    """The files with a repository's own settings, also those that they include, with their texts."""
+    waiting = [top / ".git" / "config", top / ".git" / "config.worktree"]
+    found: dict[str, str] = {}
+    while waiting and len(found) < _MAX_PLACES:
+        file = waiting.pop(0)
+        if (real := followed(file)) not in found:
+            found[real] = _beginning(real)
+            values = _git_values(found[real])
+            waiting += [file.parent / os.path.expanduser(value) for name, value in values if name == "path"]
+    return found
+
+
+def _git_values(text: str) -> list[tuple[str, str]]:
+    """The settings in a file of Git's, by their names in lower case, without their sections."""
+    return [
+        (match[1].lower(), value)
+        for match in _GIT_SETTING.finditer(text.replace("\\\n", ""))
+        for value in {match[2].strip().strip('"'), re.split("[#;]", match[2])[0].strip().strip('"')}
+        if value and "\0" not in value
+    ]
+
+
+def _beginning(path: str) -> str:
+    """The text at the beginning of a regular file; empty when there is none."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(_MAX_TEXT).decode("utf-8", "replace").replace("\0", " ") if regular else ""
+    except OSError:
+        return ""
 
 
 def repository_is_trusted(folder: Path, trust: Trust) -> bool:
