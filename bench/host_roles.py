@@ -32,7 +32,7 @@ from ahpkit.host.agent import Agent, AgentChat, Chat, StopReason, Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.platform.limits import give_freed_memory_back, keep_collections_short
 from ahpkit.protocol.annotations import Annotation, annotations_set
 from ahpkit.transports.auth import Authenticator

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ahpkit.log.durability import Durability, open_storage
+from ahpkit.log.datadir import Durability, open_storage
 from ahpkit.log.entry import ChannelSnapshot, Entry
 from ahpkit.log.log import Log
 from ahpkit.log.storage import Storage

@@ -39,7 +39,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.mcp.feature import McpServers
 from ahpkit.transports.auth import Authenticator
 

@@ -13,7 +13,7 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.host.turns.new_state import NO_CONFIG, new_chat, new_session
 from ahpkit.http.server import serve_http
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.log.entry import ChannelSnapshot
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.transports.auth import Authenticator

@@ -12,7 +12,7 @@ from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.host import steady
 from ahpkit.host.registration import Registration
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.wire.codec import decode_json
 from support.bench import Bench

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.log.entry import Recovery
 from support import appender, requirement
 from support.records import seqs

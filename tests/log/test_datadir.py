@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.log.datadir import data_directory
+from ahpkit.log.datadir import Durability, data_directory, open_storage
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
-from support.records import unprivileged
+from ahpkit.log.memory import MemoryStorage
+from support.records import entry, opening, unprivileged
 from support.waiting import BOUND
 
 HOLDER = """
@@ -108,3 +109,26 @@ def test_a_directory_that_is_not_ours_to_write_is_named() -> None:
             with pytest.raises(DataDirectoryError, match=f"^data directory {path}: not writable: check its owner"):
                 with data_directory(path):
                     pass
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_a_durable_storage_is_a_file_in_the_data_directory(durability: Durability, tmp_path: Path) -> None:
+    storage = open_storage(tmp_path, durability)
+    storage.load()
+    storage.commit([opening(), entry(1)])
+    storage.close()
+
+    again = open_storage(tmp_path, "full")
+    assert again.load().head_seq == 1
+    again.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
+
+
+def test_memory_leaves_no_trace(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path, "memory")
+    storage.load()
+    storage.commit([opening(), entry(1)])
+    storage.close()
+
+    assert isinstance(storage, MemoryStorage)
+    assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import open_storage
 from ahpkit.log.entry import Batch, Entry, Recovery, Value
 from ahpkit.log.errors import NotInLog, OutOfOrder, StorageError
 from ahpkit.log.log import Log

@@ -7,8 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from ahpkit.log.datadir import data_directory
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import data_directory, open_storage
 from ahpkit.log.entry import ChannelSnapshot, Entry
 from ahpkit.log.errors import OutOfOrder
 from ahpkit.log.log import Log

@@ -13,8 +13,7 @@ import click
 from ahpkit.agents.acp.installing import install as install_agent
 from ahpkit.agents.acp.inventory import Found, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
-from ahpkit.cli.announce import tilde
-from ahpkit.cli.output import progress
+from ahpkit.cli.output import progress, tilde
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import find_endpoint
 

@@ -35,8 +35,7 @@ from ahpkit.host.terminals.feature import Terminals
 from ahpkit.host.trust import TRUST_FILE, Trust
 from ahpkit.http.router import Router
 from ahpkit.http.server import HttpServer, serve_http
-from ahpkit.log.datadir import data_directory
-from ahpkit.log.durability import open_storage
+from ahpkit.log.datadir import data_directory, open_storage
 from ahpkit.log.entry import Recovery
 from ahpkit.platform.limits import FreedMemory
 from ahpkit.platform.processes import end_orphans

@@ -26,9 +26,9 @@ from ahpkit.cli.conversation import Conversation, Left
 from ahpkit.cli.output import KINDS, notify
 from ahpkit.cli.session_search import picker
 from ahpkit.cli.show_turn import show_plans
-from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Chat, Client, Session
 from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.tasks import wait_first
 
 
 @click.command()

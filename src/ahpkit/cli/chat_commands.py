@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ahpkit.cli.announce import tilde
-from ahpkit.cli.output import Output
+from ahpkit.cli.output import Output, tilde
 from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.show_turn import plan_lines, plan_of
 from ahpkit.cli.text import shorten

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import click
 
-from ahpkit.cli.announce import tilde
+from ahpkit.cli.output import tilde
 from ahpkit.cli.settings import BUILT_IN, PROJECT_FILE, Settings, described, layered_settings, project_file, user_file
 from ahpkit.cli.text import as_json, printable
 

@@ -13,10 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from ahpkit.cli.announce import tilde
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import check_host_name, ensure_host, log_file
-from ahpkit.cli.output import Explain, Output, Tell, patiently
+from ahpkit.cli.output import Explain, Output, Tell, patiently, tilde
 from ahpkit.cli.session_search import session_title
 from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten

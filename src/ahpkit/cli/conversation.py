@@ -19,7 +19,6 @@ from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.open_decisions import Decisions
 from ahpkit.cli.show_turn import StatusLine, TurnPrinter, terminals
 from ahpkit.cli.side_work import Helpers
-from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription, TurnStream
 from ahpkit.client.ask import describe, subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent, TurnFailed, TurnStarted
@@ -27,6 +26,7 @@ from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.tasks import wait_first
 
 _LEAVE = frozenset({"/quit", "/exit"})
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from ahpkit.cli.ask_person import ask_approval, ask_questions, verdict
 from ahpkit.cli.console import Console
-from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Approve, Chat, Client, Decline, Deny, Dispatch, Rejected, Subscription
 from ahpkit.client.answers import answer_to, open_requests
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.errors import AhpError
+from ahpkit.wire.tasks import wait_first
 
 _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
 

@@ -17,15 +17,15 @@ from typing import Any, get_args
 import click
 
 from ahpkit.cli import daemon
-from ahpkit.cli.announce import announce
 from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
 from ahpkit.cli.daemon import can_listen, check_host_name, log_to_file, named_data_dir
+from ahpkit.cli.output import announce
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
-from ahpkit.log.durability import Durability
+from ahpkit.log.datadir import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
     LogLimit,

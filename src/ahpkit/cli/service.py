@@ -21,7 +21,6 @@ from xml.sax.saxutils import escape
 import click
 
 from ahpkit import __version__
-from ahpkit.cli.announce import own_command, tilde
 from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.daemon import (
     check_host_name,
@@ -35,7 +34,7 @@ from ahpkit.cli.daemon import (
     running_at,
     start_host,
 )
-from ahpkit.cli.output import patiently
+from ahpkit.cli.output import own_command, patiently, tilde
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import json_text, repeat, watch_option
 from ahpkit.client import connect

@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from ahpkit.log.durability import Durability
+from ahpkit.log.datadir import Durability
 from ahpkit.protocol.errors import AhpError
 from ahpkit.tools.rules import Rule
 

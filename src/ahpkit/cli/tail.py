@@ -16,11 +16,11 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import picker
 from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
-from ahpkit.cli.wait_first import wait_first
 from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.codec import encode
+from ahpkit.wire.tasks import wait_first
 
 _MOMENT = 0.02
 """Seconds in which all channels have told what happened at the same time."""

@@ -16,8 +16,8 @@ from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import Key, Keys, LineEditor, Paste, complete, lay_out, utf16_length
 from ahpkit.cli.markdown import Block, Blocks, rendered
 from ahpkit.cli.text import fitting, printable, styled, whole_lines, wrapped
-from ahpkit.cli.wait_first import wait_first
 from ahpkit.platform import terminal_mode
+from ahpkit.wire.tasks import wait_first
 
 _ROOM = 6
 """Rows of the screen that are left for the status and a line that is typed."""

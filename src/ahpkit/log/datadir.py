@@ -1,4 +1,4 @@
-"""Makes, checks and locks the directory in which a host keeps its data.
+"""The directory in which a host keeps its data: makes, checks and locks it, and opens the storage of its log.
 
 The kernel holds the lock, on the file `lock`, so it ends with the process however that ends. The process id
 in the file is for people.
@@ -10,8 +10,13 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 from ahpkit.log.errors import DataDirectoryError, DataDirectoryInUse
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.log.salvage import Convert
+from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.log.storage import Storage
 from ahpkit.platform.files import try_lock
 
 
@@ -49,4 +54,15 @@ def _take(path: Path, lock: int) -> None:
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
-__all__ = ["data_directory"]
+Durability = Literal["full", "normal", "memory"]
+"""full: survives a power cut. normal: survives a crash; a power cut may take the last commits. memory: neither."""
+
+
+def open_storage(directory: Path, durability: Durability, *, convert: Convert | None = None) -> Storage:
+    """The storage of a data directory, not yet loaded. `convert` takes over what an older ahpkit left there."""
+    if durability == "memory":
+        return MemoryStorage()
+    return SqliteStorage(directory / "log.db", durability=durability, convert=convert)
+
+
+__all__ = ["Durability", "data_directory", "open_storage"]

@@ -1,4 +1,7 @@
-"""Owns background tasks: each one is ended with its owner, and a failure is logged, never lost."""
+"""Owns background tasks: each one is ended with its owner, and a failure is logged, never lost.
+
+Also waits for the first of several coroutines to end, and cancels the others.
+"""
 
 from __future__ import annotations
 
@@ -69,4 +72,18 @@ async def _finish(result: Awaitable[None]) -> None:
     await result
 
 
-__all__ = ["Tasks"]
+async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
+    """The name and the result of the first to end; the others are cancelled. If several end together, the first named
+    counts."""
+    tasks = {asyncio.create_task(runner): name for name, runner in runners.items()}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    winner = next(task for task in tasks if task in done)
+    return tasks[winner], winner.result()
+
+
+__all__ = ["Tasks", "wait_first"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.chat.tool_calls import (
+from ahpkit.dialects.v0_4.chat.reducer import (
     ACTIONS,
     FIELDS,
     LIFE_CYCLE,
