@@ -119,6 +119,16 @@ async def test_the_readme_shows_a_session_that_the_demo_agent_gives(tmp_path: Pa
         assert said[1].split() == "\n".join(_rendered((await chat.ask("hello")).strip())).split()
 
 
+def test_the_readme_begins_with_the_ways_to_install() -> None:
+    first = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert first is not None
+    assert [line.split(" dist/")[0] for line in first[1].splitlines()] == [
+        "$ uv tool install",
+        "$ pipx install",
+        "$ pip install",
+    ]
+
+
 def test_the_readme_uses_targets_and_commands_that_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = set(re.findall(r"^\$ make (\w+)", text, re.M))
