@@ -109,7 +109,7 @@ async def test_show_prints_the_conversation(host: HostProcess) -> None:
     code, output, _ = await sessions(host, "show", name)
     assert code == 0
     title, _, conversation = output.partition("\n\n")
-    assert title.endswith("  (demo)")
+    assert title == '(/tool calculate {"expression": "6*7"})  (demo)', "as in the list"
     assert conversation.startswith('> /tool calculate {"expression": "6*7"}\n✓ Used Calculate\n`calculate` returned:')
     assert '> /tool calculate {"expression": "x"}\n✗ Calculate: not run\n' in conversation
     assert "> /think\nI thought about it, and this is my answer.\n\n> /fail" in conversation
@@ -117,6 +117,9 @@ async def test_show_prints_the_conversation(host: HostProcess) -> None:
     _, output, _ = await sessions(host, "show", name, "--json")
     states = [turn["state"] for turn in json.loads(output)["chats"][0]["turns"]]
     assert states == ["complete", "complete", "complete", "error"]
+    async with terminal(["sessions", "show", name], host.home) as person:
+        assert await person.exited() == 0
+        assert "calculate returned:" in person.screen.text, "a terminal shows Markdown rendered"
 
 
 # Changing.

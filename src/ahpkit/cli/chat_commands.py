@@ -224,6 +224,9 @@ class Commands:
         self._must_be_idle()
         return Elsewhere(_chosen(self._session.chats, argument)["resource"])
 
+    async def quit(self, argument: str) -> None:
+        raise Refused("nothing may follow :quit")  # Alone on its line it ends the conversation, which is not ours.
+
     def _must_be_idle(self) -> None:
         if "activeTurn" in self._chat.confirmed:
             raise Refused("a turn is running here: wait for its end, or cancel it with Ctrl-C")
@@ -327,6 +330,7 @@ COMMANDS: dict[str, Command] = {
     "dirs": Command("", "the directories in which the agent works", Commands.dirs),
     "add": Command("DIR", "let the agent work in one more directory", Commands.add),
     "remove": Command("N", "take a directory away again", Commands.remove),
+    "quit": Command("", "leave, as Ctrl-D does; the session stays", Commands.quit),
 }
 
 __all__ = ["COMMANDS", "Command", "Commands", "Elsewhere", "Refused", "chat_title", "is_read_only"]

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 from ahpkit.cli.choosing import Choices, meant, possible
 from ahpkit.cli.line_editor import LineEditor
-from ahpkit.cli.output import Output
+from ahpkit.cli.output import Output, is_capable
 from ahpkit.platform.signals import handling_signals
 from ahpkit.platform.terminal_mode import can_read_keys
 
@@ -135,8 +135,7 @@ async def _readable(descriptor: int) -> None:
 @asynccontextmanager
 async def console() -> AsyncGenerator[Console]:
     """A console that hears Ctrl-C while the block lasts. Being told to end, or losing the terminal, ends the block."""
-    capable = os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-    if capable and can_read_keys() and sys.stdin.isatty() and sys.stdout.isatty():
+    if is_capable(os.environ) and can_read_keys() and sys.stdin.isatty() and sys.stdout.isatty():
         from ahpkit.cli.terminal_console import TerminalConsole, key_by_key  # Here: a pipe needs neither.
 
         made = TerminalConsole()

@@ -49,6 +49,18 @@ class Output:
         """Write a piece of Markdown that goes on. Only a terminal renders it."""
         self.stream(text)
 
+    def markdown(self, text: str) -> None:
+        """Write a whole text of Markdown, on lines of its own. Only a terminal renders it."""
+        if not (sys.stdout.isatty() and is_capable(os.environ)):
+            return self.say(text)
+        from ahpkit.cli.markdown import rendered  # Here: what is piped into a file is not rendered.
+
+        self.end_line()
+        lines = rendered(text, shutil.get_terminal_size().columns)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+        return None
+
     def status(self, text: str | None) -> None:
         """Show in one line what is going on, on a terminal; None takes it away."""
 
@@ -60,6 +72,11 @@ class Output:
         """End what was streamed, unless it ended by itself."""
         if self._inside_line:
             self.stream("\n")
+
+
+def is_capable(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal understands more than text."""
+    return environment.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
 def _writer(stream: TextIO) -> Writer:
@@ -251,6 +268,7 @@ __all__ = [
     "Tell",
     "announce",
     "bar",
+    "is_capable",
     "notify",
     "own_command",
     "patiently",

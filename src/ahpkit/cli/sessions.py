@@ -23,7 +23,7 @@ from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_com
 from ahpkit.cli.edits import changed_lines, headline, shown_name
 from ahpkit.cli.output import Output, patiently, progress
 from ahpkit.cli.session_documents import Redactor, export_session, import_session
-from ahpkit.cli.session_search import Filter, filter_options, search, summary_line
+from ahpkit.cli.session_search import UNTITLED, Filter, filter_options, search, session_title, summary_line
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, plain, printable, shorten
 from ahpkit.cli.watching import json_text, watch_option
@@ -33,6 +33,7 @@ from ahpkit.client.answers import input_text
 from ahpkit.client.changesets import ChangesetView
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.meta_keys import OPENING
 from ahpkit.wire.codec import encode
 
 
@@ -164,21 +165,30 @@ async def show(url: str | None, token: str | None, session: str, json_output: bo
     if json_output:
         output.say(as_json(document))
         return
-    output.say(f"{document['title']}  ({document['provider']})", "bold")
+    output.say(f"{document_title(document)}  ({document['provider']})", "bold")
     for number, chat in enumerate(document["chats"]):
         if number:
             output.say(f"\n## {chat['title']}", "bold")
         for turn in chat["turns"]:
             output.say(f"\n> {turn['message']['text']}", "bold")
-            output.say(_answer(turn))
+            _show_answer(output, turn)
 
 
-def _answer(turn: Any) -> str:
-    shown = [text for part in turn["responseParts"] if (text := _part(part)) is not None]
+def _show_answer(output: Output, turn: Any) -> None:
+    for part in turn["responseParts"]:
+        if (text := _part(part)) is not None:
+            (output.markdown if part["kind"] == "markdown" else output.say)(text)
     if turn["state"] == "cancelled":
-        shown.append("✗ cancelled")
-    shown += [f"✗ {part['error']['message']}" for part in turn["responseParts"] if part["kind"] == "error"]
-    return "\n".join(shown)
+        output.say("✗ cancelled")
+    for part in turn["responseParts"]:
+        if part["kind"] == "error":
+            output.say(f"✗ {part['error']['message']}")
+
+
+def document_title(document: Any) -> str:
+    """What an exported session is called; as in the lists, one without a title by what was asked first."""
+    first = next((turn["message"]["text"] for chat in document["chats"] for turn in chat["turns"]), "")
+    return session_title({"title": document["title"], "_meta": {OPENING: shorten(first, 60)}}) or UNTITLED
 
 
 def _part(part: Any) -> str | None:
@@ -296,7 +306,7 @@ def _check_target(output: str, *, force: bool) -> None:
 
 def as_markdown(document: Any) -> str:
     """A conversation to read and to hand on: what was asked, the answers, what tools did."""
-    lines = [f"# {document['title'] or 'Untitled'}", "", f"With {document['provider']}."]
+    lines = [f"# {document_title(document)}", "", f"With {document['provider']}."]
     for number, chat in enumerate(document["chats"]):
         if number:
             lines += ["", f"## {chat['title'] or 'Another chat'}"]
