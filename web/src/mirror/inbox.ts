@@ -58,6 +58,9 @@ export function waitingIn(state: SessionState | undefined, open?: ChatState): In
   return found;
 }
 
+/** The thing that somebody asked to be brought to, until its card has the keyboard. */
+export const pointed = signal<string | undefined>(undefined);
+
 /** Follow exactly the sessions that need somebody. */
 export function startInbox(): void {
   effect(() => {

@@ -1,8 +1,9 @@
 /** Small pieces of interface: icons, marks, menus, dialogs, toasts, and the one voice for screen readers. */
 
 import { signal } from "@preact/signals";
-import { Component, type ComponentChildren, type FunctionComponent, h, type JSX } from "preact";
+import { Component, type ComponentChildren, type FunctionComponent, h, type JSX, type RefObject } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { pointed } from "../mirror/inbox.ts";
 import { type Activity, MARKS, WORDS } from "../mirror/selectors.ts";
 
 /** Draw a component again only when one of its properties changed. */
@@ -252,4 +253,17 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
 /** Put the keyboard where one writes next, unless it is somewhere. Not on a phone: its keyboard would cover the page. */
 export function focusWhenNowhere(element: HTMLElement | null | undefined): void {
   if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
+}
+
+/** The card of something that waits: it gets the keyboard when somebody asked to be brought to one of `keys`, and only then. */
+export function usePointed<T extends HTMLElement>(keys: string[], show?: (key: string) => void): RefObject<T | null> {
+  const card = useRef<T>(null);
+  const mine = keys.find((key) => key === pointed.value);
+  useEffect(() => {
+    if (mine === undefined) return;
+    pointed.value = undefined;
+    show?.(mine);
+    card.current?.focus();
+  }, [mine]);
+  return card;
 }

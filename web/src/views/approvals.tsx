@@ -1,6 +1,6 @@
 /** Approvals: what is asked, in full, and the answers. A card never takes the focus and ignores hasty presses. */
 
-import type { JSX } from "preact";
+import type { JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite } from "../local/me.ts";
@@ -9,7 +9,7 @@ import { dispatch, readText, root } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast } from "../ui/bits.tsx";
+import { focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -191,7 +191,7 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
     void run().then(() => {
       setBusy(false);
       // The button that had the keyboard is gone by then.
-      if (!compact) requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea"))));
+      requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"))));
     });
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
@@ -225,9 +225,9 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
   );
 }
 
-export function ApprovalCard(props: { request: Approval; session: SessionState | undefined; children?: preact.ComponentChildren }): JSX.Element {
+export function ApprovalCard(props: { request: Approval; session: SessionState | undefined; card?: Ref<HTMLElement>; children?: preact.ComponentChildren }): JSX.Element {
   return (
-    <section class="card needs approval" aria-label={`Needs approval: ${plain(props.request.toolCall.displayName)}`}>
+    <section class="card needs approval" tabIndex={-1} {...(props.card ? { ref: props.card } : {})} aria-label={`Needs approval: ${plain(props.request.toolCall.displayName)}`}>
       {props.children}
       <div class="scroll"><Question request={props.request} session={props.session} /></div>
       <Answers key={keyOf(props.request)} request={props.request} />
@@ -253,7 +253,11 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
   const [listed, list] = useState(false);
   const approvals = requests.filter((each): each is Approval => each.kind === "toolConfirmation");
   const authentications = requests.filter((each) => each.kind === "toolAuthentication");
-  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} uri={uri} /> : null;
+  const card = usePointed<HTMLElement>(requests.map(keyOf), (key) => {
+    list(false);
+    set(Math.max(0, approvals.findIndex((each) => keyOf(each) === key)));
+  });
+  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} uri={uri} card={card} /> : null;
   const at = Math.min(index, approvals.length - 1);
   const current = approvals[at] as Approval;
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
@@ -273,7 +277,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
       </section>
     );
   return (
-    <ApprovalCard request={current} session={session}>
+    <ApprovalCard request={current} session={session} card={card}>
       {approvals.length > 1 && (
         <div class="row small muted">
           <span class="grow">{at + 1} of {approvals.length}</span>
@@ -295,10 +299,10 @@ function AllowAll({ count, run }: { count: number; run(): void }): JSX.Element {
 export const serverOf = (call: ToolCall, session: Uri): SignInServer | undefined =>
   call.contributor?.kind === "mcp" && call.contributor.customizationId ? { session, id: call.contributor.customizationId } : undefined;
 
-function SignInDock({ requests, uri }: { requests: InputNeeded[]; uri: Uri }): JSX.Element {
+function SignInDock({ requests, uri, card }: { requests: InputNeeded[]; uri: Uri; card: Ref<HTMLElement> }): JSX.Element {
   const first = requests[0] as Extract<InputNeeded, { kind: "toolAuthentication" }>;
   return (
-    <section class="card needs approval" aria-label="Needs a sign-in">
+    <section class="card needs approval" tabIndex={-1} ref={card} aria-label="Needs a sign-in">
       <h3>{first.toolCall.displayName} needs a sign-in</h3>
       <SignIn auth={first.toolCall.auth} server={serverOf(first.toolCall, uri)} onCancel={() => cancelCall(first.chat, first.turnId, first.toolCall)} />
     </section>

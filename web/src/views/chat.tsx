@@ -192,7 +192,7 @@ function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
   );
 }
 
-const clock = (at: string): string => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }).replace(/\s/g, "\u00a0");
+const clock = (at: string): string => new Date(at).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" }).replace(/\s/g, "\u00a0");
 
 /** A model as people call it. */
 const modelName = (id: string | undefined): string => root.value?.agents.flatMap((agent) => agent.models).find((model) => model.id === id)?.name ?? id ?? "";

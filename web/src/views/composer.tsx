@@ -142,6 +142,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     if (!turn) return;
     const spent = Math.max(0, Date.now() - Date.parse(turn.startedAt)) || 0;
     announce("Stopping");
+    if (matchMedia("(pointer: fine)").matches) area.current?.focus(); // The button goes away with the turn.
     void dispatch(chatUri, { type: "chat/turnCancelled", turnId: turn.id, duration: spent }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
   }
 

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { lastHeard, link, offlineSince, refusal, retry } from "../mirror/store.ts";
 import { useNow } from "../ui/bits.tsx";
 
-const clock = (at: number): string => new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const clock = (at: number): string => new Date(at).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
 
 export function LinkState(): JSX.Element {
   const status = link.value;

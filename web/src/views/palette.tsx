@@ -3,12 +3,12 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { inbox, sessionUrl } from "../mirror/inbox.ts";
+import { inbox, type InboxItem, pointed, sessionUrl } from "../mirror/inbox.ts";
 import { theme } from "../local/settings.ts";
 import { titleOf } from "../mirror/selectors.ts";
 import { sessions } from "../mirror/store.ts";
 import { go, type Panel, panelUrl, route } from "../routes.ts";
-import { Dialog } from "../ui/bits.tsx";
+import { Dialog, toast } from "../ui/bits.tsx";
 import { archive, markRead } from "./sessions.tsx";
 
 export const palette = signal(false);
@@ -39,19 +39,27 @@ function commands(): Command[] {
   ];
   if (at.name === "session") {
     const summary = sessions.value.get(at.session);
-    for (const [panel, label] of PANELS) list.unshift({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) });
+    list.unshift(...PANELS.map(([panel, label]) => ({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) })));
     if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
   }
   for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: summary.provider, run: () => go(sessionUrl(summary.resource)) });
   return list;
 }
 
+let visited: string | undefined;
+
+/** Go to what waits in this session, then to the next thing, and so on around; its card gets the keyboard. */
 export function nextPending(): void {
   const items = inbox.value;
+  if (!items.length) return toast("Nothing waits for you");
   const at = route.value;
-  const here = items.findIndex((item) => at.name === "session" && item.session === at.session);
-  const next = items[(here + 1) % Math.max(1, items.length)];
-  if (next) go(next.url);
+  const isHere = (item: InboxItem): boolean => at.name === "session" && item.session === at.session;
+  const before = items.findIndex((item) => isHere(item) && item.key === visited);
+  const index = before < 0 ? Math.max(0, items.findIndex(isHere)) : (before + 1) % items.length;
+  const next = items[index] as InboxItem;
+  visited = next.key;
+  pointed.value = next.request ? next.key : undefined;
+  go(next.url);
 }
 
 export function Palette(): JSX.Element | null {

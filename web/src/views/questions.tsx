@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from "../ahp/index.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { tellRefused } from "../ui/bits.tsx";
+import { tellRefused, usePointed } from "../ui/bits.tsx";
 
 const DEBOUNCE = 250;
 
@@ -146,6 +146,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   const timers = useRef(new Map<string, ReturnType<typeof setTimeout>>());
   const answers: Record<string, InputAnswer> = { ...request.answers, ...local };
   const closed = response !== undefined || expired;
+  const form = usePointed<HTMLFormElement>([`${chat} ${request.id}`]);
 
   // What the host has caught up with is no longer ours: another window may change it.
   useEffect(() => {
@@ -184,11 +185,12 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   };
 
   return (
-    <form class={`card stack ${closed ? "" : "needs"}`} noValidate onSubmit={submit} aria-label="Question">
+    <form ref={form} tabIndex={-1} class={`card stack ${closed ? "" : "needs"}`} noValidate onSubmit={submit} aria-label="Question">
       {request.message && <Markdown content={request.message} />}
       {request.url && /^https?:/.test(request.url) && <a class="break" href={request.url} target="_blank" rel="noopener noreferrer">{request.url}</a>}
       {request.questions?.map((question) => {
         const answer = answers[question.id];
+        if (response !== undefined && response !== "accept" && !isGiven(valueOf(answer))) return null; // Nothing was answered.
         const skipped = answer?.state === "skipped";
         const name = `${request.id}-${question.id}`;
         const value = valueOf(answer) ?? (closed ? undefined : initial(question));

@@ -1,5 +1,6 @@
 /** One session: its title, its chats, who else is here, and the way to the side panels. */
 
+import { signal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChatState, SessionState, SessionSummary } from "../ahp/index.ts";
@@ -27,22 +28,30 @@ function usePresence(uri: string, state: SessionState | undefined): void {
   }, [uri, ready]);
 }
 
-/** What is looked at becomes read, and its notification is over. */
-function useReading(uri: string, state: SessionState | undefined, modified: string | undefined): void {
+/** Whether somebody can see this window: what ends while nobody can is read when they come back. */
+const visible = signal(!document.hidden);
+document.addEventListener("visibilitychange", () => (visible.value = !document.hidden));
+
+/**
+ * What is looked at becomes read. The list's entry says how it stands: the session's own status is not told when a turn
+ * ends. What somebody marks as unread while it is open stays so until more happens.
+ */
+function useReading(uri: string, summary: SessionSummary | undefined): void {
+  const { status, modifiedAt: modified } = summary ?? {};
   const seen = useRef<string | undefined>(undefined);
   useEffect(() => {
-    if (!state || document.hidden || seen.current === `${uri} ${modified}`) return;
+    if (status === undefined || !visible.value || activity(status) === "running" || seen.current === `${uri} ${modified}`) return;
     seen.current = `${uri} ${modified}`;
-    if (!isRead(state.status) && activity(state.status) !== "running") void markRead(uri, true);
-  }, [uri, state?.status, modified]);
+    if (!isRead(status)) void markRead(uri, true);
+  }, [uri, status, modified, visible.value]);
 }
 
 /** A chat of several has a mark of its own. */
 function useChatReading(chat: ChatState | undefined): void {
   const unread = chat !== undefined && !isRead(chat.status) && activity(chat.status) !== "running";
   useEffect(() => {
-    if (unread && !document.hidden && mayWrite()) void dispatch(chat.resource, { type: "chat/isReadChanged", isRead: true }, "chat");
-  }, [unread, chat?.resource, chat?.modifiedAt]);
+    if (unread && visible.value && mayWrite()) void dispatch(chat.resource, { type: "chat/isReadChanged", isRead: true }, "chat");
+  }, [unread, chat?.resource, chat?.modifiedAt, visible.value]);
 }
 
 function useFinished(uri: string, title: string, chat: ChatState | undefined): void {
@@ -176,14 +185,16 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
   const chatUri = at.chat ?? state?.defaultChat ?? state?.chats[0]?.resource ?? summary?.defaultChat;
   const chat = useChannel<ChatState>(chatUri, "chat").value;
   usePresence(at.session, state);
-  useReading(at.session, state, summary?.modifiedAt);
+  useReading(at.session, summary);
   useChatReading(chat.state);
   useFinished(at.session, state?.title ?? "", chat.state);
   return (
     <>
-      <Head at={at} state={state} summary={summary} chat={chat.state} />
+      {seen.error && !summary && !state
+        ? <header class="pane-head"><a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a><h1 style={{ fontSize: "1rem" }}>No such session</h1></header>
+        : <Head at={at} state={state} summary={summary} chat={chat.state} />}
       {state && <Chats at={at} state={state} current={chatUri} />}
-      {seen.error ? <div class="empty"><p>This session is gone: {seen.error.message}</p><a class="btn" href="#/">Inbox</a></div>
+      {seen.error ? <div class="empty"><p>This session is not here, or not any more: {seen.error.message}</p><a class="btn" href="#/">Inbox</a></div>
         : chat.error ? <div class="empty"><p>This chat is gone: {chat.error.message}</p></div>
         : chat.state ? <ChatView key={chatUri} uri={at.session} session={state} seen={chat} />
         : state?.lifecycle === "failed" ? <div class="empty"><p class="note danger">The session could not be created: {state.creationError?.message}</p></div>

@@ -713,6 +713,19 @@ describe("a new session", () => {
     await writing();
   });
 
+  it("has it there also after an answer at the call itself", async () => {
+    const made = approval();
+    const page = await visit(at(made.session));
+    const call = page.locator(".tool.waiting");
+    await settled(call);
+    host.react = (_, action) => {
+      if (action.type === "chat/toolCallConfirmed") host.unneed(made.session, "n-p1");
+    };
+    await call.getByRole("button", { name: "Deny", exact: true }).click();
+    await call.waitFor({ state: "detached" });
+    await page.waitForFunction(() => document.activeElement?.matches(".composer textarea"));
+  });
+
   it("says how far its creation is", async () => {
     host.methods.createSession = (params) => {
       host.put(params.channel as string, { provider: "demo", title: "New", status: 1, lifecycle: "creating", activeClients: [], chats: [] }, "session");
@@ -752,6 +765,23 @@ describe("many sessions", () => {
     await until(() => dispatched("session/isArchivedChanged").length === 1, "archived");
     await page.getByRole("button", { name: "Undo" }).click();
     await until(() => dispatched("session/isArchivedChanged").length === 2, "taken back");
+  });
+});
+
+describe("a session that is open", () => {
+  it("is read when its turn ends, and stays unread when somebody marks it so", async () => {
+    const made = approval();
+    const page = await visit(at(made.session));
+    await page.locator(".dock .approval").waitFor();
+    await until(() => dispatched("session/isReadChanged").length === 1, "read while it waits");
+    host.unneed(made.session, "n-p1");
+    host.summarize(made.session, { status: 1, modifiedAt: new Date().toISOString() });
+    await until(() => dispatched("session/isReadChanged").length === 2, "read at its end");
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Mark unread" }).click();
+    await until(() => dispatched("session/isReadChanged").length === 3, "unread");
+    await drawn(page);
+    expect(dispatched("session/isReadChanged").map((action) => action.isRead)).toEqual([true, true, false]);
   });
 });
 
@@ -808,13 +838,50 @@ describe("keys", () => {
     await page.keyboard.press("Enter");
     await composer(page).waitFor();
     await page.keyboard.press("F8");
-    await page.locator(".dock .approval").waitFor();
+    await page.locator(".dock .approval:focus").waitFor();
     await page.keyboard.press("F6");
     expect(await page.evaluate(() => document.activeElement?.id)).toMatch(/^region-/);
     await page.keyboard.press("Control+/");
     await page.getByText("Next region").waitFor();
     await page.keyboard.press("Escape");
     await page.getByText("Next region").waitFor({ state: "detached" });
+  });
+});
+
+describe("F8", () => {
+  /** The card that has the keyboard itself, not one of its buttons; another one than before. */
+  const card = async (page: Page, before: string): Promise<string> => {
+    const found = await page.waitForFunction((last) => {
+      const words = document.activeElement?.matches("section.approval, form.card") ? (document.activeElement.textContent ?? "") : "";
+      const what = ["make first", "make second", "three things"].find((each) => words.includes(each));
+      return what !== last && what;
+    }, before);
+    return String(await found.jsonValue());
+  };
+
+  it("brings the keyboard to each thing that waits, in every session, and answers none of them", async () => {
+    const made = approval("p1", "make first");
+    ask(made, "p2", "make second");
+    asking(host);
+    const page = await visit(at(made.session));
+    await page.getByText("1 of 2").waitFor();
+    const seen: string[] = [];
+    for (let step = 0; step < 4; step += 1) {
+      await page.keyboard.press("F8");
+      seen.push(await card(page, seen.at(-1) ?? ""));
+      await page.keyboard.press("Enter");
+    }
+    expect(new Set(seen.slice(0, 3))).toEqual(new Set(["make first", "make second", "three things"]));
+    expect(seen[3]).toBe(seen[0]);
+    expect(dispatched("chat/toolCallConfirmed")).toEqual([]);
+    expect(dispatched("chat/inputCompleted")).toEqual([]);
+  });
+
+  it("says so when nothing waits", async () => {
+    const page = await visit(at(host.addSession("calm").session));
+    await composer(page).waitFor();
+    await page.keyboard.press("F8");
+    await page.getByText("Nothing waits for you").first().waitFor();
   });
 });
 
