@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ahpkit.customizations.assemble import Discovery
 from ahpkit.customizations.details import Parsed
-from ahpkit.customizations.discovery import Library, discover, locate
+from ahpkit.customizations.discovery import Discovery, Library, discover, locate
 from ahpkit.customizations.tree import Limits
 from ahpkit.protocol.common.state import JsonObject
 

@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.customizations.assemble import Discovery
 from ahpkit.customizations.diagnostics import Diagnostic
-from ahpkit.customizations.discovery import discover
+from ahpkit.customizations.discovery import Discovery, discover
 from ahpkit.protocol.meta_keys import NOT_LISTED
 from customizations.builders import children, container, read_workspace, skill, text, write
 from support import requirement

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse
 
-from ahpkit.mcp.callers import Pace
-from ahpkit.mcp.calls import Limits
+from ahpkit.mcp.calls import Limits, Pace
 from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer

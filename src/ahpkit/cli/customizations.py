@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from ahpkit.customizations.assemble import Discovery
     from ahpkit.customizations.diagnostics import Diagnostic
+    from ahpkit.customizations.discovery import Discovery
     from ahpkit.protocol.common.state import JsonObject
 
 _WIDEST = 40

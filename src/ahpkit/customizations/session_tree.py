@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from ahpkit.customizations.assemble import Discovery, assemble
 from ahpkit.customizations.build import is_top_level_id
 from ahpkit.customizations.details import Parsed, ServerDetail
-from ahpkit.customizations.discovery import Location
+from ahpkit.customizations.discovery import Discovery, Location, assemble
 from ahpkit.customizations.enablement_decisions import Here
 from ahpkit.customizations.in_force import InForce
 from ahpkit.protocol.common.state import JsonObject

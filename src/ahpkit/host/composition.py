@@ -16,11 +16,10 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.client_actions import ClientActions
-from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.connection import Shared
-from ahpkit.host.clients.dialect_choice import DialectChoice, Surroundings
+from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice, Surroundings
 from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
 from ahpkit.host.clients.handshake import Handshake
 from ahpkit.host.clients.turn_windows import TurnWindows

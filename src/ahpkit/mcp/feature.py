@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import Command, Registration, SessionApplied
-from ahpkit.mcp.callers import SilentCaller, TurnCaller
+from ahpkit.mcp.calls import SilentCaller, TurnCaller
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.prompts import attached, complete, expand

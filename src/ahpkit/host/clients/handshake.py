@@ -13,11 +13,10 @@ from typing import Any, cast
 
 from ahpkit import __version__
 from ahpkit.host.clients.client_actions import ClientActions
-from ahpkit.host.clients.client_notes import ClientNotes
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection, LiveSessions
-from ahpkit.host.clients.dialect_choice import DialectChoice
+from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice
 from ahpkit.host.clients.missed import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.limits import check_subscriptions

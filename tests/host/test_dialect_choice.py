@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.clients.client_notes import ClientNotes, Note
+from ahpkit.host.clients.dialect_choice import ClientNotes, Note
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.log.sqlite import SqliteStorage
 from support.bench import Bench
