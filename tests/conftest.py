@@ -1,5 +1,6 @@
 """For all tests: properties are checked with the same examples every time, and no clock decides about them."""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,14 @@ settings.register_profile("brief", settings.get_profile("explore"), max_examples
 settings.load_profile("steady")  # `pytest --hypothesis-profile explore` looks for new examples.
 
 keep_ignored_signals_from_children()  # `nohup make test` must not change how the children of tests end.
+
+gc.disable()  # Collecting ten thousand tests makes a million objects, and none that can go.
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: a garbage collection during a test need not look at it."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
