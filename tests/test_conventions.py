@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from support.syntax import dotted, forget, tree_of, walk
 
 TOP = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tests", "tools", "bench", "examples")
@@ -20,9 +21,10 @@ PATCHING = {"stuck_host.py"}
 """Programs that put a fault into a real one before they run it."""
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+@pytest.fixture(autouse=True, scope="module")
+def _trees() -> Iterator[None]:
+    yield
+    forget()
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -46,15 +48,15 @@ def is_ours_to_give(name: str) -> bool:
 def patched(path: Path) -> Iterator[str]:
     """The private names and constants of ahpkit that a test replaces."""
     tree = tree_of(path)
-    modules = {name for node in ast.walk(tree) for name in _imported_modules(node)}
-    for node in ast.walk(tree):
+    modules = {name for node in walk(tree) for name in _imported_modules(node)}
+    for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name) and node.args:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
             if called in ("setattr", "patch", "object", "delattr"):
                 yield from _patched_by_call(node, modules)
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                if isinstance(target, ast.Attribute) and ast.unparse(target.value) in modules:
+                if isinstance(target, ast.Attribute) and dotted(target.value) in modules:
                     yield target.attr
 
 
@@ -70,7 +72,7 @@ def _patched_by_call(call: ast.Call, modules: set[str]) -> Iterator[str]:
             yield "_made_up"  # A name that is put together cannot be looked at.
         case [ast.Constant(value=str(target)), *_] if target.startswith("ahpkit."):
             yield target.rpartition(".")[2]
-        case [target, ast.Constant(value=str(name)), *_] if ast.unparse(target).split(".")[0] in modules:
+        case [target, ast.Constant(value=str(name)), *_] if dotted(target).split(".")[0] in modules:
             yield name
         case _:
             pass
@@ -107,27 +109,27 @@ TOO_BROAD = {"Exception", "BaseException"}
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(path)):
+    for node in walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node
 
 
 def called(node: ast.AST) -> set[str]:
     """The last part of the name of everything that is called in a function."""
-    calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    calls = [each.func for each in walk(node) if isinstance(each, ast.Call)]
     methods = {each.attr for each in calls if isinstance(each, ast.Attribute)}
     return methods | {each.id for each in calls if isinstance(each, ast.Name)}
 
 
 def looks(node: ast.AST) -> bool:
     """Whether a function itself decides that something is wrong."""
-    return any(isinstance(each, ast.Assert | ast.Raise) for each in ast.walk(node)) or bool(called(node) & {"raises"})
+    return any(isinstance(each, ast.Assert | ast.Raise) for each in walk(node)) or bool(called(node) & {"raises"})
 
 
 def checks() -> Iterator[str]:
     """Checks of ahpkit that return nothing: they can only raise."""
     for path in sources("src"):
-        for node in ast.walk(tree_of(path)):
+        for node in walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("check_") and node.returns is not None:
                 yield from {node.name} if ast.unparse(node.returns) == "None" else ()
 
@@ -137,7 +139,7 @@ def helpers() -> set[str]:
     calls: dict[str, set[str]] = {}
     found = set(checks())
     for path in sources("tests"):
-        for node in ast.walk(tree_of(path)):
+        for node in walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 calls.setdefault(node.name, set()).update(called(node))
                 found |= {node.name} if looks(node) else set()
@@ -160,16 +162,14 @@ def always_true(test: ast.expr) -> bool:
 
 
 def cannot_fail(function: ast.AST) -> Iterator[str]:
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Assert(test=test) if always_true(test):
                 yield f"{node.lineno}: `{ast.unparse(test)}` is always true"
-            case ast.Call(func=func, args=[kind, *_]) if (
-                ast.unparse(func) == "pytest.raises" and ast.unparse(kind) in TOO_BROAD
-            ):
-                yield f"{node.lineno}: every mistake raises {ast.unparse(kind)}"
-            case ast.Call(func=func, args=kinds) if ast.unparse(func).rpartition(".")[2] == "suppress" and {
-                ast.unparse(kind) for kind in kinds
+            case ast.Call(func=func, args=[kind, *_]) if dotted(func) == "pytest.raises" and dotted(kind) in TOO_BROAD:
+                yield f"{node.lineno}: every mistake raises {dotted(kind)}"
+            case ast.Call(func=func, args=kinds) if dotted(func).rpartition(".")[2] == "suppress" and {
+                dotted(kind) for kind in kinds
             } & {*TOO_BROAD, "AssertionError"}:
                 yield f"{node.lineno}: what fails here is not heard"
             case _:
@@ -223,8 +223,8 @@ def test_time_and_ids_are_passed_in() -> None:
     found: set[str] = set()
     for path in sources("src"):
         name = path.relative_to(TOP / "src" / "ahpkit").as_posix()
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS_AND_IDS:
+        for node in walk(tree_of(path)):
+            if isinstance(node, ast.Call) and dotted(node.func) in CLOCKS_AND_IDS:
                 found |= {name} if name.partition("/")[0] not in EDGES else set()
     assert found == GIVEN_HERE
 
@@ -242,8 +242,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def unowned(tree: ast.Module) -> Iterator[str]:
     """Tasks that neither the function nor the class that makes them ends: nobody awaits or cancels them there."""
-    for function, owner in _functions(tree):
-        for statement in ast.walk(function):
+    for function, owner in _functions(tree) if _makes_task(tree) else ():
+        for statement in walk(function):
             if isinstance(statement, ast.Assign | ast.Expr | ast.Return) and _makes_task(statement):
                 names = _keepers(function, statement)
                 if not any(_ends(function, name) or (owner is not None and _ends(owner, name)) for name in names):
@@ -254,28 +254,28 @@ def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.ClassDef | None
     """All functions, each with the class that it is a method of."""
     methods = {
         function: owner
-        for owner in ast.walk(tree)
+        for owner in walk(tree)
         if isinstance(owner, ast.ClassDef)
         for function in owner.body
         if isinstance(function, Function)
     }
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, Function):
             yield node, methods.get(node)
 
 
-def _makes_task(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES_TASK for node in ast.walk(statement))
+def _makes_task(statement: ast.AST) -> bool:
+    return any(isinstance(node, ast.Call) and dotted(node.func) in MAKES_TASK for node in walk(statement))
 
 
 def _keepers(function: Function, statement: ast.stmt) -> set[str]:
     """Where a task is kept: variables, and the sets and mappings into which these are put."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     names = {_base(target) for target in targets}
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Call(func=ast.Attribute(attr="add" | "append", value=kept), args=[one]):
-                if one in ast.walk(statement) or _base(one) in names:
+                if one in walk(statement) or _base(one) in names:
                     names.add(_base(kept))
             case ast.Assign(targets=[ast.Subscript(value=kept)], value=one) if _base(one) in names:
                 names.add(_base(kept))
@@ -297,7 +297,7 @@ def _base(node: ast.expr) -> str:
 
 def _ends(scope: ast.AST, name: str, *, renamed: bool = False) -> bool:
     """Whether something with this name is awaited or cancelled, also under another name that it gets here."""
-    for node in ast.walk(scope):
+    for node in walk(scope):
         match node:
             case ast.Await(value=work) if _names(work, name):
                 return True
@@ -318,7 +318,7 @@ def _ends(scope: ast.AST, name: str, *, renamed: bool = False) -> bool:
 
 
 def _names(node: ast.AST, name: str) -> bool:
-    return any(name in (getattr(each, "id", None), getattr(each, "attr", None)) for each in ast.walk(node))
+    return any(name in (getattr(each, "id", None), getattr(each, "attr", None)) for each in walk(node))
 
 
 @pytest.mark.parametrize(

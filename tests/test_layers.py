@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from support.syntax import tree_of, walk
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ahpkit"
 
@@ -66,10 +69,15 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> list[str]:
     """The modules that a module imports, at any depth: relative, dynamic and for type checking only, too."""
+    return list(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,6 +89,7 @@ def imported(path: Path) -> Iterator[str]:
             yield str(node.args[0].value)
 
 
+@cache
 def is_module(name: str) -> bool:
     place = SOURCE.parent.joinpath(*name.split("."))
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
@@ -186,7 +195,7 @@ UNKNOWABLE = {
 def test_only_known_places_import_what_nobody_can_know_before() -> None:
     found: set[str] = set()
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walk(tree_of(path)):
             if isinstance(node, ast.Call) and is_dynamic_import(node) and not isinstance(node.args[0], ast.Constant):
                 found.add(path.relative_to(SOURCE).as_posix())
     assert found == UNKNOWABLE

@@ -14,6 +14,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +47,7 @@ def not_yet() -> list[str]:
     return [line.partition("#")[0].strip() for line in lines if line.partition("#")[0].strip()]
 
 
+@cache
 def claims() -> dict[str, list[str]]:
     """Ids that tests name, with the tests: `path::test`."""
     named: dict[str, list[str]] = defaultdict(list)
@@ -57,12 +59,14 @@ def claims() -> dict[str, list[str]]:
     return dict(named)
 
 
-def _marked(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+def _marked(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for node in scope.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in node.decorator_list:
                 for id in _ids(decorator):
                     yield node.name, id
+        if isinstance(node, ast.ClassDef):
+            yield from _marked(node)
 
 
 def _ids(decorator: ast.expr) -> Iterator[str]:
