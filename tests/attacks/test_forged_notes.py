@@ -105,9 +105,16 @@ async def test_members_that_a_version_does_not_have_may_be_anything(room: Room, 
     """What one version has not, another one translates: a number for a list of directories ended the connection."""
     client = room.clients[version]
     members = ("workingDirectories", "workingDirectory", "cwd", "fork", "model", "agent", "filter", "view", "delivery")
-    calls = {"createSession": {}, "createChat": {"chat": room.session}, "createTerminal": {}, "subscribe": {}}
+    calls: dict[str, Json] = {
+        "createSession": {},
+        "createChat": {"chat": room.session},
+        "createTerminal": {},
+        "subscribe": {},
+        "resolveSessionConfig": {"channel": "ahp-root://"},
+        "sessionConfigCompletions": {"channel": "ahp-root://", "property": "x"},
+    }
     for (method, given), member, value in itertools.product(calls.items(), members, ODD):
-        answer = await client.call(method, room.session, **{**given, member: value})
+        answer = await client.call(method, **{"channel": room.session, **given, member: value})
         assert answer.get("error", {}).get("code") != -32603, (method, member, value)
     assert "Traceback" not in room.host.errors
     await room.all_hear(f"after the members of {version}")

@@ -281,8 +281,12 @@ def _read_cursor(cursor: str) -> tuple[str, str, str]:
 
 def _directory(params: ResolveSessionConfigParams | SessionConfigCompletionsParams) -> str | None:
     """The directory of a new session, which clients give in one of two forms."""
-    several: Sequence[str] = params.get("workingDirectories") or ()
-    return params.get("workingDirectory") or (several[0] if several else None)
+    several: object = params.get("workingDirectories") or [None]  # Not in the protocol, so nobody checked it.
+    match several:
+        case [str() | None as first, *_]:
+            return params.get("workingDirectory") or first
+        case _:
+            raise InvalidParams("workingDirectories: expected a list of URIs")
 
 
 __all__ = ["SessionCommands"]
