@@ -120,6 +120,23 @@ async def test_members_that_a_version_does_not_have_may_be_anything(room: Room, 
     await room.all_hear(f"after the members of {version}")
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_action_under_a_number_that_was_used_may_be_anything(room: Room, version: str) -> None:
+    """It is compared with the one that was stored under the number, before anybody has checked it."""
+    client = room.clients[version]
+    used = (await client.accepted(room.session, title(f"used by {version}")))["origin"]
+    odd: list[Json] = [{}, *({"type": value} for value in ODD)]
+    odd += [{"type": "session/canvasInstanceOpened", "instance": value} for value in ODD]
+    odd += [{"type": "session/titleChanged", "title": value} for value in ODD if value != "x"]
+    for action in odd:
+        client.received.clear()
+        client.post(room.session, action, client_seq=used["clientSeq"])
+        answer = await client.wait(lambda one: one.get("method") == "action" and one["params"].get("origin") == used)
+        assert "rejectionReason" in answer["params"], action
+    assert "Traceback" not in room.host.errors
+    await room.all_hear(f"after the numbers of {version}")
+
+
 async def test_an_unknown_kind_inside_of_what_a_client_brings_keeps_no_news_from_others(room: Room) -> None:
     """A newer client may bring kinds that we do not know: whatever is in them, older clients are told the rest."""
     plugin: Json = {"type": "plugin", "id": "p", "uri": "virtual:/p", "name": "P"}

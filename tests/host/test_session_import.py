@@ -1,6 +1,7 @@
 """Importing sessions: what is taken, what is refused, and what is forgotten with the connection."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,16 @@ async def test_what_is_refused_leaves_nothing_behind(bench: Bench) -> None:
     await client.refused(IMPORT, document=document([turn("a")]), staged=1)
     assert (await client.ask("listSessions"))["items"] == []
     await client.ask(IMPORT, document=document([turn("a")]))
+
+
+async def test_one_more_than_the_host_takes_is_refused(bench: Bench) -> None:
+    await bench.stop()
+    bench.config = replace(bench.config, max_sessions=1)
+    await bench.start(lambda host: session_import.register(host.extension, host.sessions))
+    client = await bench.client()
+    await client.ask(IMPORT, document=document([turn("a")]))
+    error = await client.refused(IMPORT, document=document([turn("a")]))
+    assert "this host has 1 sessions" in error["message"]
 
 
 async def test_a_session_nobody_could_open_is_refused(bench: Bench) -> None:

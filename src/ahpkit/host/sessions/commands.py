@@ -179,7 +179,7 @@ class SessionCommands:
         await self.sessions.dispose(params["channel"])
 
     async def _create_chat(self, client: ConnectedClient, params: CreateChatParams) -> None:
-        self.sessions.chats.create(params)
+        await self.sessions.chats.create(params)
 
     async def _dispose_chat(self, client: ConnectedClient, params: DisposeChatParams) -> None:
         await self.sessions.chats.dispose(params["channel"])
@@ -281,12 +281,13 @@ def _read_cursor(cursor: str) -> tuple[str, str, str]:
 
 def _directory(params: ResolveSessionConfigParams | SessionConfigCompletionsParams) -> str | None:
     """The directory of a new session, which clients give in one of two forms."""
-    several: object = params.get("workingDirectories") or [None]  # Not in the protocol, so nobody checked it.
-    match several:
-        case [str() | None as first, *_]:
-            return params.get("workingDirectory") or first
-        case _:
-            raise InvalidParams("workingDirectories: expected a list of URIs")
+    several: object = params.get("workingDirectories") or []  # Not in the protocol, so nobody checked it.
+    if not isinstance(several, list):
+        raise InvalidParams("workingDirectories: expected a list of URIs")
+    first: object = next(iter(cast("list[object]", several)), None)
+    if not isinstance(first, str | None):
+        raise InvalidParams("workingDirectories[0]: expected a URI")
+    return params.get("workingDirectory") or first
 
 
 __all__ = ["SessionCommands"]

@@ -19,6 +19,7 @@ from ahpkit.host.sessions.kept_conversations import KeptConversations, ToldHisto
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.new_sessions import Progress, Report
 from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_SESSION, States
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import new_chat
@@ -123,12 +124,13 @@ class SessionCreation:
         chat = self._turns.live_chat(f"ahp-chat:/{self._new_id()}", uri)
         history = ToldHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
         await session.agent.recall(chat, memory, history)
+        state = new_chat(chat.uri, title=chat.session["title"], now=self._now(), turns=history.turns())
+        text = await text_of(state)
         if self._live.get(uri) is not session:
             return  # Disposed of meanwhile.
         chat.remember(memory)
         self._kept.recalled(uri)
-        title = chat.session["title"]
-        self._chats.open(uri, new_chat(chat.uri, title=title, now=self._now(), turns=history.turns()))
+        self._chats.open(uri, state, text)
         self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 
 

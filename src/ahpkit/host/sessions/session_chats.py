@@ -22,7 +22,7 @@ from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
-from ahpkit.host.spine.store import Store
+from ahpkit.host.spine.store import Store, text_of
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.new_state import chat_entry, new_chat
@@ -74,7 +74,7 @@ class SessionChats:
         self._new_id = new_id
         self._now = now
 
-    def create(self, params: CreateChatParams) -> None:
+    async def create(self, params: CreateChatParams) -> None:
         """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
         uri, session_uri = params["chat"], params["channel"]
         if not self._kinds.may_be(uri, "chat"):
@@ -82,10 +82,7 @@ class SessionChats:
         if session_uri not in self._index:
             raise SessionNotFound(f"there is no session {session_uri}")
         self._live.wake(session_uri)
-        if self._states.taken(uri):
-            raise AlreadyExists(f"the chat {uri} exists already")
-        if len(self._live[session_uri].chats) >= self._max_chats:
-            raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
+        self._check_new(uri, session_uri)
         selection = selection_of(params)
         check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
         chosen = selection.get("agent")
@@ -115,7 +112,9 @@ class SessionChats:
             directories=directories,
             movable=True,
         )
-        runner = self.open(session_uri, state)
+        if (text := await text_of(state)) is not None:
+            self._check_new(uri, session_uri)  # Again: somebody else may have been faster while it was written.
+        runner = self.open(session_uri, state, text)
         if begins.background is not None:
             runner.chat.keep_background(begins.background)
         if message is not None:
@@ -126,16 +125,24 @@ class SessionChats:
             )
             self._dispatch(uri, started)
 
+    def _check_new(self, uri: str, session_uri: str) -> None:
+        if session_uri not in self._live:
+            raise SessionNotFound(f"there is no session {session_uri}")
+        if self._states.taken(uri):
+            raise AlreadyExists(f"the chat {uri} exists already")
+        if len(self._live[session_uri].chats) >= self._max_chats:
+            raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
+
     def _check_subset(self, session_uri: str, directories: Sequence[str]) -> None:
         """A chat works in directories of its session."""
         known = (self._states.session(session_uri) or NO_SESSION).get("workingDirectories", ())
         if outside := next((each for each in directories if each not in known), None):
             raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
 
-    def open(self, session_uri: str, state: ChatState) -> ChatRunner:
-        """A new chat with this state."""
+    def open(self, session_uri: str, state: ChatState, text: bytes | None = None) -> ChatRunner:
+        """A new chat with this state. `text`: what `text_of` wrote of it."""
         uri = state["resource"]
-        self._states.open(uri, state, kind="chat")
+        self._states.open(uri, state, kind="chat", text=text)
         runner = self._live.add_runner(session_uri, uri)
         self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         return runner

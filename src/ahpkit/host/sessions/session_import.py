@@ -178,7 +178,7 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
                 f"staged: {staged.count} turns are here; the connection was lost meanwhile, start again"
             )
         _check_titles(params["document"])
-        uri, provider = sessions.import_session(staged.complete(params["document"]))
+        uri, provider = await sessions.import_session(staged.complete(params["document"]))
         return {"session": uri, "provider": provider}
 
 

@@ -35,11 +35,12 @@ from ahpkit.host.sessions.new_sessions import (
 )
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
-from ahpkit.protocol.chat.state import ChatOrigin
+from ahpkit.protocol.chat.state import ChatOrigin, ChatState
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
@@ -54,7 +55,7 @@ from ahpkit.protocol.session.actions import (
     session_default_chat_changed,
 )
 from ahpkit.protocol.session.commands import CreateSessionParams
-from ahpkit.protocol.session.state import ProjectInfo, SessionActiveClient, SessionState
+from ahpkit.protocol.session.state import ProjectInfo, SessionState
 from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
@@ -120,6 +121,8 @@ class Sessions:
         settings = dict(given.get("config") or {})
         config = await initial_config(agent, path, settings, self._hooks.settings)
         directories = await self.directories.choose(uri, path, directories, config["values"])
+        chat = self._default_chat(uri, source)
+        text = await text_of(chat)
         self._channels.check_new(uri)  # Again: somebody else may have been faster while we waited.
         project: ProjectInfo | None = {"uri": directory, "displayName": path.name} if directory else None
         state = new_session(
@@ -134,7 +137,9 @@ class Sessions:
         if source is not None:
             state["title"] = source[0]["title"]
         self._open_session(uri, agent, state, created_at=self._now())
-        self._add_default_chat(uri, params.get("activeClient"), source)
+        self._add_default_chat(uri, chat, text)
+        if (active := params.get("activeClient")) is not None:
+            self._dispatch(uri, session_active_client_set(active_client=active))
         self._count_changed()
         self._finish(uri, report)
 
@@ -150,20 +155,18 @@ class Sessions:
         """Go on in the background until the session is ready or has failed."""
         self._tasks.spawn(self._creation.finish(uri, self.live[uri], report), name=f"create {uri}")
 
-    def _add_default_chat(self, uri: str, active: SessionActiveClient | None, source: Source | None) -> None:
-        chat_uri = self._default_chat_uri(uri)
-        now = self._now()
+    def _default_chat(self, uri: str, source: Source | None) -> ChatState:
+        chat_uri, now = self._default_chat_uri(uri), self._now()
         if source is None:
-            state = new_chat(chat_uri, title=DEFAULT_TITLE, now=now)
-        else:
-            session, chat, turns = source
-            origin: ChatOrigin = {"kind": "fork", "chat": chat["resource"], "turnId": turns[-1]["id"]}
-            selection, title = selection_of(chat), session["title"]
-            state = new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
-        self.chats.open(uri, state)
-        self._dispatch(uri, session_default_chat_changed(default_chat=chat_uri))
-        if active is not None:
-            self._dispatch(uri, session_active_client_set(active_client=active))
+            return new_chat(chat_uri, title=DEFAULT_TITLE, now=now)
+        session, chat, turns = source
+        origin: ChatOrigin = {"kind": "fork", "chat": chat["resource"], "turnId": turns[-1]["id"]}
+        selection, title = selection_of(chat), session["title"]
+        return new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
+
+    def _add_default_chat(self, uri: str, chat: ChatState, text: bytes | None = None) -> None:
+        self.chats.open(uri, chat, text)
+        self._dispatch(uri, session_default_chat_changed(default_chat=chat["resource"]))
 
     def _default_chat_uri(self, session_uri: str) -> str:
         """A session with a URI of VS Code's kind gets the default chat that VS Code looks for."""
@@ -171,18 +174,23 @@ class Sessions:
             return f"ahp-chat:/{self._new_id()}"
         return f"ahp-chat://default/{urlsafe_b64encode(session_uri.encode()).decode().rstrip('=')}"
 
-    def import_session(self, document: Mapping[str, Any]) -> tuple[str, str]:
+    async def import_session(self, document: Mapping[str, Any]) -> tuple[str, str]:
         """A new session with the content of an exported one; its URI and its agent's provider."""
         uri = f"ahp-session:/{self._new_id()}"
         agent = self._agents.find(document["provider"] if self._agents.has(document["provider"]) else None)
         state = new_session(provider=agent.provider, directories=None, project=None, config=NO_CONFIG)
         state["title"] = document["title"]
+        chats = [
+            new_chat(f"ahp-chat:/{self._new_id()}", title=chat["title"], now=self._now(), turns=chat["turns"])
+            for chat in document["chats"]
+        ]
+        texts = [await text_of(chat) for chat in chats]
+        self._channels.check_new(uri)
         self._open_session(uri, agent, state, created_at=self._now())
-        for chat in document["chats"]:
-            chat_uri = f"ahp-chat:/{self._new_id()}"
-            self.chats.open(uri, new_chat(chat_uri, title=chat["title"], now=self._now(), turns=chat["turns"]))
-        if not document["chats"]:
-            self._add_default_chat(uri, None, None)
+        for chat, text in zip(chats, texts, strict=True):
+            self.chats.open(uri, chat, text)
+        if not chats:
+            self._add_default_chat(uri, self._default_chat(uri, None))
         self._count_changed()
         self._finish(uri)
         return uri, agent.provider

@@ -231,15 +231,24 @@ class Store(States):
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
 
-    def open(self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False) -> None:
+    def open(
+        self,
+        uri: str,
+        state: Mapping[str, Any],
+        *,
+        kind: str | None = None,
+        is_retold: bool = False,
+        text: bytes | None = None,
+    ) -> None:
         """Create a channel, or replace the state of an existing one, at the present place in the sequence.
 
         `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
+        `text`: what `text_of` wrote.
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
         first = cast("JsonObject", state)
-        step = self._log.open(uri, encode(stored_state(first)))
+        step = self._log.open(uri, encode(stored_state(first)) if text is None else text)
         opened_at = 0 if is_retold else self._log.head_seq
         channel = _Channel(uri, first, opened_at, is_retold, self.committed(uri))
         self._channels[uri] = channel
@@ -366,6 +375,17 @@ class Store(States):
         return len(self._uncommitted)
 
 
+async def text_of(state: Mapping[str, Any]) -> bytes | None:
+    """The JSON of a large state, for `Store.open`; others are served while it is written. None: `open` writes it.
+
+    The parts are joined in a thread: Python serves others meanwhile.
+    """
+    stored = stored_state(cast("JsonObject", state))
+    if is_light(stored):
+        return None
+    return await asyncio.to_thread(b"".join, [part async for part in _parts(stored)])
+
+
 async def _written(state: JsonObject) -> bytes | None:
     """A state as JSON; others are served between two pieces. None: it is so large that joining them would take long."""
     parts: list[bytes] = []
@@ -404,4 +424,4 @@ def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
     return made
 
 
-__all__ = ["ChannelChanges", "Origin", "Store", "envelope"]
+__all__ = ["ChannelChanges", "Origin", "Store", "envelope", "text_of"]
