@@ -84,6 +84,11 @@ class Rule:
     created_at: int = 0
     created_by: str = ""
 
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What it says, whoever made it. Of two rules with the same meaning one is enough."""
+        return self.decision, self.kind, self.owner, self.tool, self.pattern, self.scope, self.place
+
     def as_json(self) -> dict[str, Any]:
         names = {"created_at": "createdAt", "created_by": "createdBy"}
         return {names.get(key, key): value for key, value in asdict(self).items() if value not in (None, "")}

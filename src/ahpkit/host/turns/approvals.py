@@ -91,11 +91,8 @@ class Approvals(Feature):
 
     def _saying_the_same(self, rule: Rule) -> list[str]:
         """The stored rules that this one replaces."""
-        return [
-            known
-            for known, (other, _) in self._rules.items()
-            if replace(other, id=rule.id, created_at=rule.created_at, created_by=rule.created_by) == rule
-        ]
+        meaning = rule.meaning
+        return [known for known, (other, _) in self._rules.items() if other.meaning == meaning]
 
     def no_room(self, rule: Rule) -> str | None:
         """Why no further rule like this one can be stored, or None. A rule that replaces another needs no room."""
