@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,16 @@ async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) 
 
 
 async def test_a_backup_that_fails_leaves_the_one_before_it(tmp_path: Path) -> None:
-    (tmp_path / "saved.tar.gz").write_bytes(b"the one before")
+    with tarfile.open(tmp_path / "saved.tar.gz", "w:gz") as archive:
+        archive.add(__file__, "a file")
+    before = (tmp_path / "saved.tar.gz").read_bytes()
     data = tmp_path / "data"
     data.mkdir()
     (data / "log.db").write_bytes(b"SQLite format 3\0 and then nothing that is a database")
     code, _, errors = await finish_cli(["data", "backup", "saved.tar.gz", "--data-dir", "data"], tmp_path)
     assert (code, "Traceback" in errors) == (1, False)
     assert "log.db cannot be read: file is not a database. A host that starts on it repairs it" in errors
-    assert (tmp_path / "saved.tar.gz").read_bytes() == b"the one before"
+    assert (tmp_path / "saved.tar.gz").read_bytes() == before
     assert [name for name in os.listdir(tmp_path) if "saved" in name] == ["saved.tar.gz"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -133,16 +134,17 @@ def test_ctrl_c_before_anything_began_ends_quietly(monkeypatch: pytest.MonkeyPat
         (HostNotFound(), "no running host found: start one with `ahpkit up`, or pass its URL"),
         (
             ConnectError("ws://h:1", "nobody listens there", transient=True),
-            "ws://h:1: nobody listens there\nIs the host running? Start one with: ahpkit serve",
+            "ws://h:1: nobody listens there. Is the host running? Start one with: ahpkit serve",
         ),
         (
             ConnectError("ws://h:1", "not let in", status=401),
-            "ws://h:1: not let in\nGive the host's token with --token or AHPKIT_TOKEN.",
+            "ws://h:1: not let in. Give the host's token with --token or AHPKIT_TOKEN.",
         ),
         (ConnectError("ws://h:1", "refused", status=403), "ws://h:1: refused"),
-        (ConnectionLost("gone"), "gone\nIs the host running? Start one with: ahpkit serve"),
+        (ConnectionLost("gone"), "gone. Is the host running? Start one with: ahpkit serve"),
         (TimeoutError(), "the host did not answer in time; is it busy? See: ahpkit doctor"),
         (FileNotFoundError(2, "No such file or directory", "x.json"), "x.json: No such file or directory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "something could not be written: No space left on device"),
     ],
 )
 def test_what_a_person_can_do_something_about_is_explained(error: Exception, text: str) -> None:
@@ -154,6 +156,18 @@ def test_what_a_person_can_do_something_about_is_explained(error: Exception, tex
 @pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("x"), BrokenPipeError(), OSError("no name")])
 def test_bugs_and_broken_pipes_are_not(error: Exception) -> None:
     assert explain(error) is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["config", "show"]])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "ahpkit", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env={"HOME": str(tmp_path)})
+    assert (done.returncode, done.stderr.decode()) == (
+        1,
+        "Error: something could not be written: No space left on device\n",
+    )
 
 
 @click.command()

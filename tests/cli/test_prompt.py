@@ -165,7 +165,7 @@ async def test_model_agent_and_directory_are_those_of_the_new_session(host: Host
         (["--session", "nothing like it"], 1, "there is no session 'nothing like it'; see: ahpkit sessions list"),
         (["--dir", "/does/not/exist"], 2, "/does/not/exist"),
         (["--approve", "some"], 2, "'some' is not one of 'none', 'all'"),
-        (["--url", "ws://127.0.0.1:1"], 1, "nobody listens there\nIs the host running? Start one with: ahpkit serve"),
+        (["--url", "ws://127.0.0.1:1"], 1, "nobody listens there. Is the host running? Start one with: ahpkit serve"),
         (["--url", "http://127.0.0.1"], 1, "expected ws://, wss:// or ws+unix://"),
         (["--url", "nonsense"], 1, "expected ws://, wss:// or ws+unix://"),
         (["--url", "ws+unix:///does/not/exist"], 1, "there is no such socket"),

@@ -116,6 +116,8 @@ async def connected(
     A lost connection is reported, and it is an error if it does not come back soon. `lasting` commands go on waiting.
     """
     name = chosen_name()
+    if url is not None and not url.strip():
+        raise click.UsageError("--url is empty; leave it out for the host that is running")
     if url is None:
         await ensure_host(name, None if not start else trusted_settings(None, Path.cwd()))
     asked = connect(url, token=token, host_name=name, on_confirmation=on_confirmation, on_input=on_input)
@@ -248,7 +250,7 @@ async def last_session(client: Client, directory: Path, choose: Choose | None = 
     """The URI of the session of a directory that changed last, or the one that is chosen of several."""
     found = of_directory(await client.sessions(), directory)
     if not found:
-        raise click.ClickException(f"there is no session in {directory} yet; start one without --continue")
+        raise click.ClickException(f"there is no session in {directory} yet; start one with: ahpkit chat")
     return found[0]["resource"] if choose is None or len(found) == 1 else choose(found)
 
 

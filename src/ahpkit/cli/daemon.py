@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -53,6 +54,9 @@ START_DEADLINE = 60.0
 _LOG_BYTES, _LOG_FILES = 5 * 1024 * 1024, 5
 _LOOK_AGAIN = 0.05
 
+_LITTLE = 64 * 1024
+"""Free bytes with which a host cannot even say why it does not start."""
+
 _STOP_DEADLINE = 25.0
 """Seconds for a host to end: a little more than it gives itself."""
 
@@ -68,7 +72,7 @@ def named_data_dir(name: str | None) -> Path:
 
 def check_host_name(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """For an option: the name, if it can be that of a directory and of a service."""
-    if name and not _NAME.fullmatch(name):
+    if name is not None and not _NAME.fullmatch(name):
         raise click.BadParameter(f"{name!r} cannot be a host's name: letters, digits, '-', '_' and '.' can be in it")
     return name
 
@@ -132,7 +136,9 @@ async def ensure_host(name: str | None, settings: Settings | None) -> None:
     elif os.environ.get(URL_VARIABLE):
         return
     elif settings is not None and may_start(settings, os.environ):
-        click.echo("No host is running: starting one in the background. `ahpkit down` ends it.", err=True)
+        which, option = (f" named {name}", f" --host-name {name}") if name else ("", "")
+        said = f"No host{which} is running: starting one in the background. `ahpkit down{option}` ends it."
+        click.echo(said, err=True)
         data_dir = named_data_dir(name) if name else settings.data_dir or named_data_dir(None)
         await patiently(start_host(data_dir.absolute(), ("--host-name", name) if name else ()), "Starting the host")
 
@@ -222,7 +228,10 @@ def _private(path: str, flags: int) -> int:
 
 def _why_it_ended(data_dir: Path, code: int) -> str:
     text = error_file(data_dir).read_text(encoding="utf-8", errors="replace").strip()
-    said = text.removeprefix("Error: ") or f"it ended with code {code} and said nothing"
+    full = shutil.disk_usage(data_dir).free < _LITTLE
+    said = text.removeprefix("Error: ") or (
+        f"the disk of {data_dir} is full" if full else f"it ended with code {code} and said nothing"
+    )
     return f"the host did not start: {said}\nIts log: {log_file(data_dir)}"
 
 

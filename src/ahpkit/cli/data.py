@@ -47,8 +47,8 @@ def data() -> None:
 def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Save everything a host keeps into FILE, a .tar.gz. The host may run meanwhile.
 
-    The token is left out. The file is for you only: conversations are in it. A file that is there already is replaced
-    when the new one is whole.
+    The token is left out. The file is for you only: conversations are in it. A backup that is there already is
+    replaced when the new one is whole; another file is not.
 
     \b
     Example:
@@ -57,6 +57,8 @@ def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None
     directory = owned_directory(data_dir, url)
     if not directory.is_dir():
         raise click.ClickException(f"{directory} does not exist: there is nothing to save")
+    if file.exists() and not tarfile.is_tarfile(file):
+        raise click.ClickException(f"{file} is there already and is no backup; choose another name")
     with progress("Saving"), tempfile.TemporaryDirectory(prefix="ahpkit-") as place:
         count = _save(directory, file, Path(place))
     click.echo(f"{count} files of {directory} saved in {file}")

@@ -6,6 +6,7 @@ the table is what `ahpkit --help` shows, so that help and version answer without
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -27,9 +28,9 @@ def explain(error: Exception) -> click.ClickException | None:
         case BrokenPipeError():  # The reader of our output is gone; click ends quietly.
             return None
         case ConnectError(status=401):
-            text = f"{error}\nGive the host's token with --token or AHPKIT_TOKEN."
+            text = f"{error}. Give the host's token with --token or AHPKIT_TOKEN."
         case ConnectError(transient=True) | ConnectionLost():
-            text = f"{error}\nIs the host running? Start one with: ahpkit serve"
+            text = f"{error}. Is the host running? Start one with: ahpkit serve"
         case ActionRejected(reason=reason):  # The action's name means nothing to a person.
             text = reason
         case AhpError():
@@ -38,6 +39,8 @@ def explain(error: Exception) -> click.ClickException | None:
             text = "the host did not answer in time; is it busy? See: ahpkit doctor"
         case OSError(filename=str(name), strerror=str(reason)):
             text = f"{name}: {reason}"
+        case OSError(errno=number, strerror=str(reason)) if number in _FULL:  # Found while writing: it has no name.
+            text = f"something could not be written: {reason}"
         case _:
             return None
     return click.ClickException(text or type(error).__name__)
@@ -107,6 +110,9 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The commands as `ahpkit --help` lists them. What is in no section is listed last."""
 
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk that takes no more answers."""
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -179,7 +185,23 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # For as long as the process lives.
         elif mode == "w":
             stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
-    cli(prog_name="ahpkit")
+    try:
+        cli(prog_name="ahpkit")
+    except OSError as error:  # Of help and version, which do not come to `invoke`.
+        if (explained := explain(error)) is None:
+            raise
+        explained.show()
+        sys.exit(explained.exit_code)
+    finally:
+        _end_output()
+
+
+def _end_output() -> None:
+    """Forget output that cannot be written: that was said, and Python would say it again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 __all__ = ["COMMANDS", "SECTIONS", "Subcommand", "cli", "explain", "main"]

@@ -69,8 +69,13 @@ def _line(rule: Any) -> str:
     return printable("  ".join(filter(None, [id, rule["says"], f"({rule['owner']})", where])))
 
 
+class _Decision(click.Choice[str]):
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        return "Say allow or deny."
+
+
 @rules.command("add")
-@click.argument("decision", type=click.Choice(["allow", "deny"]))
+@click.argument("decision", type=_Decision(["allow", "deny"]))
 @click.option("--owner", required=True, help="Whose tool: agent:NAME, mcp:SERVER, client:NAME or host.")
 @click.option("--tool", help="The tool. Without it: every tool of an MCP server.")
 @click.option("--command", help='Only commands that begin so: "git status".')

@@ -376,6 +376,8 @@ def _read_document(file: Any) -> Any:
 
     try:
         return json.load(file, parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{file.name}: not JSON: it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
         raise click.ClickException(f"{file.name}: not JSON: {error}") from error
 
@@ -479,7 +481,7 @@ async def undo(
         await _session(client, session) as found,
         await _view(found, session, kind, turn) as view,
     ):
-        if not view.files:
+        if not view.files and not files:
             output.say("Nothing changed.")
             return
         directories = _directories(found)
@@ -540,7 +542,8 @@ def _changed_file(view: ChangesetView, name: str, directories: list[str]) -> str
     found = found or [id for id in names if id.endswith(f"/{quote(name)}")]
     if len(found) != 1:
         wrong = "is more than one of" if found else "is not one of"
-        raise click.ClickException(f"{name!r} {wrong} the changed files: {printable(', '.join(names.values()))}")
+        changed = printable(", ".join(names.values())) or "there are none"
+        raise click.ClickException(f"{name!r} {wrong} the changed files: {changed}")
     return found[0]
 
 

@@ -226,7 +226,7 @@ def remove_trust(what: str, data_dir: Path | None, url: str | None, token: str |
 
     count = kept.remove(gone, directory=Path(path))
     if not count and not known:
-        raise click.ClickException(f"nothing of {what} is trusted; see: ahpkit trust list")
+        raise click.ClickException(f"nothing of {what!r} is trusted; see: ahpkit trust list")
     click.echo(f"{count} no longer trusted")
 
 

@@ -282,8 +282,8 @@ def _why(exc: OSError) -> str:
         return "the port is in use; stop the other program or choose another port (0 takes a free one)"
     if exc.errno == errno.EACCES:
         return "permission denied; ports below 1024 are for the system"
-    if isinstance(exc, socket.gaierror):
-        return "there is no such address"
+    if isinstance(exc, socket.gaierror) or exc.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address"
     return exc.strerror or str(exc)
 
 

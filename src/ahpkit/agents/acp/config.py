@@ -167,7 +167,8 @@ def _known(name: str) -> AcpAgentConfig:
     known = KNOWN_AGENTS.get(name)
     if known is None:
         names = ", ".join(KNOWN_AGENTS)
-        raise AcpConfigError(f"there is no known agent {name!r}; write {name}=COMMAND ARGS, or one of: {names}")
+        form = f"{name or 'NAME'}=COMMAND ARGS"
+        raise AcpConfigError(f"there is no known agent {name!r}; write {form}, or one of: {names}")
     return AcpAgentConfig(name=name, **_of_known(known))
 
 
