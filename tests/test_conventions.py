@@ -337,6 +337,56 @@ def test_a_task_without_an_owner_is_seen(body: str, owned: bool) -> None:
     assert (list(unowned(tree)) == []) is owned
 
 
+ENDED_BY_HAND = {
+    "agents/acp/chat.py": "the watch of an idle agent is ended and begun again with every turn; `aclose` ends the last",
+    "agents/acp/session.py": "a cancelled prompt goes on until the agent has answered the cancellation",
+    "agents/python.py": "a step in a thread cannot be cancelled; the generator is closed after it",
+    "host/turns/runner.py": "a chat that is closed cancels the start of its agent; `aclose` waits for it",
+    "mcp/server.py": "the SDK may take a cancellation for its own, so it is repeated",
+    "mcp/tokens.py": "a renewal goes on when the caller gives up: its answer may replace the refresh token",
+    "platform/pty.py": "a process is watched until it has ended, and its terminal closes it",
+    "testing/memory_host.py": "the host ends the connections that it serves",
+    "transports/stdio.py": "a read that is given up goes on, and the next one takes its result",
+    "wire/tasks.py": "the owners themselves",
+}
+"""Modules that make tasks outside a class with an `async with`, and why no owner of `ahpkit.wire.tasks` fits."""
+
+
+def made_by_hand(tree: ast.Module) -> bool:
+    """Whether a task is made directly, and not by a class whose `async with` ends it."""
+    owned: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(getattr(one, "name", "") == "__aexit__" for one in node.body):
+            owned.update(ast.walk(node))
+    return any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES_TASK and node not in owned
+        for node in ast.walk(tree)
+    )
+
+
+def test_tasks_are_owned_by_an_async_with_unless_there_is_a_reason() -> None:
+    """A new module that makes tasks uses an owner of `ahpkit.wire.tasks`, or says here why it cannot."""
+    found = {
+        path.relative_to(TOP / "src" / "ahpkit").as_posix()
+        for path in sources("src")
+        if path.name not in PROGRAMS and made_by_hand(tree_of(path))
+    }
+    assert found == ENDED_BY_HAND.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "by_hand"),
+    [
+        ("async def f():\n task = asyncio.create_task(work())", True),
+        ("class A:\n async def f(self):\n  self.task = asyncio.create_task(work())", True),
+        ("class A:\n async def __aexit__(self, *exc): ...\n def f(self):\n  asyncio.create_task(work())", False),
+        ("async def f():\n async with running(work()): ...", False),
+    ],
+)
+def test_a_task_made_by_hand_is_seen(code: str, by_hand: bool) -> None:
+    assert made_by_hand(ast.parse(code)) is by_hand
+
+
 def test_every_task_has_an_owner_that_ends_it() -> None:
     paths = [path for path in sources("src") if path.name not in PROGRAMS]
     found = [f"{path.relative_to(TOP)}:{line}" for path in paths for line in unowned(tree_of(path))]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ahpkit.wire.tasks import Tasks, wait_first
+from ahpkit.wire.tasks import Tasks, running, wait_first
 
 
 async def test_leaving_ends_what_still_runs():
@@ -122,3 +122,41 @@ async def test_being_cancelled_cancels_them_all() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ended.is_set()
+
+
+async def test_work_runs_while_the_block_lasts() -> None:
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Future()
+        finally:
+            await asyncio.sleep(0)
+            ended.set()
+
+    async with running(work()) as task:
+        await asyncio.sleep(0)
+        assert not task.done()
+
+    assert task.cancelled()
+    assert ended.is_set()
+
+
+async def test_the_block_gets_the_result_and_the_failure() -> None:
+    async def answer() -> int:
+        return 42
+
+    async with running(answer()) as task:
+        assert await task == 42
+
+    async with running(fail()) as task:
+        with pytest.raises(LookupError, match="lost"):
+            await task
+
+
+async def test_an_error_in_the_block_ends_the_work() -> None:
+    work = asyncio.ensure_future(asyncio.Event().wait())
+    with pytest.raises(ValueError, match="mine"):
+        async with running(work):
+            raise ValueError("mine")
+    assert work.cancelled()

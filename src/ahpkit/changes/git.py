@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ahpkit.host.resources.beneath import standing_in
 from ahpkit.platform.limits import limit_child
+from ahpkit.wire.tasks import running
 
 DEADLINE = 60.0
 """Seconds. A scan of a very large work tree on a cold disk takes a few."""
@@ -266,9 +267,9 @@ async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tup
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    errors = asyncio.create_task(_read(process.stderr, 64 * 1024, cut=True))
-    output = asyncio.create_task(_read(process.stdout, MAX_OUTPUT, cut=False))
-    try:
+    reading_errors = running(_read(process.stderr, 64 * 1024, cut=True))
+    reading_output = running(_read(process.stdout, MAX_OUTPUT, cut=False))
+    async with reading_errors as errors, reading_output as output:
         with suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(stdin)
             await process.stdin.drain()
@@ -276,9 +277,6 @@ async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tup
         result = await output, await errors
         await process.wait()
         return result
-    finally:
-        errors.cancel()
-        output.cancel()
 
 
 async def _read(stream: asyncio.StreamReader, most: int, *, cut: bool) -> bytes:

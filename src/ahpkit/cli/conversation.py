@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ahpkit.cli.chat_commands import Commands, Elsewhere
@@ -26,7 +26,7 @@ from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.errors import AhpError
-from ahpkit.wire.tasks import wait_first
+from ahpkit.wire.tasks import Tasks, running, wait_first
 
 _LEAVE = frozenset({":quit", ":exit", ":q", "/quit", "/exit"})
 """Lines that leave; the commands know only the first by name, for `:help`."""
@@ -86,7 +86,7 @@ class Conversation:
         """Of the turn on the screen."""
         self._printer = TurnPrinter(console)
         """Shows that turn."""
-        self._asking: asyncio.Task[None] | None = None
+        self._asking = Tasks()
         """Asks again for what was left for later."""
         self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor()
@@ -251,31 +251,28 @@ class Conversation:
     ) -> None:
         """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
         self._failed.discard(turn_id)
-        showing = asyncio.create_task(self._show_events(turn_id, turn, ours=ours, past=past))
         began = self._now()
-        try:
-            await self._until_over(showing)
-            if self._now() - began > _LONG:
-                self._call("the turn is over")
-        finally:
-            tasks = [task for task in (showing, self._asking) if task is not None]
-            self._asking = self._helpers = None
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+        shown = self._show_events(turn_id, turn, ours=ours, past=past)
+        async with Tasks() as self._asking, running(shown) as showing:
+            try:
+                await self._until_over(showing)
+                if self._now() - began > _LONG:
+                    self._call("the turn is over")
+            finally:
+                self._helpers = None
 
     def _ask_again(self) -> bool:
         if self._helpers is None:
             return False
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask_for_pending(self._helpers))
+        if not len(self._asking):
+            self._asking.spawn(self._ask_for_pending(self._helpers), name="ask again")
         return True
 
     async def _ask_for_pending(self, helpers: Helpers) -> None:
         if not await self._decisions.ask_again() + await helpers.ask_again():
             self._console.say("  Nothing waits for you here. In all sessions:  ahpkit inbox", "dim")
 
-    async def _until_over(self, showing: asyncio.Task[None]) -> None:
+    async def _until_over(self, showing: asyncio.Future[None]) -> None:
         cancelled, patience = False, float("inf")
         while True:
             match await wait_first(
@@ -310,7 +307,7 @@ class Conversation:
         printer = self._printer = TurnPrinter(self._console)
         chosen: Any = self._session.selection.get("model", {})
         status = StatusLine(self._session.state["provider"], chosen.get("id"), self._now())
-        async with self._make_helpers() as helpers, _running(self._tick(status)):
+        async with self._make_helpers() as helpers, running(self._tick(status)):
             self._helpers = helpers
             paused = self._now()
             async for event in turn:
@@ -340,18 +337,7 @@ class Conversation:
         return ">"
 
 
-@asynccontextmanager
-async def _running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Run work while the block lasts."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def _result(task: asyncio.Task[None]) -> None:
+async def _result(task: asyncio.Future[None]) -> None:
     await asyncio.shield(task)
 
 

@@ -14,7 +14,7 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnEvent
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from ahpkit.protocol.errors import AhpError
-from ahpkit.wire.tasks import wait_first
+from ahpkit.wire.tasks import running, wait_first
 
 _WAITING = frozenset({"pending-confirmation", "pending-result-confirmation"})
 
@@ -79,12 +79,8 @@ class Decisions:
         judged: Any = event.call.get("riskAssessment")
         if not judged or judged["status"] == "complete":
             return await ask_approval(self._console, event, self._read)
-        telling = asyncio.create_task(self._tell_verdict(event.call["toolCallId"]))
-        try:
+        async with running(self._tell_verdict(event.call["toolCallId"])):
             return await ask_approval(self._console, event, self._read)
-        finally:
-            telling.cancel()
-            await asyncio.wait([telling])
 
     async def _tell_verdict(self, call_id: str) -> None:
         def risk(state: Any) -> Any:

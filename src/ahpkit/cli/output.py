@@ -20,6 +20,7 @@ from typing import Any, Literal, TextIO, TypeVar, get_args
 import click
 
 from ahpkit.cli.text import printable, shorten
+from ahpkit.wire.tasks import running
 
 Writer = Callable[[str, str], None]
 """Writes a text in a style at once."""
@@ -154,23 +155,17 @@ async def patiently(
     long: float = _LONG,
 ) -> T:
     """Wait for work that is quick most of the time. When it is not, say what is done; when it takes long, `explain`."""
-    task = asyncio.create_task(work)
-    explaining: asyncio.Task[None] | None = None
-    try:
+    async with running(work) as task:
         done, _ = await asyncio.wait([task], timeout=patience)
         if not done:
             with progress(doing) as tell:
                 done, _ = await asyncio.wait([task], timeout=long)
                 if not done and explain is not None:
-                    shown = tell if sys.stderr.isatty() else _written(doing)
-                    explaining = asyncio.create_task(explain(shown))
-                await asyncio.wait([task])
+                    async with running(explain(tell if sys.stderr.isatty() else _written(doing))):
+                        await asyncio.wait([task])
+                else:
+                    await asyncio.wait([task])
         return task.result()
-    finally:
-        tasks = [one for one in (task, explaining) if one is not None]
-        for one in tasks:
-            one.cancel()
-        await asyncio.wait(tasks)
 
 
 def _written(doing: str) -> Tell:

@@ -38,6 +38,7 @@ from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.wire.codec import encode
+from ahpkit.wire.tasks import running
 
 _PATIENCE = 3.0
 """Seconds for the first bytes of what is piped in besides a text."""
@@ -268,7 +269,7 @@ class _OneShot:
         self._opened.set_result(_turn_stays(chat))
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
-        async with _cancelled_by_interrupt(chat, self._printer), self._says_why_it_waits(client):
+        async with _cancelled_by_interrupt(chat, self._printer), running(self._say_why_it_waits(client)):
             try:
                 async with asyncio.timeout(timeout):
                     return await self._take(session, chat, begin)
@@ -281,15 +282,7 @@ class _OneShot:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED
 
-    @asynccontextmanager
-    async def _says_why_it_waits(self, client: Client) -> AsyncGenerator[None]:
-        watching = asyncio.create_task(self._watch(client), name="why nothing comes")
-        try:
-            yield
-        finally:
-            watching.cancel()
-
-    async def _watch(self, client: Client) -> None:
+    async def _say_why_it_waits(self, client: Client) -> None:
         """When nothing comes for a while, ask the host whether it can store anything: without that nothing is sent."""
         told: str | None = None
         while CLIENTS in client.host.meta:

@@ -20,7 +20,7 @@ from ahpkit.client import Client, LaggedError, Subscription
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.codec import encode
-from ahpkit.wire.tasks import wait_first
+from ahpkit.wire.tasks import Tasks, wait_first
 
 _MOMENT = 0.02
 """Seconds in which all channels have told what happened at the same time."""
@@ -66,27 +66,25 @@ class _Following:
         self._client = client
         self._output = output
         self._json_lines = json_lines
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._with_chats = False
         self._told: list[tuple[int, Any]] = []
+        """What is still to be written: by number, because every channel is read by itself."""
         self._plain: set[str] = set()
         """Terminals without a pty."""
-        """What is still to be written: by number, because every channel is read by itself."""
         self._new = asyncio.Event()
 
     async def run(self, channel: str, *chats: str) -> None:
         """Until the channel is gone, or forever. With chats, those that are added to it are followed too."""
         self._with_chats = bool(chats)
-        try:
-            self._tasks.add(asyncio.create_task(self._write()))
+        async with self._tasks:
+            self._tasks.spawn(self._write(), name="write what happened")
             for chat in chats:
-                self._tasks.add(asyncio.create_task(self._follow_chat(chat)))
-            await self._follow(channel)
-        finally:
-            self._flush()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+                self._tasks.spawn(self._follow_chat(chat), name=f"follow {chat}")
+            try:
+                await self._follow(channel)
+            finally:
+                self._flush()
 
     async def _follow_chat(self, chat: str) -> None:
         try:
@@ -108,7 +106,8 @@ class _Following:
                 self._told.append((envelope["serverSeq"], envelope))
                 self._new.set()
                 if self._with_chats and action["type"] == "session/chatAdded":
-                    self._tasks.add(asyncio.create_task(self._follow_chat(action["summary"]["resource"])))
+                    chat: str = action["summary"]["resource"]
+                    self._tasks.spawn(self._follow_chat(chat), name=f"follow {chat}")
 
     async def _write(self) -> None:
         """Write what happened, in order: a moment after the first action everything before it has come."""

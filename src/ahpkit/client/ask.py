@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Literal
 
 from ahpkit.client.answers import Approve, Deny, input_text, open_requests
-from ahpkit.client.channels import Channel
 from ahpkit.client.core import Core
 from ahpkit.client.errors import TurnTimeout, TurnWaiting
 from ahpkit.client.events import (
@@ -28,6 +27,7 @@ from ahpkit.client.subscription import wait_for
 from ahpkit.client.turn import TurnStream, check_answer
 from ahpkit.protocol.chat.turns import tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+from ahpkit.wire.tasks import running
 
 OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
 """Who decides about tool calls: always yes, always no, other clients, or a function as for `on_confirmation`."""
@@ -96,20 +96,20 @@ class Answering:
             *((InputNeeded,) if on_input is not None else ()),
         )
         self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
-        self._helpers: dict[str, Channel] = {}
-        self._watching: set[asyncio.Task[Any]] = set()
+        self._owned = AsyncExitStack()
+        """Ends everything that was begun for this turn."""
+        self._helpers: set[str] = set()
+        self._watching: set[asyncio.Future[Any]] = set()
         self._last: Waiting | None = None
 
     async def text(self, timeout: float | None, cancel: Callable[[], Any]) -> str:
         """The whole answer. Raises `TurnError`, of which `TurnWaiting` and `TurnTimeout` are two kinds."""
         try:
-            async with asyncio.timeout(timeout):
+            async with self._owned, asyncio.timeout(timeout):
                 return await self._text()
         except TimeoutError:
             await _cancelled(cancel)
             raise TurnTimeout(timeout or 0, None if self._last is None else describe(self._last)) from None
-        finally:
-            await self._leave()
 
     async def _text(self) -> str:
         parts: list[str] = []
@@ -129,8 +129,7 @@ class Answering:
 
     async def _next(self) -> TurnEvent | None:
         """The next event of the turn. Raises when a sub-agent waits for a decision that nobody here makes."""
-        coming = asyncio.ensure_future(self._event())
-        try:
+        async with running(self._event()) as coming:
             while not coming.done():
                 done, _ = await asyncio.wait({coming, *self._watching}, return_when=asyncio.FIRST_COMPLETED)
                 for watched in done & self._watching:
@@ -138,8 +137,6 @@ class Answering:
                     for waiting in waiting_in(watched.result() if not watched.exception() else {}):
                         self._check(waiting)
             return coming.result()
-        finally:
-            coming.cancel()
 
     async def _event(self) -> TurnEvent | None:
         return await anext(self._turn, None)
@@ -158,20 +155,15 @@ class Answering:
     async def _look_after(self, uri: str) -> None:
         if uri in self._helpers:
             return
-        self._helpers[uri] = channel = await self._core.channels.open(uri, "chat")
+        self._helpers.add(uri)
+        channel = await self._core.channels.open(uri, "chat")
+        self._owned.callback(self._core.channels.release, channel)
         self._responders.attend(channel)
-        self._watching.add(asyncio.ensure_future(wait_for(channel, self._is_stuck)))
+        self._owned.callback(self._responders.leave, channel)
+        self._watching.add(await self._owned.enter_async_context(running(wait_for(channel, self._is_stuck))))
 
     def _is_stuck(self, state: Any) -> bool:
         return any(not isinstance(one, self._decides) for one in waiting_in(state))
-
-    async def _leave(self) -> None:
-        for task in self._watching:
-            task.cancel()
-        await asyncio.gather(*self._watching, return_exceptions=True)
-        for channel in self._helpers.values():
-            self._responders.leave(channel)
-            self._core.channels.release(channel)
 
 
 def waiting_in(state: Any) -> Sequence[Waiting]:

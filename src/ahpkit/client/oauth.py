@@ -23,6 +23,7 @@ import msgspec
 from ahpkit.client.core import given
 from ahpkit.client.errors import ClientError
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.tasks import running
 
 _PATIENCE = 20.0
 """Seconds for an answer of the authorization server."""
@@ -95,14 +96,11 @@ class _Login:
         async with _redirect(state) as (address, answer):
             if self._client_id is None:
                 await self._register(metadata, address)
-            opening = asyncio.create_task(_open(open_browser, self._page(metadata, address, verifier, state)))
-            try:
+            async with running(_open(open_browser, self._page(metadata, address, verifier, state))) as opening:
                 await asyncio.wait({opening, answer}, return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
                     await opening
                 code = _code(await answer, metadata["issuer"])
-            finally:
-                opening.cancel()
             return await self._exchange(metadata, address, code, verifier)
 
     async def _metadata(self) -> JsonObject:

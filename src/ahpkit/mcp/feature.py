@@ -33,6 +33,7 @@ from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
+from ahpkit.wire.tasks import wait_first
 
 if TYPE_CHECKING:
     from ahpkit.mcp.calls import Limits
@@ -401,17 +402,11 @@ class ChatGateway:
             return result_of(
                 ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
             )
-        work = asyncio.ensure_future(turn.call_tool(name, json.dumps(arguments)))
-        over = asyncio.ensure_future(turn.ended.wait())
-        try:
-            await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                return result_of(work.result())
-            return result_of(ToolOutcome(success=False, error="the turn is over"))
-        finally:
-            over.cancel()
-            work.cancel()
-            await asyncio.gather(work, over, return_exceptions=True)
+        match await wait_first(call=turn.call_tool(name, json.dumps(arguments)), over=turn.ended.wait()):
+            case "call", ToolOutcome() as outcome:
+                return result_of(outcome)
+            case _:
+                return result_of(ToolOutcome(success=False, error="the turn is over"))
 
     async def read(self, uri: str) -> JsonObject:
         if self._files is None:

@@ -27,6 +27,7 @@ from ahpkit import __version__
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
+from ahpkit.wire.tasks import running
 
 NAME = "ahp"
 """What agents call this server. It is short, because many agents put it before the name of every tool."""
@@ -158,12 +159,8 @@ class Gateway:
             if not news.full():
                 news.put_nowait(words)
 
-        beating = asyncio.create_task(self._report(context.session, news))
-        try:
-            result = await self._port.call(name, arguments, told)
-        finally:
-            beating.cancel()
-        return _result(result)
+        async with running(self._report(context.session, news)):
+            return _result(await self._port.call(name, arguments, told))
 
     async def _report(self, session: ServerSession, news: asyncio.Queue[str]) -> None:
         words, count = "waiting", 0

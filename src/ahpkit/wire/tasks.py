@@ -1,6 +1,6 @@
 """Owns background tasks: each one is ended with its owner, and a failure is logged, never lost.
 
-Also waits for the first of several coroutines to end, and cancels the others.
+`Tasks` owns any number of them, `running` owns one, and `wait_first` those of which the first to end counts.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Self
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Tasks:
@@ -72,6 +75,20 @@ async def _finish(result: Awaitable[None]) -> None:
     await result
 
 
+@asynccontextmanager
+async def running(work: Awaitable[T]) -> AsyncGenerator[asyncio.Future[T]]:
+    """Run work while the `async with` lasts. Leaving cancels what still runs and waits until it has ended.
+
+    The block may await the task, for its result or its failure. A failure that nobody looks at is logged by asyncio.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
 async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
     """The name and the result of the first to end; the others are cancelled. If several end together, the first named
     counts."""
@@ -86,4 +103,4 @@ async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
     return tasks[winner], winner.result()
 
 
-__all__ = ["Tasks", "wait_first"]
+__all__ = ["Tasks", "running", "wait_first"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, RpcError
+from ahpkit.wire.tasks import running
 
 T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
@@ -48,8 +49,8 @@ class Callbacks:
         self._mapper = mapper
         self._directory = working_directory
         self._policy = policy
-        self._waiting: set[asyncio.Task[Any]] = set()
-        self._urls: dict[str, asyncio.Task[Any]] = {}
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._urls: dict[str, asyncio.Future[Any]] = {}
         self._completed: set[str] = set()
         self._terminals: dict[str, TurnMapper | None] = {}
         self._terminal_access = terminals
@@ -128,12 +129,12 @@ class Callbacks:
     async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
         id, url = str(params.get("elicitationId")), text(params.get("url"))
         question = turn.turn.ask([], message=_message(params), url=url, meta=_meta_of(params))
-        asked = asyncio.ensure_future(question)
-        self._urls[id] = asked
-        try:
-            given = await self._answered(asked)
-        finally:
-            self._urls.pop(id, None)  # It is missing when the agent used one id twice.
+        async with running(question) as asked:
+            self._urls[id] = asked
+            try:
+                given = await self._answered(asked)
+            finally:
+                self._urls.pop(id, None)  # It is missing when the agent used one id twice.
         if given is None:
             return {"action": "accept" if id in self._completed else "cancel"}
         return {"action": given.response} | _with(given.meta)
@@ -142,15 +143,14 @@ class Callbacks:
         if len(self._waiting) >= MAX_WAITING:
             raise InvalidRequest(f"{MAX_WAITING} questions wait for a person already: wait for an answer")
 
-    async def _answered(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T | None:
+    async def _answered(self, work: Awaitable[T]) -> T | None:
         """Wait for a person; None when nobody will answer."""
-        task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
-        self._waiting.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            self._waiting.discard(task)
-            task.cancel()
+        async with running(work) as task:
+            self._waiting.add(task)
+            try:
+                await asyncio.wait([task])
+            finally:
+                self._waiting.discard(task)
         return None if task.cancelled() else task.result()
 
     # Files.

@@ -48,6 +48,7 @@ from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
 from ahpkit.tools.rules import ASK, Rule, Ruling
+from ahpkit.wire.tasks import running
 
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -297,22 +298,20 @@ class LiveToolCall:
         """Run it, unless its owner denies it meanwhile, and hold the result back while a person reviews it."""
         ending: asyncio.Future[ToolCallResult] = asyncio.get_running_loop().create_future()
         self._completed = ending
-        running = asyncio.ensure_future(run(tool_input))
         try:
-            await asyncio.wait({running, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if ending.done():
-                return _outcome(ending.result())
-            outcome = await running
-            self.complete(
-                success=outcome.success,
-                content=outcome.content,
-                error=outcome.error,
-                structured_content=outcome.structured_content,
-            )
-            return outcome
+            async with running(run(tool_input)) as work:
+                await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
+                if ending.done():
+                    return _outcome(ending.result())
+                outcome = await work
+                self.complete(
+                    success=outcome.success,
+                    content=outcome.content,
+                    error=outcome.error,
+                    structured_content=outcome.structured_content,
+                )
+                return outcome
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
             self._completed = None
 
     async def run_by_client(self, *, tool_input: str) -> ToolOutcome:
