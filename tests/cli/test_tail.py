@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -109,6 +110,15 @@ async def test_a_session_by_its_title_stands_for_all_its_chats_and_those_to_come
             while (await tail.json()).get("resource") != helper:
                 pass
     await client.aclose()
+
+
+async def test_telemetry_is_shown_in_lines_and_as_it_was_sent(host: HostProcess) -> None:
+    async with tailing(host.home, "ahp-otlp:/metrics") as tail:
+        assert await tail.note() == "following ahp-otlp:/metrics\n"
+        assert re.fullmatch(r"\d\d:\d\d:\d\d  [a-z_.]+  [\d.]+ \S*.*\n", await tail.line())
+    async with tailing(host.home, "ahp-otlp:/metrics", "--json") as tail:
+        assert await tail.json() == {"resource": "ahp-otlp:/metrics", "state": None}
+        assert (await tail.json())["payload"]["resourceMetrics"]
 
 
 async def test_ctrl_c_ends_it(host: HostProcess) -> None:

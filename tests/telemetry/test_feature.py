@@ -142,6 +142,32 @@ async def test_a_logs_channel_has_its_level_and_above(bench: Bench) -> None:
     assert texts(quiet) == ["a problem of somebody"]
 
 
+@requirement("telemetry:logs")
+async def test_a_level_may_be_written_in_any_case(bench: Bench) -> None:
+    client = await bench.client()
+    await client.ask("subscribe", "ahp-otlp:/logs/WARN")
+    logging.getLogger("ahpkit.something").warning("a warning")
+    message = await client.wait(lambda message: message.get("method") == "otlp/exportLogs")
+    assert message["params"]["channel"] == "ahp-otlp:/logs/WARN"
+    assert (await client.refused("subscribe", "ahp-otlp:/logs/loud"))["code"] == -32008
+
+
+@requirement("telemetry:metrics")
+@pytest.mark.parametrize("version", ["0.4.0", "0.7.0", "1.0.0"])
+async def test_a_channel_without_state_can_be_named_in_the_greeting_and_is_not_missing_afterwards(
+    bench: Bench, version: str
+) -> None:
+    wanted = ["ahp-root://", "ahp-otlp:/metrics"]
+    client = await bench.client(*wanted, client_id="same", offer=[version])
+    await client.wait(lambda message: message.get("method") == "otlp/exportMetrics")
+    await client.aclose()
+    back = await bench.connect("same")
+    answer = await back.ask("reconnect", clientId="same", lastSeenServerSeq=0, subscriptions=wanted)
+    assert answer.get("missing", []) == []
+    assert [one["resource"] for one in answer.get("snapshots", [])] in ([], ["ahp-root://"])
+    await back.wait(lambda message: message.get("method") == "otlp/exportMetrics")
+
+
 @requirement("telemetry:only-while-watched")
 async def test_nothing_is_recorded_for_nobody(bench: Bench, telemetry: Telemetry) -> None:
     client = await bench.client()

@@ -7,6 +7,8 @@ import json
 import os
 import stat
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import click
@@ -16,7 +18,8 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import picker
 from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
-from ahpkit.client import Client, LaggedError, Subscription
+from ahpkit.client import Client, LaggedError, LogRecord, MetricPoint, Span, Subscription, TelemetryEvent
+from ahpkit.client.telemetry import events_of
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.codec import encode
@@ -37,13 +40,14 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
     """Print what happens on a channel until Ctrl-C.
 
     URI is any channel. The id or title of a session stands for the session and all its chats. Of a terminal, what it
-    prints is shown.
+    prints is shown; of the host's telemetry, its log, its spans or its metrics.
 
     \b
     Example:
       ahpkit tail ahp-root://
       ahpkit tail hello
       ahpkit tail 3f2a --json | jq .action.type
+      ahpkit tail ahp-otlp:/logs/warn
     """
     async with connected(url, token, lasting=True) as client:
         output = Output()
@@ -93,7 +97,7 @@ class _Following:
             self._output.say(f"! {error}", "yellow", error=True)
 
     async def _follow(self, channel: str) -> None:
-        async with self._client.subscribe(channel) as subscription:
+        async with self._client.subscribe(channel) as subscription, self._reports(channel):
             self._show_state(subscription)
             while True:
                 try:
@@ -108,6 +112,23 @@ class _Following:
                 if self._with_chats and action["type"] == "session/chatAdded":
                     chat: str = action["summary"]["resource"]
                     self._tasks.spawn(self._follow_chat(chat), name=f"follow {chat}")
+
+    @asynccontextmanager
+    async def _reports(self, channel: str) -> AsyncGenerator[None]:
+        """Of a telemetry channel, show what the host reports: it has no actions."""
+
+        def show(method: str, params: Any) -> None:
+            if params.get("channel") == channel and self._json_lines:
+                self._output.say(encode(params).decode())
+            elif params.get("channel") == channel:
+                for event in events_of(method, params):
+                    self._output.say(_reported(event))
+
+        stop = self._client.on_notification(show)
+        try:
+            yield
+        finally:
+            stop()
 
     async def _write(self) -> None:
         """Write what happened, in order: a moment after the first action everything before it has come."""
@@ -149,6 +170,22 @@ async def _unread() -> None:
         # The writing end of a pipe never has anything to read: it becomes ready when there is no reader any more.
         asyncio.get_running_loop().add_reader(descriptor, gone.set)
     await gone.wait()
+
+
+def _reported(event: TelemetryEvent) -> str:
+    """A log record, a span or a value for a person."""
+    about = "".join(f"  {key}={json.dumps(value, ensure_ascii=False)}" for key, value in event.attributes.items())
+    match event:
+        case LogRecord():
+            return (
+                f"{event.time.astimezone():%H:%M:%S}  {event.level or 'log':<5}  {shorten(event.text, _LONGEST)}{about}"
+            )
+        case Span():
+            failed = "  failed" if event.failed else ""
+            return f"{event.start.astimezone():%H:%M:%S}  {event.name}  {event.seconds * 1000:.0f} ms{failed}{about}"
+        case MetricPoint():
+            of = "" if event.count is None else f" in {event.count}"
+            return f"{event.time.astimezone():%H:%M:%S}  {event.name}  {event.value} {event.unit}{of}{about}"
 
 
 def describe(envelope: Any) -> str:

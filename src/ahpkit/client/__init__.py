@@ -61,6 +61,7 @@ from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.client.session import Session
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import Subscription
+from ahpkit.client.telemetry import LogRecord, MetricPoint, Span, TelemetryEvent
 from ahpkit.client.tools import ToolContext, ToolResult
 from ahpkit.client.turn import TurnStream
 
@@ -89,9 +90,11 @@ __all__ = [
     "InputNeeded",
     "InputResolved",
     "LaggedError",
+    "LogRecord",
     "LoginFailed",
     "McpNotReady",
     "McpServer",
+    "MetricPoint",
     "Notice",
     "OnApproval",
     "OnAuthRequired",
@@ -104,7 +107,9 @@ __all__ = [
     "Session",
     "SessionFailed",
     "SessionList",
+    "Span",
     "Subscription",
+    "TelemetryEvent",
     "TextDelta",
     "Token",
     "ToolCallCancelled",

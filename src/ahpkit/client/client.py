@@ -23,6 +23,7 @@ from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.session import Session, check_settings
 from ahpkit.client.session_list import SessionList
 from ahpkit.client.subscription import LIMIT, Subscription
+from ahpkit.client.telemetry import Level, Telemetry
 from ahpkit.client.tools import Tool
 from ahpkit.dialects.generations import FORK, SELECTION
 from ahpkit.protocol.channels import ROOT_URI
@@ -153,6 +154,14 @@ class Client:
     def subscribe(self, uri: str, *, limit: int = LIMIT) -> Subscription:
         """Follow a channel: `async with client.subscribe(uri) as subscription`."""
         return Subscription(self._core.channels, uri, limit=limit)
+
+    def telemetry(self, *, logs: Level | None = None, traces: bool = False, metrics: bool = False) -> Telemetry:
+        """Follow what the host reports about itself: `async with client.telemetry(logs="warn") as telemetry`.
+
+        Iterate over it: a `LogRecord` of the level `logs` and above, a `Span` for `traces`, a `MetricPoint` for
+        `metrics`. Raises `ClientError` on entering when the host does not report it.
+        """
+        return Telemetry(self._core, logs=logs, traces=traces, metrics=metrics)
 
     # Sessions.
 

@@ -132,7 +132,7 @@ class Mirror:
 
     def joined(self) -> list[str]:
         """The channels that have a state to come back to."""
-        return [channel.uri for channel in self._channels.values() if channel.joined]
+        return [channel.uri for channel in self._with_states()]
 
     def unanswered(self) -> list[tuple[str, PendingAction]]:
         """Every pending action with its channel, in the order of dispatch."""
@@ -141,11 +141,15 @@ class Mirror:
 
     def last_seen(self) -> int:
         """The lowest sequence number applied on any channel: replaying from there leaves no hole in any of them."""
-        return min((channel.seq for channel in self._channels.values() if channel.joined), default=0)
+        return min((channel.seq for channel in self._with_states()), default=0)
 
     def highest_seen(self) -> int:
         """The highest sequence number applied on any channel."""
-        return max((channel.seq for channel in self._channels.values() if channel.joined), default=0)
+        return max((channel.seq for channel in self._with_states()), default=0)
+
+    def _with_states(self) -> Iterator[ChannelMirror]:
+        """A channel without state has nothing to replay: it is subscribed to again."""
+        return (channel for channel in self._channels.values() if channel.joined and channel.confirmed is not None)
 
     # What this side does.
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI, BaseParams, JsonObject
+
+SEVERITIES: Mapping[str, int] = {"trace": 1, "debug": 5, "info": 9, "warn": 13, "error": 17, "fatal": 21}
+"""The levels that a logs channel can be asked for, in any case; each with the first of its OTLP severity numbers."""
 
 
 class TelemetryCapabilities(TypedDict):
@@ -33,4 +37,10 @@ class OtlpExportMetricsParams(BaseParams):
     payload: JsonObject
 
 
-__all__ = ["OtlpExportLogsParams", "OtlpExportMetricsParams", "OtlpExportTracesParams", "TelemetryCapabilities"]
+__all__ = [
+    "SEVERITIES",
+    "OtlpExportLogsParams",
+    "OtlpExportMetricsParams",
+    "OtlpExportTracesParams",
+    "TelemetryCapabilities",
+]

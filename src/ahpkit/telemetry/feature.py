@@ -24,7 +24,7 @@ from ahpkit import __version__
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.telemetry import TelemetryCapabilities
+from ahpkit.protocol.telemetry import SEVERITIES, TelemetryCapabilities
 from ahpkit.telemetry import otlp_json
 from ahpkit.telemetry.metrics import CONTENT_TYPE, Metrics, prometheus_text
 
@@ -217,7 +217,7 @@ def is_channel(uri: str) -> bool:
 
 def level_of(uri: str) -> int | None:
     """The least severity that a logs channel is for; None: it is not such a channel."""
-    return otlp_json.SEVERITIES.get(uri.removeprefix(f"{LOGS}/")) if uri.startswith(f"{LOGS}/") else None
+    return SEVERITIES.get(uri.removeprefix(f"{LOGS}/").lower()) if uri.startswith(f"{LOGS}/") else None
 
 
 __all__ = ["ADVERTISED", "INTERVAL", "PATH", "ObservedTracerProvider", "Telemetry", "is_channel", "level_of"]

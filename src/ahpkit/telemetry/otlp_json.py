@@ -19,9 +19,6 @@ from opentelemetry.trace import SpanKind
 
 from ahpkit.protocol.common.state import JsonObject
 
-SEVERITIES: Mapping[str, int] = {"trace": 1, "debug": 5, "info": 9, "warn": 13, "error": 17, "fatal": 21}
-"""The levels that a logs channel can be asked for, as OTLP numbers them."""
-
 _LEVELS = ((logging.CRITICAL, 21), (logging.ERROR, 17), (logging.WARNING, 13), (logging.INFO, 9), (logging.DEBUG, 5))
 
 _SCOPE: JsonObject = {"name": "ahpkit"}
@@ -171,4 +168,4 @@ def _value(value: Any) -> JsonObject:
             return {"stringValue": str(value)}
 
 
-__all__ = ["SEVERITIES", "log_record", "logs", "metrics", "severity", "traces"]
+__all__ = ["log_record", "logs", "metrics", "severity", "traces"]

@@ -68,6 +68,8 @@ class FakeHost:
         self.on_applied: list[Callable[[str, JsonObject], None]] = []
         """Called after each applied action of a client: where a scripted agent answers."""
         self.meta: JsonObject = {}
+        self.telemetry: JsonObject = {}
+        """Where it reports what; these channels have no state, and `notify` sends to them."""
         self.accepting = True
         """Whether `dial` succeeds."""
         self._oldest = 0
@@ -167,6 +169,8 @@ class FakeHost:
                 return self._initialize(connection, params)
             case "reconnect":
                 return self._reconnect(connection, params)
+            case "subscribe" if params["channel"].startswith("ahp-otlp:"):
+                return {}
             case "subscribe":
                 return {"snapshot": self._subscribe(connection, params["channel"])}
             case "listSessions":
@@ -184,7 +188,8 @@ class FakeHost:
         connection.client_id = params["clientId"]
         wanted = [uri for uri in params.get("initialSubscriptions", ()) if uri in self.states]
         snapshots = [self._subscribe(connection, uri) for uri in wanted]
-        return {"protocolVersion": "0.4.0", "serverSeq": self.seq, "snapshots": snapshots, "_meta": self.meta}
+        about = {"_meta": self.meta, **({"telemetry": self.telemetry} if self.telemetry else {})}
+        return {"protocolVersion": "0.4.0", "serverSeq": self.seq, "snapshots": snapshots, **about}
 
     def _reconnect(self, connection: FakeConnection, params: JsonObject) -> JsonObject:
         connection.client_id = params["clientId"]

@@ -122,7 +122,8 @@ class Handshake:
         self._actions.begin(client.client_id)
         root = self._store.committed(ROOT_URI) or {}
         self._windows.begin(client.client_id)
-        observed = [uri for uri in wanted if await self._may_observe(client, uri)]
+        states = self._with_states(client, wanted)
+        observed = [uri for uri in states if await self._may_observe(client, uri)]
         await self._wake(observed)
         snapshots = [self._snapshot(uri, client) for uri in observed if self._exists(uri)]
         self._clients.back(client, resumed=False)
@@ -141,7 +142,7 @@ class Handshake:
         return result
 
     async def _reconnect(self, client: Connection, params: ReconnectParams) -> ReconnectResult:
-        wanted = dict.fromkeys(params["subscriptions"])
+        wanted = list(dict.fromkeys(params["subscriptions"]))
         _check_subscriptions(len(wanted))
         meta = params.get("_meta", {})
         said: object = meta.get(CAPABILITIES)
@@ -154,6 +155,7 @@ class Handshake:
             may_be_oldest="channel" in params,  # Clients before 0.9 always send it.
         )
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect)
+        wanted = self._with_states(client, wanted)
         for uri in wanted:
             await self._opened(uri)
         observed = [uri for uri in wanted if await self._may_observe(client, uri)]
@@ -200,8 +202,7 @@ class Handshake:
     async def _subscribe(self, client: Connection, params: SubscribeParams) -> SubscribeResult:
         uri, held = params["channel"], client.outlet.channels
         _check_subscriptions(len(held) + (uri not in held))
-        channel = self._kinds.of(uri)
-        if channel is not None and channel.reducer is None and self._serves_stateless(uri):
+        if self._serves_stateless(uri):
             self._clients.follow(uri, client)
             return {}
         if not await self._opened(uri):
@@ -255,7 +256,17 @@ class Handshake:
     def _exists(self, uri: str) -> bool:
         return self._store.shown(uri)
 
+    def _with_states(self, client: Connection, wanted: Iterable[str]) -> list[str]:
+        """Follow those that have no state, and return the others."""
+        stateless = {uri for uri in wanted if self._serves_stateless(uri)}
+        for uri in stateless:
+            self._clients.follow(uri, client)
+        return [uri for uri in wanted if uri not in stateless]
+
     def _serves_stateless(self, uri: str) -> bool:
+        channel = self._kinds.of(uri)
+        if channel is None or channel.reducer is not None:
+            return False
         return any(serves(uri) for serves in self._channels.is_stateless)
 
 
