@@ -224,23 +224,23 @@ async def compare_pairs(
 
     A file that is on both sides is part of no rename, so its change can be taken from `counted` where it is the same.
     """
-    settled, befores, afters = await asyncio.to_thread(_settled, total, counted)
+    known, befores, afters = await asyncio.to_thread(_split_known, total, counted)
     if not befores and not afters:
-        return settled
+        return known
     compared = await tree.compare(await tree.tree_of(befores), await tree.tree_of(afters))
-    return await asyncio.to_thread(_in_order, [*settled, *compared])
+    return await asyncio.to_thread(_in_order, [*known, *compared])
 
 
-def _settled(
+def _split_known(
     total: Mapping[str, Pair], counted: Iterable[FileChange]
 ) -> tuple[list[FileChange], list[Side], list[Side]]:
     """Changes that are known already; the befores and the afters of all others."""
     edits = {(change.before, change.after): change for change in counted}
-    settled = {path: edits[pair] for path, pair in total.items() if None not in pair and pair in edits}
-    rest = [pair for path, pair in total.items() if path not in settled]
+    known = {path: edits[pair] for path, pair in total.items() if None not in pair and pair in edits}
+    rest = [pair for path, pair in total.items() if path not in known]
     befores = [before for before, _ in rest if before is not None]
     afters = [after for _, after in rest if after is not None]
-    return _in_order(settled.values()), befores, afters
+    return _in_order(known.values()), befores, afters
 
 
 def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:

@@ -23,9 +23,8 @@ def relay(address: str, port: int, secret: str) -> int:
         sys.stderr.write(f"the host cannot be reached: {error}\n")
         return 1
     connection.settimeout(None)
-    connection.setsockopt(
-        socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-    )  # A call does not wait until the last is confirmed.
+    # A call is sent at once, also while the bytes before it are not confirmed yet.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(secret.encode() + b"\n")
     threading.Thread(target=_from_agent, args=(connection,), daemon=True).start()
     try:

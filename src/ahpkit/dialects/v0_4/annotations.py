@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common import URI, JsonObject, StringOrMarkdown, TextRange
+from ahpkit.dialects.v0_4.common import URI, JsonObject, TextRange
 from ahpkit.protocol.annotations import HANDLERS as CURRENT
-from ahpkit.protocol.annotations import updating
+from ahpkit.protocol.annotations import (
+    AnnotationEntry,
+    AnnotationsEntryRemovedAction,
+    AnnotationsEntrySetAction,
+    AnnotationsRemovedAction,
+    AnnotationsSummary,
+    updating,
+)
 from ahpkit.protocol.common.reducing import Handler, apply
-
-
-class AnnotationsSummary(TypedDict):
-    """How many there are, for a session's summary."""
-
-    resource: URI
-    annotationCount: int
-    entryCount: int
-
-
-class AnnotationEntry(TypedDict):
-    """One remark of a thread."""
-
-    id: str
-    text: StringOrMarkdown
-    _meta: NotRequired[JsonObject]
 
 
 class Annotation(TypedDict):
@@ -61,29 +52,6 @@ class AnnotationsUpdatedAction(TypedDict):
     resource: NotRequired[URI]
     range: NotRequired[TextRange]
     resolved: NotRequired[bool]
-
-
-class AnnotationsRemovedAction(TypedDict):
-    """An annotation is gone."""
-
-    type: Literal["annotations/removed"]
-    annotationId: str
-
-
-class AnnotationsEntrySetAction(TypedDict):
-    """A remark is new, or replaced as a whole."""
-
-    type: Literal["annotations/entrySet"]
-    annotationId: str
-    entry: AnnotationEntry
-
-
-class AnnotationsEntryRemovedAction(TypedDict):
-    """A remark is gone."""
-
-    type: Literal["annotations/entryRemoved"]
-    annotationId: str
-    entryId: str
 
 
 AnnotationsAction = (

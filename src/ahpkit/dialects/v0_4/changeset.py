@@ -16,6 +16,7 @@ from ahpkit.dialects.v0_4.common import (
     TextRange,
 )
 from ahpkit.protocol.changeset import HANDLERS as CURRENT
+from ahpkit.protocol.changeset import ChangesetClearedAction, ChangesetFileRemovedAction
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,
@@ -84,13 +85,6 @@ class ChangesetFileSetAction(TypedDict):
     file: ChangesetFile
 
 
-class ChangesetFileRemovedAction(TypedDict):
-    """A file is no longer changed."""
-
-    type: Literal["changeset/fileRemoved"]
-    fileId: str
-
-
 class ChangesetContentChangedAction(TypedDict):
     """Files, and what else is given, were replaced."""
 
@@ -114,12 +108,6 @@ class ChangesetOperationStatusChangedAction(TypedDict):
     operationId: str
     status: ChangesetOperationStatus
     error: NotRequired[ErrorInfo]
-
-
-class ChangesetClearedAction(TypedDict):
-    """All files are gone."""
-
-    type: Literal["changeset/cleared"]
 
 
 ChangesetAction = (

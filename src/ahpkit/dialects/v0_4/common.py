@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
-URI = str
-"""A URI in text form."""
-
-JsonValue = Any
-"""Any JSON value."""
-
-JsonObject = dict[str, Any]
-"""Any JSON object."""
+from ahpkit.protocol.common.state import (
+    URI,
+    AgentSelection,
+    ErrorInfo,
+    FileEditStats,
+    JsonObject,
+    JsonValue,
+    Markdown,
+    Snapshot,
+    StringOrMarkdown,
+    TextPosition,
+    TextRange,
+    TextSelection,
+)
 
 ROOT_URI = "ahp-root://"
 """The channel of the host itself; connection-level methods name it too."""
-
-
-class Markdown(TypedDict):
-    """Text to be rendered as Markdown."""
-
-    markdown: str
-
-
-StringOrMarkdown = str | Markdown
-"""Text to be shown as it is, or rendered."""
 
 
 class Icon(TypedDict):
@@ -79,26 +75,6 @@ class ConfigSchema(TypedDict):
     required: NotRequired[list[str]]
 
 
-class TextPosition(TypedDict):
-    """A place in a text: both count from zero."""
-
-    line: int
-    character: int
-
-
-class TextRange(TypedDict):
-    """From `start` up to, not including, `end`."""
-
-    start: TextPosition
-    end: TextPosition
-
-
-class TextSelection(TypedDict):
-    """What a user selected in a text."""
-
-    range: TextRange
-
-
 class ContentRef(TypedDict):
     """Content to be fetched with `resourceRead`."""
 
@@ -114,13 +90,6 @@ class FileEditSide(TypedDict):
     content: ContentRef
 
 
-class FileEditStats(TypedDict):
-    """How many lines an edit adds and removes."""
-
-    added: NotRequired[int]
-    removed: NotRequired[int]
-
-
 class FileEdit(TypedDict):
     """A changed file: without `before` it is new, without `after` it is gone."""
 
@@ -129,34 +98,11 @@ class FileEdit(TypedDict):
     diff: NotRequired[FileEditStats]
 
 
-class ErrorInfo(TypedDict):
-    """An error that is part of a state."""
-
-    errorType: str
-    message: str
-    stack: NotRequired[str]
-    _meta: NotRequired[JsonObject]
-
-
-class Snapshot(TypedDict):
-    """A channel's state after every action up to and including `fromSeq`."""
-
-    resource: URI
-    state: JsonObject
-    fromSeq: int
-
-
 class ModelSelection(TypedDict):
     """A model and its settings."""
 
     id: str
     config: NotRequired[dict[str, str]]
-
-
-class AgentSelection(TypedDict):
-    """A custom agent, by the URI of its customization."""
-
-    uri: URI
 
 
 class BaseParams(TypedDict):

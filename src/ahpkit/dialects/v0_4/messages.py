@@ -12,18 +12,31 @@ from ahpkit.dialects.v0_4.resource_watch import ResourceWatchAction
 from ahpkit.dialects.v0_4.root import RootAction
 from ahpkit.dialects.v0_4.session.actions import SessionAction
 from ahpkit.dialects.v0_4.terminal import TerminalAction
+from ahpkit.protocol.common.actions import ActionOrigin
+from ahpkit.protocol.common.commands import (
+    AuthenticateResult,
+    ClientCapabilities,
+    ContentEncoding,
+    JsonRpcErrorCode,
+    ReconnectResultType,
+    ReconnectSnapshotResult,
+    ResourceCopyResult,
+    ResourceDeleteResult,
+    ResourceMkdirResult,
+    ResourceMoveResult,
+    ResourceReadResult,
+    ResourceRequestResult,
+    ResourceWriteMode,
+    ResourceWriteResult,
+    SubscribeResult,
+    UnsupportedProtocolVersionErrorData,
+)
+from ahpkit.protocol.telemetry import TelemetryCapabilities
 
 StateAction = (
     RootAction | SessionAction | ChatAction | TerminalAction | ChangesetAction | AnnotationsAction | ResourceWatchAction
 )
 """Any action. `type` tells which; a type nobody here knows is passed on and changes nothing."""
-
-
-class ActionOrigin(TypedDict):
-    """The client that dispatched an action, and its number there."""
-
-    clientId: str
-    clientSeq: int
 
 
 class ActionEnvelope(TypedDict):
@@ -36,20 +49,7 @@ class ActionEnvelope(TypedDict):
     rejectionReason: NotRequired[str]
 
 
-ContentEncoding = Literal["base64", "utf-8"]
-
 ResourceType = Literal["file", "directory", "symlink"]
-
-ResourceWriteMode = Literal["truncate", "append", "insert"]
-
-ReconnectResultType = Literal["replay", "snapshot"]
-
-
-class ClientCapabilities(TypedDict):
-    """What a client can do: a key that is there means yes."""
-
-    mcpApps: NotRequired[JsonObject]
-    _meta: NotRequired[JsonObject]
 
 
 class InitializeParams(RootParams):
@@ -94,24 +94,11 @@ class ReconnectReplayResult(TypedDict):
     missing: list[URI]
 
 
-class ReconnectSnapshotResult(TypedDict):
-    """Too much was missed: states anew."""
-
-    type: Literal["snapshot"]
-    snapshots: list[Snapshot]
-
-
 ReconnectResult = ReconnectReplayResult | ReconnectSnapshotResult
 
 
 class SubscribeParams(BaseParams):
     """`subscribe` to a channel."""
-
-
-class SubscribeResult(TypedDict):
-    """The state; channels without state have none."""
-
-    snapshot: NotRequired[Snapshot]
 
 
 class UnsubscribeParams(BaseParams):
@@ -132,14 +119,6 @@ class ResourceReadParams(RootParams):
     encoding: NotRequired[ContentEncoding]
 
 
-class ResourceReadResult(TypedDict):
-    """The content."""
-
-    data: str
-    encoding: ContentEncoding
-    contentType: NotRequired[str]
-
-
 class ResourceWriteParams(RootParams):
     """`resourceWrite`: `position` counts bytes, for mode insert; `ifMatch` is the etag it must still have."""
 
@@ -151,10 +130,6 @@ class ResourceWriteParams(RootParams):
     mode: NotRequired[ResourceWriteMode]
     position: NotRequired[int]
     ifMatch: NotRequired[str]
-
-
-class ResourceWriteResult(TypedDict):
-    """Written."""
 
 
 class ResourceListParams(RootParams):
@@ -184,10 +159,6 @@ class ResourceCopyParams(RootParams):
     failIfExists: NotRequired[bool]
 
 
-class ResourceCopyResult(TypedDict):
-    """Copied."""
-
-
 class ResourceMoveParams(RootParams):
     """`resourceMove`."""
 
@@ -196,19 +167,11 @@ class ResourceMoveParams(RootParams):
     failIfExists: NotRequired[bool]
 
 
-class ResourceMoveResult(TypedDict):
-    """Moved."""
-
-
 class ResourceDeleteParams(RootParams):
     """`resourceDelete`: a directory that is not empty needs `recursive`."""
 
     uri: URI
     recursive: NotRequired[bool]
-
-
-class ResourceDeleteResult(TypedDict):
-    """Deleted."""
 
 
 class ResourceResolveParams(RootParams):
@@ -236,10 +199,6 @@ class ResourceMkdirParams(RootParams):
     uri: URI
 
 
-class ResourceMkdirResult(TypedDict):
-    """It is there."""
-
-
 class ResourceRequestParams(RootParams):
     """`resourceRequest`: ask for access to a resource outside the allowed roots."""
 
@@ -248,19 +207,11 @@ class ResourceRequestParams(RootParams):
     write: NotRequired[bool]
 
 
-class ResourceRequestResult(TypedDict):
-    """Granted."""
-
-
 class AuthenticateParams(RootParams):
     """`authenticate`: a token for a protected resource."""
 
     resource: str
     token: str
-
-
-class AuthenticateResult(TypedDict):
-    """Accepted."""
 
 
 AuthRequiredReason = Literal["required", "expired"]
@@ -273,15 +224,7 @@ class AuthRequiredParams(BaseParams):
     reason: NotRequired[AuthRequiredReason]
 
 
-JsonRpcErrorCode = Literal[-32700, -32600, -32601, -32602, -32603]
-
 AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32009, -32010, -32011]
-
-
-class UnsupportedProtocolVersionErrorData(TypedDict):
-    """`data` of -32005: what the host speaks."""
-
-    supportedVersions: list[str]
 
 
 class AuthRequiredErrorData(TypedDict):
@@ -294,14 +237,6 @@ class PermissionDeniedErrorData(TypedDict):
     """`data` of -32009: the `resourceRequest` that would unlock it, if any would."""
 
     request: NotRequired[ResourceRequestParams]
-
-
-class TelemetryCapabilities(TypedDict):
-    """Channels, or RFC 6570 templates of channels, by signal."""
-
-    logs: NotRequired[URI]
-    traces: NotRequired[URI]
-    metrics: NotRequired[URI]
 
 
 class OtlpExportLogsParams(BaseParams):

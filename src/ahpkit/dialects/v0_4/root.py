@@ -15,9 +15,14 @@ from ahpkit.dialects.v0_4.common import (
 from ahpkit.dialects.v0_4.session.state import Customization, PartialSessionSummary, SessionConfigSchema, SessionSummary
 from ahpkit.dialects.v0_4.terminal import TerminalInfo
 from ahpkit.protocol.common.reducing import apply
-from ahpkit.protocol.root import HANDLERS
-
-PolicyState = Literal["enabled", "disabled", "unconfigured"]
+from ahpkit.protocol.root import (
+    HANDLERS,
+    PolicyState,
+    RootActiveSessionsChangedAction,
+    RootConfigChangedAction,
+    SessionConfigCompletionsResult,
+    SessionConfigValueItem,
+)
 
 
 class SessionModelInfo(TypedDict):
@@ -69,26 +74,11 @@ class RootAgentsChangedAction(TypedDict):
     agents: list[AgentInfo]
 
 
-class RootActiveSessionsChangedAction(TypedDict):
-    """The number of sessions in memory."""
-
-    type: Literal["root/activeSessionsChanged"]
-    activeSessions: int
-
-
 class RootTerminalsChangedAction(TypedDict):
     """The terminals were replaced."""
 
     type: Literal["root/terminalsChanged"]
     terminals: list[TerminalInfo]
-
-
-class RootConfigChangedAction(TypedDict):
-    """Settings changed: merged, or with `replace` exchanged as a whole."""
-
-    type: Literal["root/configChanged"]
-    config: JsonObject
-    replace: NotRequired[bool]
 
 
 RootAction = (
@@ -131,20 +121,6 @@ class SessionConfigCompletionsParams(RootParams):
     config: NotRequired[JsonObject]
     property: str
     query: NotRequired[str]
-
-
-class SessionConfigValueItem(TypedDict):
-    """A possible value."""
-
-    value: str
-    label: str
-    description: NotRequired[str]
-
-
-class SessionConfigCompletionsResult(TypedDict):
-    """In the order to show them."""
-
-    items: list[SessionConfigValueItem]
 
 
 class SessionAddedParams(BaseParams):

@@ -8,16 +8,24 @@ from typing import Final, Literal, NotRequired, TypedDict
 from ahpkit.dialects.v0_4.common import URI, BaseParams, JsonObject
 from ahpkit.protocol.common.reducing import Handler, apply, put
 from ahpkit.protocol.terminal import HANDLERS as CURRENT
-from ahpkit.protocol.terminal import settled
-
-TerminalClaimKind = Literal["client", "session"]
-
-
-class TerminalClientClaim(TypedDict):
-    """A client has the terminal."""
-
-    kind: Literal["client"]
-    clientId: str
+from ahpkit.protocol.terminal import (
+    TerminalClaimKind,
+    TerminalClearedAction,
+    TerminalClientClaim,
+    TerminalCommandDetectionAvailableAction,
+    TerminalCommandExecutedAction,
+    TerminalCommandFinishedAction,
+    TerminalCommandPart,
+    TerminalContentPart,
+    TerminalCwdChangedAction,
+    TerminalDataAction,
+    TerminalExitedAction,
+    TerminalInputAction,
+    TerminalResizedAction,
+    TerminalTitleChangedAction,
+    TerminalUnclassifiedPart,
+    settled,
+)
 
 
 class TerminalSessionClaim(TypedDict):
@@ -41,29 +49,6 @@ class TerminalInfo(TypedDict):
     exitCode: NotRequired[int]
 
 
-class TerminalUnclassifiedPart(TypedDict):
-    """Output of no known command."""
-
-    type: Literal["unclassified"]
-    value: str
-
-
-class TerminalCommandPart(TypedDict):
-    """A command and its output."""
-
-    type: Literal["command"]
-    commandId: str
-    commandLine: str
-    output: str
-    timestamp: int | float
-    isComplete: bool
-    exitCode: NotRequired[int]
-    durationMs: NotRequired[int | float]
-
-
-TerminalContentPart = TerminalUnclassifiedPart | TerminalCommandPart
-
-
 class TerminalState(TypedDict):
     """State of `ahp-terminal:/<id>`."""
 
@@ -77,84 +62,11 @@ class TerminalState(TypedDict):
     supportsCommandDetection: NotRequired[bool]
 
 
-class TerminalDataAction(TypedDict):
-    """Output, escape sequences included."""
-
-    type: Literal["terminal/data"]
-    data: str
-
-
-class TerminalInputAction(TypedDict):
-    """Keys for the process."""
-
-    type: Literal["terminal/input"]
-    data: str
-
-
-class TerminalResizedAction(TypedDict):
-    """The terminal has another size."""
-
-    type: Literal["terminal/resized"]
-    cols: int
-    rows: int
-
-
 class TerminalClaimedAction(TypedDict):
     """Somebody else has the terminal."""
 
     type: Literal["terminal/claimed"]
     claim: TerminalClaim
-
-
-class TerminalTitleChangedAction(TypedDict):
-    """The terminal has a new title."""
-
-    type: Literal["terminal/titleChanged"]
-    title: str
-
-
-class TerminalCwdChangedAction(TypedDict):
-    """The process works in another directory."""
-
-    type: Literal["terminal/cwdChanged"]
-    cwd: URI
-
-
-class TerminalExitedAction(TypedDict):
-    """The process ended."""
-
-    type: Literal["terminal/exited"]
-    exitCode: NotRequired[int]
-
-
-class TerminalClearedAction(TypedDict):
-    """The output so far is gone."""
-
-    type: Literal["terminal/cleared"]
-
-
-class TerminalCommandDetectionAvailableAction(TypedDict):
-    """From now on commands are told apart."""
-
-    type: Literal["terminal/commandDetectionAvailable"]
-
-
-class TerminalCommandExecutedAction(TypedDict):
-    """A command begins."""
-
-    type: Literal["terminal/commandExecuted"]
-    commandId: str
-    commandLine: str
-    timestamp: int | float
-
-
-class TerminalCommandFinishedAction(TypedDict):
-    """A command ended."""
-
-    type: Literal["terminal/commandFinished"]
-    commandId: str
-    exitCode: NotRequired[int]
-    durationMs: NotRequired[int | float]
 
 
 TerminalAction = (

@@ -20,7 +20,6 @@ from ahpkit.dialects.v0_4.chat.state import (
     ToolCallResult,
     ToolResultContent,
     Turn,
-    UsageInfo,
 )
 from ahpkit.dialects.v0_4.common import (
     URI,
@@ -31,14 +30,16 @@ from ahpkit.dialects.v0_4.common import (
     ModelSelection,
     StringOrMarkdown,
 )
-
-
-class ToolCallActionBase(TypedDict):
-    """What all actions on a tool call have."""
-
-    turnId: str
-    toolCallId: str
-    _meta: NotRequired[JsonObject]
+from ahpkit.protocol.chat.actions import (
+    ChatDeltaAction,
+    ChatPendingMessageRemovedAction,
+    ChatQueuedMessagesReorderedAction,
+    ChatReasoningAction,
+    ChatToolCallResultConfirmedAction,
+    ChatTruncatedAction,
+    ChatUsageAction,
+    ToolCallActionBase,
+)
 
 
 class ChatTurnStartedAction(TypedDict):
@@ -48,16 +49,6 @@ class ChatTurnStartedAction(TypedDict):
     turnId: str
     message: Message
     queuedMessageId: NotRequired[str]
-    _meta: NotRequired[JsonObject]
-
-
-class ChatDeltaAction(TypedDict):
-    """Text for a markdown part."""
-
-    type: Literal["chat/delta"]
-    turnId: str
-    partId: str
-    content: str
     _meta: NotRequired[JsonObject]
 
 
@@ -124,13 +115,6 @@ class ChatToolCallCompleteAction(ToolCallActionBase):
     requiresResultConfirmation: NotRequired[bool]
 
 
-class ChatToolCallResultConfirmedAction(ToolCallActionBase):
-    """The model may see the result, or not."""
-
-    type: Literal["chat/toolCallResultConfirmed"]
-    approved: bool
-
-
 class ChatToolCallContentChangedAction(ToolCallActionBase):
     """What a running tool has to show was replaced."""
 
@@ -163,32 +147,6 @@ class ChatErrorAction(TypedDict):
     _meta: NotRequired[JsonObject]
 
 
-class ChatUsageAction(TypedDict):
-    """Tokens used so far."""
-
-    type: Literal["chat/usage"]
-    turnId: str
-    usage: UsageInfo
-    _meta: NotRequired[JsonObject]
-
-
-class ChatReasoningAction(TypedDict):
-    """Text for a reasoning part."""
-
-    type: Literal["chat/reasoning"]
-    turnId: str
-    partId: str
-    content: str
-    _meta: NotRequired[JsonObject]
-
-
-class ChatTruncatedAction(TypedDict):
-    """Only the turns up to and including `turnId` stay; without it none."""
-
-    type: Literal["chat/truncated"]
-    turnId: NotRequired[str]
-
-
 class ChatPendingMessageSetAction(TypedDict):
     """A message waits, new or changed."""
 
@@ -196,21 +154,6 @@ class ChatPendingMessageSetAction(TypedDict):
     kind: PendingMessageKind
     id: str
     message: Message
-
-
-class ChatPendingMessageRemovedAction(TypedDict):
-    """A message waits no longer."""
-
-    type: Literal["chat/pendingMessageRemoved"]
-    kind: PendingMessageKind
-    id: str
-
-
-class ChatQueuedMessagesReorderedAction(TypedDict):
-    """The queue has another order."""
-
-    type: Literal["chat/queuedMessagesReordered"]
-    order: list[str]
 
 
 class ChatInputRequestedAction(TypedDict):

@@ -1,17 +1,53 @@
-"""Messages of chats of 0.4.0, and the questions that a chat asks its user."""
+"""Messages of chats of 0.4.0, the questions that a chat asks its user, and tool calls inside a response.
+
+A tool call has six states.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common import URI, ContentRef, JsonObject, TextRange, TextSelection
+from ahpkit.dialects.v0_4.common import URI, ContentRef, FileEdit, JsonObject, StringOrMarkdown, TextSelection
+from ahpkit.protocol.chat.messages import (
+    ChatInputAnswered,
+    ChatInputAnswerState,
+    ChatInputAnswerValue,
+    ChatInputBooleanAnswerValue,
+    ChatInputBooleanQuestion,
+    ChatInputMultiSelectQuestion,
+    ChatInputNumberAnswerValue,
+    ChatInputNumberQuestion,
+    ChatInputOption,
+    ChatInputQuestion,
+    ChatInputQuestionBase,
+    ChatInputResponseKind,
+    ChatInputSelectedAnswerValue,
+    ChatInputSelectedManyAnswerValue,
+    ChatInputSingleSelectQuestion,
+    ChatInputSkipped,
+    ChatInputTextAnswerValue,
+    ChatInputTextQuestion,
+    MessageAnnotationsAttachment,
+    MessageAttachmentBase,
+    MessageEmbeddedResourceAttachment,
+    PendingMessageKind,
+    SimpleMessageAttachment,
+)
+from ahpkit.protocol.chat.tool_call_state import (
+    ToolCallCancellationReason,
+    ToolCallClientContributor,
+    ToolCallContributor,
+    ToolCallError,
+    ToolCallMcpContributor,
+    ToolResultEmbeddedResourceContent,
+    ToolResultSubagentContent,
+    ToolResultTextContent,
+)
 
 MessageKind = Literal["user", "agent", "tool", "systemNotification"]
 
 MessageAttachmentKind = Literal["simple", "embeddedResource", "resource", "annotations"]
-
-PendingMessageKind = Literal["steering", "queued"]
 
 
 class MessageOrigin(TypedDict):
@@ -20,44 +56,11 @@ class MessageOrigin(TypedDict):
     kind: MessageKind
 
 
-class MessageAttachmentBase(TypedDict):
-    """What all attachments have. `range` is the place of the mention in the message's text."""
-
-    label: str
-    range: NotRequired[TextRange]
-    displayKind: NotRequired[str]
-    _meta: NotRequired[JsonObject]
-
-
-class SimpleMessageAttachment(MessageAttachmentBase):
-    """Something with a name; `modelRepresentation` is what the model sees of it."""
-
-    type: Literal["simple"]
-    modelRepresentation: NotRequired[str]
-
-
-class MessageEmbeddedResourceAttachment(MessageAttachmentBase):
-    """Content inside the message, in base64."""
-
-    type: Literal["embeddedResource"]
-    data: str
-    contentType: str
-    selection: NotRequired[TextSelection]
-
-
 class MessageResourceAttachment(MessageAttachmentBase, ContentRef):
     """A resource by its URI."""
 
     type: Literal["resource"]
     selection: NotRequired[TextSelection]
-
-
-class MessageAnnotationsAttachment(MessageAttachmentBase):
-    """Annotations of an annotations channel: some, or all of them."""
-
-    type: Literal["annotations"]
-    resource: URI
-    annotationIds: NotRequired[list[str]]
 
 
 MessageAttachment = (
@@ -86,11 +89,9 @@ class PendingMessage(TypedDict):
 
 ChatInputQuestionKind = Literal["text", "number", "integer", "boolean", "single-select", "multi-select"]
 
-ChatInputAnswerState = Literal["draft", "submitted", "skipped"]
 
 ChatInputAnswerValueKind = Literal["text", "number", "boolean", "selected", "selected-many"]
 
-ChatInputResponseKind = Literal["accept", "decline", "cancel"]
 
 ANSWER_KINDS: Final[Mapping[str, ChatInputAnswerValueKind]] = {
     "text": "text",
@@ -101,137 +102,6 @@ ANSWER_KINDS: Final[Mapping[str, ChatInputAnswerValueKind]] = {
     "multi-select": "selected-many",
 }
 """Kind of question → kind of the value that answers it."""
-
-
-class ChatInputOption(TypedDict):
-    """A choice."""
-
-    id: str
-    label: str
-    description: NotRequired[str]
-    recommended: NotRequired[bool]
-
-
-class ChatInputQuestionBase(TypedDict):
-    """What all questions have."""
-
-    id: str
-    title: NotRequired[str]
-    message: str
-    required: NotRequired[bool]
-
-
-class ChatInputTextQuestion(ChatInputQuestionBase):
-    """Asks for text; `min` and `max` are lengths."""
-
-    kind: Literal["text"]
-    format: NotRequired[str]
-    min: NotRequired[int | float]
-    max: NotRequired[int | float]
-    defaultValue: NotRequired[str]
-
-
-class ChatInputNumberQuestion(ChatInputQuestionBase):
-    """Asks for a number."""
-
-    kind: Literal["number", "integer"]
-    min: NotRequired[int | float]
-    max: NotRequired[int | float]
-    defaultValue: NotRequired[int | float]
-
-
-class ChatInputBooleanQuestion(ChatInputQuestionBase):
-    """Asks for yes or no."""
-
-    kind: Literal["boolean"]
-    defaultValue: NotRequired[bool]
-
-
-class ChatInputSingleSelectQuestion(ChatInputQuestionBase):
-    """Asks for one option."""
-
-    kind: Literal["single-select"]
-    options: list[ChatInputOption]
-    allowFreeformInput: NotRequired[bool]
-
-
-class ChatInputMultiSelectQuestion(ChatInputQuestionBase):
-    """Asks for `min` to `max` options."""
-
-    kind: Literal["multi-select"]
-    options: list[ChatInputOption]
-    allowFreeformInput: NotRequired[bool]
-    min: NotRequired[int | float]
-    max: NotRequired[int | float]
-
-
-ChatInputQuestion = (
-    ChatInputTextQuestion
-    | ChatInputNumberQuestion
-    | ChatInputBooleanQuestion
-    | ChatInputSingleSelectQuestion
-    | ChatInputMultiSelectQuestion
-)
-
-
-class ChatInputTextAnswerValue(TypedDict):
-    """Text."""
-
-    kind: Literal["text"]
-    value: str
-
-
-class ChatInputNumberAnswerValue(TypedDict):
-    """A number."""
-
-    kind: Literal["number"]
-    value: int | float
-
-
-class ChatInputBooleanAnswerValue(TypedDict):
-    """Yes or no."""
-
-    kind: Literal["boolean"]
-    value: bool
-
-
-class ChatInputSelectedAnswerValue(TypedDict):
-    """The id of an option, or words of the user's own."""
-
-    kind: Literal["selected"]
-    value: str
-    freeformValues: NotRequired[list[str]]
-
-
-class ChatInputSelectedManyAnswerValue(TypedDict):
-    """The ids of options, and words of the user's own."""
-
-    kind: Literal["selected-many"]
-    value: list[str]
-    freeformValues: NotRequired[list[str]]
-
-
-ChatInputAnswerValue = (
-    ChatInputTextAnswerValue
-    | ChatInputNumberAnswerValue
-    | ChatInputBooleanAnswerValue
-    | ChatInputSelectedAnswerValue
-    | ChatInputSelectedManyAnswerValue
-)
-
-
-class ChatInputAnswered(TypedDict):
-    """An answer, final or not."""
-
-    state: Literal["draft", "submitted"]
-    value: ChatInputAnswerValue
-
-
-class ChatInputSkipped(TypedDict):
-    """No answer to this question."""
-
-    state: Literal["skipped"]
-    freeformValues: NotRequired[list[str]]
 
 
 ChatInputAnswer = ChatInputAnswered | ChatInputSkipped
@@ -245,6 +115,155 @@ class ChatInputRequest(TypedDict):
     url: NotRequired[URI]
     questions: NotRequired[list[ChatInputQuestion]]
     answers: NotRequired[dict[str, ChatInputAnswer]]
+
+
+ToolCallStatus = Literal[
+    "streaming", "pending-confirmation", "running", "pending-result-confirmation", "completed", "cancelled"
+]
+
+ToolCallConfirmationReason = Literal["not-needed", "user-action", "setting"]
+
+
+ConfirmationOptionKind = Literal["approve", "deny"]
+
+ToolCallContributorKind = Literal["client", "mcp"]
+
+ToolResultContentType = Literal["text", "embeddedResource", "resource", "fileEdit", "terminal", "subagent"]
+
+
+class ToolResultResourceContent(ContentRef):
+    """A resource by its URI."""
+
+    type: Literal["resource"]
+
+
+class ToolResultFileEditContent(FileEdit):
+    """A file that the tool changed."""
+
+    type: Literal["fileEdit"]
+
+
+class ToolResultTerminalContent(TypedDict):
+    """A terminal that the tool uses."""
+
+    type: Literal["terminal"]
+    resource: URI
+    title: str
+
+
+ToolResultContent = (
+    ToolResultTextContent
+    | ToolResultEmbeddedResourceContent
+    | ToolResultResourceContent
+    | ToolResultFileEditContent
+    | ToolResultTerminalContent
+    | ToolResultSubagentContent
+)
+
+
+class ToolCallResult(TypedDict):
+    """What a tool returned."""
+
+    success: bool
+    pastTenseMessage: StringOrMarkdown
+    content: NotRequired[list[ToolResultContent]]
+    structuredContent: NotRequired[JsonObject]
+    error: NotRequired[ToolCallError]
+
+
+class ToolCallEdits(TypedDict):
+    """What a tool is going to change, to look at before approving it."""
+
+    items: list[FileEdit]
+
+
+class ConfirmationOption(TypedDict):
+    """A way to approve or to deny."""
+
+    id: str
+    label: str
+    kind: ConfirmationOptionKind
+    group: NotRequired[int]
+
+
+class ToolCallBase(TypedDict):
+    """What a tool call has from its start."""
+
+    toolCallId: str
+    toolName: str
+    displayName: str
+    contributor: NotRequired[ToolCallContributor]
+    _meta: NotRequired[JsonObject]
+
+
+class ToolCallParameterFields(TypedDict):
+    """What a tool call has once its input is complete."""
+
+    invocationMessage: StringOrMarkdown
+    toolInput: NotRequired[str]
+
+
+class ToolCallStreamingState(ToolCallBase):
+    """The input arrives."""
+
+    status: Literal["streaming"]
+    partialInput: NotRequired[str]
+    invocationMessage: NotRequired[StringOrMarkdown]
+
+
+class ToolCallPendingConfirmationState(ToolCallBase, ToolCallParameterFields):
+    """Somebody has to approve it."""
+
+    status: Literal["pending-confirmation"]
+    confirmationTitle: NotRequired[StringOrMarkdown]
+    edits: NotRequired[ToolCallEdits]
+    editable: NotRequired[bool]
+    options: NotRequired[list[ConfirmationOption]]
+
+
+class ToolCallRunningState(ToolCallBase, ToolCallParameterFields):
+    """It runs; `content` shows what there is so far."""
+
+    status: Literal["running"]
+    confirmed: ToolCallConfirmationReason
+    selectedOption: NotRequired[ConfirmationOption]
+    content: NotRequired[list[ToolResultContent]]
+
+
+class ToolCallPendingResultConfirmationState(ToolCallBase, ToolCallParameterFields, ToolCallResult):
+    """It ran; somebody has to approve the result before the model sees it."""
+
+    status: Literal["pending-result-confirmation"]
+    confirmed: ToolCallConfirmationReason
+    selectedOption: NotRequired[ConfirmationOption]
+
+
+class ToolCallCompletedState(ToolCallBase, ToolCallParameterFields, ToolCallResult):
+    """It ran."""
+
+    status: Literal["completed"]
+    confirmed: ToolCallConfirmationReason
+    selectedOption: NotRequired[ConfirmationOption]
+
+
+class ToolCallCancelledState(ToolCallBase, ToolCallParameterFields):
+    """It did not run, or its result was refused."""
+
+    status: Literal["cancelled"]
+    reason: ToolCallCancellationReason
+    reasonMessage: NotRequired[StringOrMarkdown]
+    userSuggestion: NotRequired[Message]
+    selectedOption: NotRequired[ConfirmationOption]
+
+
+ToolCallState = (
+    ToolCallStreamingState
+    | ToolCallPendingConfirmationState
+    | ToolCallRunningState
+    | ToolCallPendingResultConfirmationState
+    | ToolCallCompletedState
+    | ToolCallCancelledState
+)
 
 
 __all__ = [
@@ -271,6 +290,8 @@ __all__ = [
     "ChatInputSkipped",
     "ChatInputTextAnswerValue",
     "ChatInputTextQuestion",
+    "ConfirmationOption",
+    "ConfirmationOptionKind",
     "Message",
     "MessageAnnotationsAttachment",
     "MessageAttachment",
@@ -283,4 +304,31 @@ __all__ = [
     "PendingMessage",
     "PendingMessageKind",
     "SimpleMessageAttachment",
+    "ToolCallBase",
+    "ToolCallCancellationReason",
+    "ToolCallCancelledState",
+    "ToolCallClientContributor",
+    "ToolCallCompletedState",
+    "ToolCallConfirmationReason",
+    "ToolCallContributor",
+    "ToolCallContributorKind",
+    "ToolCallEdits",
+    "ToolCallError",
+    "ToolCallMcpContributor",
+    "ToolCallParameterFields",
+    "ToolCallPendingConfirmationState",
+    "ToolCallPendingResultConfirmationState",
+    "ToolCallResult",
+    "ToolCallRunningState",
+    "ToolCallState",
+    "ToolCallStatus",
+    "ToolCallStreamingState",
+    "ToolResultContent",
+    "ToolResultContentType",
+    "ToolResultEmbeddedResourceContent",
+    "ToolResultFileEditContent",
+    "ToolResultResourceContent",
+    "ToolResultSubagentContent",
+    "ToolResultTerminalContent",
+    "ToolResultTextContent",
 ]

@@ -29,6 +29,8 @@ from ahpkit.dialects.v0_4.chat.messages import (
     ChatInputSkipped,
     ChatInputTextAnswerValue,
     ChatInputTextQuestion,
+    ConfirmationOption,
+    ConfirmationOptionKind,
     Message,
     MessageAnnotationsAttachment,
     MessageAttachment,
@@ -41,10 +43,6 @@ from ahpkit.dialects.v0_4.chat.messages import (
     PendingMessage,
     PendingMessageKind,
     SimpleMessageAttachment,
-)
-from ahpkit.dialects.v0_4.chat.tool_call_state import (
-    ConfirmationOption,
-    ConfirmationOptionKind,
     ToolCallBase,
     ToolCallCancellationReason,
     ToolCallCancelledState,
@@ -82,57 +80,24 @@ from ahpkit.dialects.v0_4.common import (
     ModelSelection,
     StringOrMarkdown,
 )
+from ahpkit.protocol.chat.state import (
+    ChatForkOrigin,
+    ChatInteractivity,
+    ChatToolOrigin,
+    ChatUserOrigin,
+    MarkdownResponsePart,
+    ReasoningResponsePart,
+    TurnState,
+)
+from ahpkit.protocol.common.state import UsageInfo
 
 ChatOriginKind = Literal["user", "fork", "tool"]
 
-ChatInteractivity = Literal["full", "read-only", "hidden"]
-
-TurnState = Literal["complete", "cancelled", "error"]
 
 ResponsePartKind = Literal["markdown", "contentRef", "toolCall", "reasoning", "systemNotification"]
 
 
-class ChatUserOrigin(TypedDict):
-    """A person opened the chat."""
-
-    kind: Literal["user"]
-
-
-class ChatForkOrigin(TypedDict):
-    """The chat continues a copy of another."""
-
-    kind: Literal["fork"]
-    chat: URI
-    turnId: str
-
-
-class ChatToolOrigin(TypedDict):
-    """A tool call in another chat started this one."""
-
-    kind: Literal["tool"]
-    chat: URI
-    toolCallId: str
-
-
 ChatOrigin = ChatUserOrigin | ChatForkOrigin | ChatToolOrigin
-
-
-class UsageInfo(TypedDict):
-    """Tokens of a turn."""
-
-    inputTokens: NotRequired[int]
-    outputTokens: NotRequired[int]
-    model: NotRequired[str]
-    cacheReadTokens: NotRequired[int]
-    _meta: NotRequired[JsonObject]
-
-
-class MarkdownResponsePart(TypedDict):
-    """Text; `chat/delta` appends to it."""
-
-    kind: Literal["markdown"]
-    id: str
-    content: str
 
 
 class ResourceReponsePart(ContentRef):
@@ -146,14 +111,6 @@ class ToolCallResponsePart(TypedDict):
 
     kind: Literal["toolCall"]
     toolCall: ToolCallState
-
-
-class ReasoningResponsePart(TypedDict):
-    """What the model thinks; `chat/reasoning` appends to it."""
-
-    kind: Literal["reasoning"]
-    id: str
-    content: str
 
 
 class SystemNotificationResponsePart(TypedDict):

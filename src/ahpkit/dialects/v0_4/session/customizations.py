@@ -8,39 +8,27 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from ahpkit.dialects.v0_4.common import URI, ErrorInfo, Icon, JsonObject, ProtectedResourceMetadata, TextRange
+from ahpkit.dialects.v0_4.common import URI, Icon, JsonObject, ProtectedResourceMetadata, TextRange
+from ahpkit.protocol.session.customizations import (
+    CustomizationDegradedState,
+    CustomizationErrorState,
+    CustomizationLoadedState,
+    CustomizationLoadingState,
+    CustomizationLoadStatus,
+)
+from ahpkit.protocol.session.mcp import (
+    AhpMcpUiHostCapabilities,
+    McpListChangedCapability,
+    McpSamplingCapability,
+    McpServerCustomizationApps,
+    McpServerErrorState,
+    McpServerReadyState,
+    McpServerStoppedState,
+)
 
 CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
 
 ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"]
-
-CustomizationLoadStatus = Literal["loading", "loaded", "degraded", "error"]
-
-
-class CustomizationLoadingState(TypedDict):
-    """The host is reading the container."""
-
-    kind: Literal["loading"]
-
-
-class CustomizationLoadedState(TypedDict):
-    """The container is read."""
-
-    kind: Literal["loaded"]
-
-
-class CustomizationDegradedState(TypedDict):
-    """Read in part; `message` says what is missing."""
-
-    kind: Literal["degraded"]
-    message: str
-
-
-class CustomizationErrorState(TypedDict):
-    """Not read; `message` says why."""
-
-    kind: Literal["error"]
-    message: str
 
 
 CustomizationLoadState = (
@@ -169,12 +157,6 @@ class McpServerStartingState(TypedDict):
     kind: Literal["starting"]
 
 
-class McpServerReadyState(TypedDict):
-    """Running and serving."""
-
-    kind: Literal["ready"]
-
-
 class McpServerAuthRequiredState(TypedDict):
     """Reachable, but a client has to `authenticate` for `resource` first."""
 
@@ -185,19 +167,6 @@ class McpServerAuthRequiredState(TypedDict):
     description: NotRequired[str]
 
 
-class McpServerErrorState(TypedDict):
-    """Failed to start, or crashed."""
-
-    kind: Literal["error"]
-    error: ErrorInfo
-
-
-class McpServerStoppedState(TypedDict):
-    """Shut down."""
-
-    kind: Literal["stopped"]
-
-
 McpServerState = (
     McpServerStartingState
     | McpServerReadyState
@@ -205,33 +174,6 @@ McpServerState = (
     | McpServerErrorState
     | McpServerStoppedState
 )
-
-
-class McpListChangedCapability(TypedDict):
-    """A family of MCP methods is proxied; with `listChanged` its change notifications too."""
-
-    listChanged: NotRequired[bool]
-
-
-class McpSamplingCapability(TypedDict):
-    """`sampling/createMessage` is served; with `tools` also with tool use."""
-
-    tools: NotRequired[JsonObject]
-
-
-class AhpMcpUiHostCapabilities(TypedDict):
-    """What of an MCP App's host capabilities the `mcp://` channel serves."""
-
-    serverTools: NotRequired[McpListChangedCapability]
-    serverResources: NotRequired[McpListChangedCapability]
-    logging: NotRequired[JsonObject]
-    sampling: NotRequired[McpSamplingCapability]
-
-
-class McpServerCustomizationApps(TypedDict):
-    """What a client needs to render the server's apps."""
-
-    capabilities: AhpMcpUiHostCapabilities
 
 
 __all__ = [

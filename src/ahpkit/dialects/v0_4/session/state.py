@@ -4,7 +4,6 @@ re-exported here: every name of the specification's session state is found in th
 
 from __future__ import annotations
 
-from enum import KEEP, IntFlag
 from typing import Literal, NotRequired, TypedDict
 
 from ahpkit.dialects.v0_4.annotations import AnnotationsSummary
@@ -55,7 +54,7 @@ from ahpkit.dialects.v0_4.session.customizations import (
     RuleCustomization,
     SkillCustomization,
 )
-from ahpkit.protocol.common import status
+from ahpkit.protocol.common.state import ChangesSummary
 from ahpkit.protocol.session.canvases import (
     CanvasActionResult,
     CanvasActiveClientTarget,
@@ -76,34 +75,9 @@ from ahpkit.protocol.session.canvases import (
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
+from ahpkit.protocol.session.state import ProjectInfo, SessionStatus, ToolAnnotations, ToolDefinition
 
 SessionLifecycle = Literal["creating", "ready", "creationFailed"]
-
-
-class SessionStatus(IntFlag, boundary=KEEP):
-    """Bits of `status`. States hold the plain int: unknown bits stay. Idle to InputNeeded exclude each other."""
-
-    Idle = status.IDLE
-    Error = status.ERROR
-    InProgress = status.IN_PROGRESS
-    InputNeeded = status.INPUT_NEEDED
-    IsRead = status.IS_READ
-    IsArchived = status.IS_ARCHIVED
-
-
-class ProjectInfo(TypedDict):
-    """The project a session works on."""
-
-    uri: URI
-    displayName: str
-
-
-class ChangesSummary(TypedDict):
-    """How much a session changed."""
-
-    additions: NotRequired[int]
-    deletions: NotRequired[int]
-    files: NotRequired[int]
 
 
 class PartialSessionSummary(TypedDict):
@@ -140,28 +114,6 @@ class SessionSummary(TypedDict):
     workingDirectory: NotRequired[URI]
     changes: NotRequired[ChangesSummary]
     annotations: NotRequired[AnnotationsSummary]
-
-
-class ToolAnnotations(TypedDict):
-    """Hints about a tool's behaviour, as in MCP; nothing to rely on."""
-
-    title: NotRequired[str]
-    readOnlyHint: NotRequired[bool]
-    destructiveHint: NotRequired[bool]
-    idempotentHint: NotRequired[bool]
-    openWorldHint: NotRequired[bool]
-
-
-class ToolDefinition(TypedDict):
-    """A tool of the host or of the active client. Its schemas are JSON Schema objects, as in MCP."""
-
-    name: str
-    title: NotRequired[str]
-    description: NotRequired[str]
-    inputSchema: NotRequired[JsonObject]
-    outputSchema: NotRequired[JsonObject]
-    annotations: NotRequired[ToolAnnotations]
-    _meta: NotRequired[JsonObject]
 
 
 class SessionActiveClient(TypedDict):
