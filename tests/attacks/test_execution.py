@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from customizations.desk import Publisher
 from support import requirement
+from support.flow import say
 from support.raw_client import Json
 from support.site import Site
-from support.waiting import until
+from support.waiting import BOUND, until
 
 DENIED = -32009
 
@@ -315,3 +318,28 @@ async def test_a_script_that_a_hook_names_in_a_roundabout_way_is_part_of_what_wa
         await site.turn(chat)
     changed = [name for number, name in enumerate(ROUNDABOUT) if (site.home / f"changed-{number}").exists()]
     assert not changed
+
+
+@requirement("security:trust:content")
+async def test_a_client_does_not_choose_the_environment_of_agents(site: Site) -> None:
+    """The command line gives a shell's environment to agents. A client with a `PATH` would choose what runs as one."""
+    ran = site.home / "ran"
+    evil = place(site.work / "bin" / "sh", f"#!/bin/dash\n: > {ran}\n")
+    evil.chmod(0o755)
+    async with site.serving("--agent", "plain=sh -c 'exit 0'") as client:
+        uri = "ahp-session:/chosen"
+        body = json.dumps({"session": uri, "variables": {"PATH": str(evil.parent)}}).encode()
+        host, _, port = site.host.url.removeprefix("ws://").partition(":")
+        for owner in (None, "", site.host.token, "x"):
+            headers = {"Authorization": f"Bearer {site.host.token}", "Content-Type": "application/json"}
+            connection = HTTPConnection(host, int(port.rstrip("/")), timeout=BOUND)
+            sent = headers if owner is None else {**headers, "X-Ahpkit-Owner": owner}
+            await asyncio.to_thread(connection.request, "POST", "/environment/", body, sent)
+            assert connection.getresponse().status == 403
+            connection.close()
+        await client.ask("createSession", uri, workingDirectory=site.work.as_uri(), provider="plain")
+        chat = (await client.ask("subscribe", uri))["snapshot"]["state"]["defaultChat"]
+        await client.ask("subscribe", chat)
+        client.post(chat, say("hi"))
+        await client.action("chat/error")
+    assert not ran.exists()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import secrets
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -67,6 +68,8 @@ class Running(NamedTuple):
     """Takes a connection from inside this process."""
     certificate: str | None
     """With TLS, the one it shows, as PEM."""
+    owner: str
+    """A secret for programs of the host's owner. Clients do not have it."""
 
 
 def _convert(old: Recovery) -> Recovery | None:
@@ -94,7 +97,8 @@ async def running_host(
         page = PageServer(devices, name=page_name(token), authority=data_dir / "tls" / "authority.crt")
         auth = Authenticator(token, checks=[page.check])
         pages, routes, environments = Pages(origins=settings.allowed_origins), Router(), Environments()
-        shell_environment.mount(routes, environments, token)
+        owner = secrets.token_urlsafe(32)
+        shell_environment.mount(routes, environments, owner)
         page.mount(routes)
         fence = make_fence(settings, data_dir, config_file=config_file)
         directory = start_directory(settings, fence)
@@ -144,7 +148,7 @@ async def running_host(
             page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
             try:
                 names, shown = _names(agents, settings.default_agent), None if tls is None else tls.certificate
-                yield Running(server, token, data_dir, names, page, serve, shown)
+                yield Running(server, token, data_dir, names, page, serve, shown, owner)
             finally:
                 await host.say_goodbye()  # While connections are still open: the server closes them.
 

@@ -216,6 +216,7 @@ async def _run(
                 name=shown.name,
                 background=shown.background,
                 certificate=running.certificate,
+                owner=running.owner,
             ):
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)

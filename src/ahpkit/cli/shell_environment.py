@@ -4,7 +4,8 @@ A host in the background was started by one shell and serves many. What a later 
 memory only, for the sessions that it opens. It reaches agents through the same filter as the host's own.
 
 It goes over HTTP and not over the protocol: it holds keys, and nothing of it is logged, stored or shown. The host takes
-it from programs on the same machine that have the token, not from paired devices.
+it only from programs of its owner on the same machine, which can read its endpoint file. Whoever has just the token is
+a client: with a `PATH` or `LD_PRELOAD` of its own it would choose what runs.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ class Environments:
 
 PATH = "/environment"
 
+_OWNER = "X-Ahpkit-Owner"
+"""The header with the owner's secret."""
+
 _SECONDS = 5.0
 
 
-def mount(routes: Router, environments: Environments, token: str | None) -> None:
-    """Take environments on this host."""
+def mount(routes: Router, environments: Environments, owner: str) -> None:
+    """Take environments on this host, from whoever knows the `owner`'s secret."""
 
     async def take(request: Request) -> Response:
-        if not _may(request, token):
-            return Response("only programs on this machine that have the token may do this", 403)
+        if not _may(request, owner):
+            return Response("only programs of the host's owner on this machine may do this", 403)
         try:
             said = await request.json()
             session, variables = said["session"], said["variables"]
@@ -71,22 +75,21 @@ def mount(routes: Router, environments: Environments, token: str | None) -> None
     routes.mount(PATH, Starlette(routes=[Route("/", take, methods=["POST"])]))
 
 
-def _may(request: Request, token: str | None) -> bool:
+def _may(request: Request, owner: str) -> bool:
     if request.client is None or not is_loopback(request.client.host):
         return False
-    sent = request.headers.get("authorization", "").removeprefix("Bearer ")
-    return token is None or hmac.compare_digest(sent.encode(), token.encode())
+    return hmac.compare_digest(request.headers.get(_OWNER, "").encode(), owner.encode())
 
 
 async def send(endpoint: Endpoint, session: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Tell a host what this shell has, for one session; whether it took it. A host elsewhere is told nothing."""
-    if not endpoint.background or not endpoint.url.startswith(("ws://", "wss://")):
+    if not endpoint.background or not endpoint.owner or not endpoint.url.startswith(("ws://", "wss://")):
         return False
     return await asyncio.to_thread(_post, endpoint, {"session": session, "variables": dict(environ)})
 
 
 def _post(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", _OWNER: endpoint.owner or ""}
     if endpoint.token:
         headers["Authorization"] = f"Bearer {endpoint.token}"
     address = "http" + endpoint.url.removeprefix("ws").rstrip("/") + PATH + "/"

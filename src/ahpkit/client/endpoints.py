@@ -46,6 +46,8 @@ class Endpoint:
     """Whether `ahpkit up` or a service manager started it."""
     certificate: str | None = None
     """With TLS, the certificate it shows, as PEM: whoever may read this file can trust exactly that one."""
+    owner: str | None = None
+    """A secret that only this file holds: it shows the host that its owner asks, and not just a client."""
 
 
 def endpoints_directory() -> Path:
@@ -67,6 +69,7 @@ def publish_endpoint(
     name: str = "",
     background: bool = False,
     certificate: str | None = None,
+    owner: str | None = None,
     directory: Path | None = None,
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
@@ -78,8 +81,9 @@ def publish_endpoint(
     path = directory / f"{os.getpid()}-{secrets.token_hex(4)}.json"
     fields: dict[str, Any] = {"url": url, "pid": os.getpid(), "dataDir": str(data_dir), "startedAt": started_at}
     fields |= {"name": name, "version": __version__, "background": background}
-    fields |= {} if certificate is None else {"certificate": certificate}
-    write_private(path, json.dumps(fields if token is None else {**fields, "token": token}).encode())
+    secret = {"token": token, "certificate": certificate, "owner": owner}
+    fields |= {name: value for name, value in secret.items() if value is not None}
+    write_private(path, json.dumps(fields).encode())
     try:
         yield path
     finally:
@@ -150,6 +154,7 @@ def _read(path: Path) -> Endpoint | None:
             version=str(fields.get("version", "")),
             background=fields.get("background") is True,
             certificate=fields.get("certificate"),
+            owner=fields.get("owner"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

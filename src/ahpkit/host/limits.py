@@ -90,6 +90,9 @@ MAX_RULES_OF_A_TOOL = 100
 MAX_IMPORTED_TURNS = 20_000
 """Turns of one imported chat: years of conversation."""
 
+MAX_TOKEN = 64 * 1024
+"""Bytes of a token for an agent. Agents get it in a variable, and the system starts no program with a longer one."""
+
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
 
@@ -170,6 +173,7 @@ __all__ = [
     "MAX_SESSIONS",
     "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
+    "MAX_TOKEN",
     "MAX_TOOLS",
     "MAX_TYPED",
     "MAX_VALUES",
