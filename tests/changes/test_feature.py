@@ -344,6 +344,59 @@ async def test_the_session_counts_its_changes_without_anyone_looking(desk: Desk)
     assert listed["changes"] == {"additions": 1, "deletions": 0, "files": 1}
 
 
+@requirement("changesets:catalogue:totals", "gen:summary:chats", "gen:summary:chats-in-step")
+async def test_each_chat_counts_what_its_own_turns_changed(desk: Desk) -> None:
+    newest = await desk.bench.client("ahp-root://", offer=["1.0.0"])
+    desk.client, desk.started = newest, {"startedAt": "2026-11-16T12:00:00.000Z"}
+    await newest.ask("subscribe", desk.uri)
+    first, second = desk.chat, "ahp-chat:/second"
+
+    def counted(additions: int, files: int) -> Json:
+        return {"additions": additions, "deletions": 0, "files": files}
+
+    async def told(chat: str, totals: Json) -> None:
+        await newest.action(
+            lambda said: said["action"].get("chat") == chat and said["action"].get("changes") == {"changes": totals}
+        )
+        state = await desk.bench.state(newest, desk.uri)
+        entry = next(one for one in state["chats"] if one["resource"] == chat)
+        assert entry["changes"] == totals
+        [listed] = (await newest.ask("listSessions"))["items"]
+        assert next(one for one in listed["chats"] if one["resource"] == chat)["changes"] == totals
+        await newest.wait(
+            lambda message: (
+                message.get("method") == "root/sessionSummaryChanged"
+                and any(one.get("changes") == totals for one in message["params"]["changes"].get("chats", ()))
+            )
+        )
+
+    await newest.ask("subscribe", first)
+    await desk.turn(lambda root: (root / "a.txt").write_text("one\ntwo\n"))
+    await told(first, counted(1, 1))
+    await newest.ask("createChat", desk.uri, chat=second)
+    await newest.ask("subscribe", second)
+    desk.chat = second
+    undone = await desk.turn(lambda root: [(root / name).write_text("b\nb\nb\n") for name in ("b.txt", "c.txt")])
+    await told(second, counted(5, 2))
+    assert "changes" not in await desk.bench.state(newest, second), "no action of the chat's channel could tell it"
+    old = await desk.bench.client()
+    assert all("changes" not in one for one in (await desk.bench.state(old, desk.uri))["chats"])
+    uri, _ = await desk.look("turn", undone)
+    target = {"kind": "resource", "resource": (desk.repo.root / "c.txt").as_uri()}
+    await newest.ask("invokeChangesetOperation", uri, operationId="undo", target=target)
+    await told(second, counted(2, 1))
+    await desk.bench.stop()
+    desk.renew()
+    await desk.bench.start()
+    back = await desk.bench.client(offer=["1.0.0"])
+    chats = (await desk.bench.state(back, desk.uri))["chats"]
+    assert [one["changes"] for one in chats] == [counted(1, 1), counted(2, 1)]
+    desk.client = back
+    await back.ask("subscribe", second)
+    await desk.turn(lambda root: (root / "d.txt").write_text("d\n"))
+    await back.action(lambda said: said["action"].get("changes") == {"changes": counted(3, 2)})
+
+
 @requirement("changesets:end:session-disposed")
 async def test_the_views_end_with_their_session(desk: Desk) -> None:
     await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))

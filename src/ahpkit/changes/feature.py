@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.followed import Followed, FollowedDirectories
@@ -18,6 +19,7 @@ from ahpkit.changes.git import GitError
 from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.views import Views
+from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
@@ -26,10 +28,15 @@ from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import ChangesSummary, JsonObject
 from ahpkit.protocol.errors import ContentNotFound
 from ahpkit.protocol.meta_keys import CHANGES
-from ahpkit.protocol.session.actions import session_changesets_changed, session_meta_changed
+from ahpkit.protocol.session.actions import (
+    session_changesets_changed,
+    session_chat_updated,
+    session_meta_changed,
+)
+from ahpkit.protocol.session.summary import only_chat
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +53,8 @@ _MOVED = frozenset(
     }
 )
 """After these actions a session or chat may work in other directories, so it has other views."""
+
+_NOTHING = {"additions": 0, "deletions": 0, "files": 0}
 
 _PATIENCE = 5.0
 """Seconds a new session waits for git; one on a very slow disk starts without changesets."""
@@ -161,13 +170,13 @@ class Changesets(Feature):
         turn_id: str | None = active.get("id")
         if turn_id is not None:
             for followed in await self._followed(chat.session_uri):
-                await self._begin(followed, turn_id)
+                await self._begin(followed, turn_id, chat.uri)
         return prompt
 
-    async def _begin(self, followed: Followed, turn_id: str) -> None:
+    async def _begin(self, followed: Followed, turn_id: str, chat_uri: str) -> None:
         try:
             async with followed.lock:
-                await followed.changes.begin(turn_id)
+                await followed.changes.begin(turn_id, chat_uri)
         except (GitError, OSError) as error:
             _log.warning("the changes of turn %s are not recorded: %s", turn_id, error)
             return
@@ -277,7 +286,7 @@ class Changesets(Feature):
         if self.services.state(followed.session) is None:
             return
         await self._views.show(followed)
-        counted = {"additions": 0, "deletions": 0, "files": 0}
+        counted = _NOTHING
         for one in self._directories.known(followed.session):
             try:
                 async with one.lock:
@@ -286,6 +295,28 @@ class Changesets(Feature):
                 return
             counted = {key: counted[key] + number for key, number in wire.totals(changes).items()}
         self._publish_totals(followed.session, counted)
+        for chat in (self.services.state(followed.session) or {}).get("chats", ()):
+            await self._show_chat(followed.session, chat["resource"], counted)
+
+    async def _show_chat(self, session_uri: str, chat_uri: str, of_session: JsonObject) -> None:
+        """The totals of one chat, in its entry: the only chat of a session changed what the session changed."""
+        counted = of_session
+        only = only_chat(self.services.state(session_uri) or {"chats": []})
+        if only is None or only["resource"] != chat_uri:
+            try:
+                found = [await self._of_chat(one, chat_uri) for one in self._directories.known(session_uri)]
+            except (GitError, OSError):
+                return
+            counted = wire.totals([change for changes in found for change in changes])
+        state = self.services.state(session_uri) or {}
+        entry = next((chat for chat in state.get("chats", ()) if chat["resource"] == chat_uri), None)
+        if entry is not None and entry.get("changes", _NOTHING) != counted:
+            totals = cast("ChangesSummary", counted)
+            self.services.dispatch(session_uri, session_chat_updated(chat=chat_uri, changes={"changes": totals}))
+
+    async def _of_chat(self, followed: Followed, chat_uri: str) -> list[FileChange]:
+        async with followed.lock:
+            return await followed.own(await followed.changes.chat(chat_uri))
 
     def _publish_totals(self, session_uri: str, totals: JsonObject) -> None:
         state = self.services.state(session_uri)

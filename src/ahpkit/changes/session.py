@@ -34,6 +34,7 @@ class TurnRecord:
     turn_id: str
     before: str
     after: str = ""
+    chat: str = ""
     foreign: list[str] = field(default_factory=list[str])
     """Paths that another session is known to have written meanwhile."""
     outside: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -56,19 +57,23 @@ class Record:
     """Path → before the session first touched it, and after it last did."""
     notes: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why its content was not kept."""
+    chats: dict[str, dict[str, Pair]] = field(default_factory=dict[str, dict[str, Pair]])
+    """Chat → the same sum over its turns only."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "turns": [vars(turn) for turn in self.turns.values()],
-            "total": {path: [_to_json(side) for side in pair] for path, pair in self.total.items()},
+            "total": _sum_to_json(self.total),
             "notes": self.notes,
+            "chats": {chat: _sum_to_json(total) for chat, total in self.chats.items()},
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
         turns = [TurnRecord(**turn) for turn in data.get("turns", ())]
-        total = {path: (_from_json(pair[0]), _from_json(pair[1])) for path, pair in data.get("total", {}).items()}
-        return cls({turn.turn_id: turn for turn in turns}, total, dict(data.get("notes", {})))
+        chats = {chat: _sum_from_json(total) for chat, total in data.get("chats", {}).items()}
+        total, notes = _sum_from_json(data.get("total", {})), dict(data.get("notes", {}))
+        return cls({turn.turn_id: turn for turn in turns}, total, notes, chats)
 
 
 class SessionChanges:
@@ -82,14 +87,16 @@ class SessionChanges:
         """Paths that the agent of this session is known to have written in the running turns."""
         self._settled: set[str] = set()
         """Turns whose last checkpoint is taken."""
+        self._of_chats: dict[str, list[FileChange]] = {}
+        """What each chat changed, as far as it was asked for and is still so."""
 
-    async def begin(self, turn_id: str) -> None:
-        """Remember the files as they are before a turn."""
+    async def begin(self, turn_id: str, chat: str = "") -> None:
+        """Remember the files as they are before a turn of a chat."""
         self._settled.discard(turn_id)
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
-        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, outside=outside, partial=partial)
+        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, chat=chat, outside=outside, partial=partial)
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
@@ -141,6 +148,9 @@ class SessionChanges:
         self._settled.discard(turn_id)
         changed = await self.turn(turn_id)
         self.record.total = await asyncio.to_thread(_with, self.record.total, changed)
+        if changed and (chat := self.record.turns[turn_id].chat):
+            self.record.chats[chat] = await asyncio.to_thread(_with, self.record.chats.get(chat, {}), changed)
+            self._of_chats.pop(chat, None)
         self.told.clear()
 
     async def turn(self, turn_id: str) -> list[FileChange]:
@@ -167,6 +177,12 @@ class SessionChanges:
             counted += (change for change in changed if not change.note)
         return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
 
+    async def chat(self, chat: str) -> list[FileChange]:
+        """What the finished turns of one chat changed."""
+        if chat not in self._of_chats:
+            self._of_chats[chat] = await compare_pairs(self.tree, self.record.chats.get(chat, {}))
+        return self._of_chats[chat]
+
     async def uncommitted(self) -> list[FileChange]:
         """Everything that differs from the last commit, whoever changed it."""
         checkpoint = await self.tree.checkpoint()
@@ -181,16 +197,22 @@ class SessionChanges:
 
     def accept(self, paths: Collection[str]) -> None:
         """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
+        self._of_chats.clear()
         for path in paths:
-            self.record.total.pop(path, None)
+            for total in (self.record.total, *self.record.chats.values()):
+                total.pop(path, None)
             self.record.notes.pop(path, None)
 
     async def _resum(self, paths: Collection[str]) -> None:
         checkpoint = await self.tree.checkpoint(paths)
         now = await self.tree.sides(checkpoint.tree, paths)
+        self._of_chats.clear()
         for path in paths:
-            if path in self.record.total:
-                add(self.record.total, FileChange(self.record.total[path][1], now.get(path)), path)
+            latest = self.record.total.get(path, (None, None))[1]
+            for total in (self.record.total, *self.record.chats.values()):
+                # A chat whose change lies under a later one keeps it.
+                if path in total and _key(total[path][1]) == _key(latest):
+                    add(total, FileChange(total[path][1], now.get(path)), path)
 
     def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]
@@ -254,6 +276,14 @@ def _noted(path: str, why: str) -> FileChange:
 
 def _key(side: Side | None) -> tuple[str, str] | None:
     return None if side is None else (side.mode, side.oid)
+
+
+def _sum_to_json(total: Mapping[str, Pair]) -> dict[str, Any]:
+    return {path: [_to_json(side) for side in pair] for path, pair in total.items()}
+
+
+def _sum_from_json(data: Mapping[str, Any]) -> dict[str, Pair]:
+    return {path: (_from_json(pair[0]), _from_json(pair[1])) for path, pair in data.items()}
 
 
 def _to_json(side: Side | None) -> list[str] | None:

@@ -21,9 +21,10 @@ from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.new_state import chat_entry
 from ahpkit.protocol.chat.actions import chat_activity_changed
-from ahpkit.protocol.chat.state import ChatState, PartialChatSummary, ToolCallState
+from ahpkit.protocol.chat.state import ChatState, ChatSummary, PartialChatSummary, ToolCallState
 from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call, waits_for_person
 from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     SessionAction,
     session_activity_changed,
@@ -136,6 +137,9 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 _MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
 """Actions after which the title of an only chat may differ from its session's."""
 
+_ONLY_LISTED = ("title", "changes")
+"""What the entry of a chat has, and the chat's own state has not, or not always."""
+
 
 class ChatSummaries:
     """Listens to what is applied."""
@@ -173,11 +177,10 @@ class ChatSummaries:
         if session_uri is None or session is None or before == after:
             return
         if has_lost(before, after):
-            title = next(
-                (chat["title"] for chat in session["chats"] if chat["resource"] == applied.channel), after["title"]
-            )
-            entry = chat_entry(cast("ChatState", applied.after))
-            self._dispatch(session_uri, session_chat_added(summary={**entry, "title": title}))
+            listed = [cast("JsonObject", one) for one in session["chats"] if one["resource"] == applied.channel]
+            kept = {key: one[key] for one in listed for key in _ONLY_LISTED if key in one}
+            entry = {**chat_entry(cast("ChatState", applied.after)), **kept}
+            self._dispatch(session_uri, session_chat_added(summary=cast("ChatSummary", entry)))
         else:
             self._dispatch(
                 session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))
