@@ -13,6 +13,7 @@ import pytest
 from mcp_servers.running import PROGRAM
 from support import requirement
 from support.agent_kinds import KINDS, agent_of_kind
+from support.bench import say
 from support.canvases import CHART, claim, complete, request_for
 from support.stage import Stage, every, staged
 
@@ -136,3 +137,19 @@ async def test_a_skill_that_is_switched_off_does_not_reach_it_and_that_is_said(s
     assert ("xylophone" in str(off.record["responseParts"]), "switched off" in str(off.record)) == (False, True)
     await stage.toggle("greet", "skill", on=True)
     assert "xylophone" in (await stage.turn("/greet me")).text
+
+
+@requirement("session:stop:last-words")
+@pytest.mark.parametrize("kind", ["python", "model", "acp-announced"])  # The demo agent: `test_host_process.py`.
+async def test_a_stop_of_the_host_is_told_before_the_connection_closes(kind: str, tmp_path: Path) -> None:
+    async with agent_of_kind(kind, tmp_path) as agent, staged(agent, tmp_path) as stage:
+        await claim(stage.client, stage.session, canvasProviders=[CHART])
+        await stage.client.accepted(stage.chat, say('CALL canvas_open {"canvasId": "chart", "instanceId": "x"}', "t1"))
+        request = await request_for(stage.client, "x")
+        await stage.bench.host.__aexit__()
+        await stage.client.wait_closed()
+        said = [envelope["action"] for envelope in stage.client.actions()]
+        [cancelled] = [action for action in said if action["type"] == "session/canvasRequestCancelled"]
+        assert (cancelled["requestId"], cancelled["reason"]) == (request["requestId"], "hostShutdown")
+        [failed] = [action for action in said if action["type"] == "chat/error"]
+        assert failed["error"]["errorType"] == "host/stopped"
