@@ -56,9 +56,9 @@ class RawClient:
     def send_bytes(self, data: bytes) -> None:
         self.transport.write(self.transport.frame(data))
 
-    async def wait(self, found: Callable[[Json], bool]) -> Json:
-        """The first message, past or future, for which `found` holds."""
-        looked_at = 0
+    async def wait(self, found: Callable[[Json], bool], *, since: int = 0) -> Json:
+        """The first message, past or future, for which `found` holds. The first `since` messages do not count."""
+        looked_at = since
         async with asyncio.timeout(BOUND), self._news:
             while True:
                 for message in self.received[looked_at:]:
@@ -76,10 +76,12 @@ class RawClient:
 
     async def call(self, method: str, channel: str = "ahp-root://", **params: Any) -> Json:
         """Send a request; the whole answer, result or error."""
-        request_id = next(self._ids)
+        request_id, before = next(self._ids), len(self.received)
         self.asked[str(request_id)] = method
         self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"channel": channel, **params}})
-        return await self.wait(lambda message: message.get("id") == request_id and "method" not in message)
+        return await self.wait(
+            lambda message: message.get("id") == request_id and "method" not in message, since=before
+        )
 
     async def ask(self, method: str, channel: str = "ahp-root://", **params: Any) -> Any:
         """Send a request that must succeed; its result."""
@@ -106,9 +108,9 @@ class RawClient:
 
     async def dispatch(self, channel: str, action: Json) -> Json:
         """Dispatch an action and wait for its echo, accepted or not."""
-        seq = self.post(channel, action)
+        before, seq = len(self.received), self.post(channel, action)
         origin = {"clientId": self.client_id, "clientSeq": seq}
-        return await self.action(lambda envelope: envelope.get("origin") == origin)
+        return await self.action(lambda envelope: envelope.get("origin") == origin, since=before)
 
     async def accepted(self, channel: str, action: Json) -> Json:
         envelope = await self.dispatch(channel, action)
@@ -119,8 +121,8 @@ class RawClient:
         envelope = await self.dispatch(channel, action)
         return envelope["rejectionReason"]
 
-    async def action(self, found: Callable[[Json], bool] | str) -> Json:
-        """The first action envelope for which `found` holds, or of that type."""
+    async def action(self, found: Callable[[Json], bool] | str, *, since: int = 0) -> Json:
+        """The first action envelope for which `found` holds, or of that type, after so many messages."""
 
         def matches(message: Json) -> bool:
             if message.get("method") != "action":
@@ -128,7 +130,7 @@ class RawClient:
             envelope = message["params"]
             return envelope["action"]["type"] == found if isinstance(found, str) else found(envelope)
 
-        return (await self.wait(matches))["params"]
+        return (await self.wait(matches, since=since))["params"]
 
     async def notification(self, method: str) -> Json:
         return (await self.wait(lambda message: message.get("method") == method))["params"]
