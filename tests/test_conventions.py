@@ -346,7 +346,6 @@ ENDED_BY_HAND = {
     "mcp/tokens.py": "a renewal goes on when the caller gives up: its answer may replace the refresh token",
     "platform/pty.py": "a process is watched until it has ended, and its terminal closes it",
     "testing/memory_host.py": "the host ends the connections that it serves",
-    "transports/stdio.py": "a read that is given up goes on, and the next one takes its result",
     "wire/tasks.py": "the owners themselves",
 }
 """Modules that make tasks outside a class with an `async with`, and why no owner of `ahpkit.wire.tasks` fits."""

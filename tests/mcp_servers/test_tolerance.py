@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse
 
 from ahpkit.mcp.calls import Limits, Pace
-from ahpkit.mcp.connect import ServerConfig
+from ahpkit.mcp.connect import LineStream, ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
 from ahpkit.mcp.tolerance import message_in, with_known_content
+from ahpkit.transports.stdio import LineTransport
 from mcp_servers.running import Answers, Port, running, text_of
 
 PATIENT = Limits(start=30.0, call=30.0, delays=(), relist=0.01)
@@ -233,3 +235,23 @@ def test_progress_comes_in_a_burst_and_then_steadily() -> None:
     assert [pace.allows() for _ in range(2)] == [True, False]
     now[0] = 100.0
     assert [pace.allows() for _ in range(4)] == [True, True, True, False]
+
+
+async def test_a_flood_of_messages_that_came_at_once_leaves_everybody_else_their_turns() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b'{"jsonrpc": "2.0", "method": "notifications/progress"}\n' * 100)
+    turns = 0
+
+    async def somebody_else() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(somebody_else())
+    writer = cast("asyncio.StreamWriter", None)  # Nothing is written.
+    lines = LineStream(LineTransport(reader, writer, address="flood"))
+    for _ in range(100):
+        assert isinstance(await lines.receive(), SessionMessage)
+    other.cancel()
+    assert turns >= 99

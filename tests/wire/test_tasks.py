@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ahpkit.wire.tasks import Tasks, running, wait_first
+from ahpkit.wire.tasks import Tasks, running, unless, wait_first
 
 
 async def test_leaving_ends_what_still_runs():
@@ -160,3 +160,53 @@ async def test_an_error_in_the_block_ends_the_work() -> None:
         async with running(work):
             raise ValueError("mine")
     assert work.cancelled()
+
+
+class TestUnless:
+    async def test_work_that_is_done_first_gives_its_result(self):
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def work() -> str:
+            await asyncio.sleep(0)
+            return "done"
+
+        assert await unless(over, work()) == "done"
+        over.set_result(None)  # Nobody listens any more.
+        await asyncio.sleep(0)
+
+    async def test_work_is_ended_in_its_own_task_when_something_else_is_done_first(self):
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        cleaned: list[object] = []
+
+        async def work() -> str:
+            asyncio.get_running_loop().call_soon(over.set_result, None)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cleaned.append(asyncio.current_task())
+            raise AssertionError
+
+        assert await unless(over, work()) is None
+        task = asyncio.current_task()
+        assert cleaned == [task]
+        assert task is not None
+        assert task.cancelling() == 0
+
+    async def test_what_is_over_already_ends_the_work_at_its_first_pause(self):
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        over.set_result(None)
+        assert await unless(over, asyncio.Event().wait()) is None
+
+    async def test_a_failure_and_a_cancellation_of_the_caller_are_passed_on(self):
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def late() -> None:
+            raise TimeoutError("its own")
+
+        with pytest.raises(TimeoutError, match="its own"):
+            await unless(over, late())
+        outer = asyncio.create_task(unless(over, asyncio.Event().wait()))
+        await asyncio.sleep(0)
+        outer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await outer

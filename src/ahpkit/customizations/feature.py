@@ -416,6 +416,8 @@ class Customizations(Feature):
         return await self._hooks.before_prompt(in_force, HookedChat(chat.uri, chat.session_uri), prompt)
 
     async def _guard_tool(self, chat: Chat, name: str, tool_input: str, owner: str | None) -> Objection | None:
+        if not self._hooks.allowed:
+            return None
         in_force = self._in_force(chat.session_uri, chat.working_directory)
         server = (
             owner.removeprefix("mcp:").partition("@")[0] if owner is not None and owner.startswith("mcp:") else None
@@ -442,7 +444,7 @@ class Customizations(Feature):
 
     def _run_hooks_after(self, applied: AnyApplied) -> None:
         session_uri = self.services.session_of(applied.channel)
-        if session_uri is None:
+        if session_uri is None or not self._hooks.allowed:
             return
         in_force, action, chat = self._in_force(session_uri), applied.action, HookedChat(applied.channel, session_uri)
         if action["type"] == "chat/toolCallComplete":

@@ -14,12 +14,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 import anyio
 import httpx2
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -28,8 +27,7 @@ from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.tolerance import message_in
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import ChildProcess
-from ahpkit.transports.stdio import TOO_BIG
-from ahpkit.wire.transport import Transport
+from ahpkit.transports.stdio import TOO_BIG, LineTransport
 
 MAX_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message of a server. More is a mistake or an attack: the connection ends, and the error says so."""
@@ -93,53 +91,50 @@ def _texts(value: Any) -> dict[str, str]:
     return {str(key): str(item) for key, item in cast("dict[Any, Any]", value or {}).items()}
 
 
-class LineStreams:
-    """A transport of lines as the SDK's two streams, while it is entered."""
+class LineStream:
+    """A transport of lines as both streams of the SDK: it reads a message when the SDK asks for one.
 
-    def __init__(self, transport: Transport) -> None:
+    Whoever made the transport closes it.
+    """
+
+    def __init__(self, transport: LineTransport) -> None:
         self.ended = asyncio.Event()
         """The other side will send nothing more."""
         self.too_long = False
         self._transport = transport
-        self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> Streams:
-        async with AsyncExitStack() as stack:
-            to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-            tasks = [asyncio.create_task(self._read(to_us)), asyncio.create_task(self._write(from_us))]
-            for stream in (to_us, incoming, outgoing, from_us):
-                stack.callback(stream.close)
-            stack.push_async_callback(_finish, tasks)
-            self._stack = stack.pop_all()
-            return incoming, outgoing
+    async def receive(self) -> SessionMessage | Exception:
+        if self._transport.has_line:  # One of many that came at once: everybody else has a turn in between.
+            await asyncio.sleep(0)
+        try:
+            return message_in(await self._transport.receive())
+        except TransportClosed as error:
+            self.too_long = error.code == TOO_BIG
+            self.ended.set()
+            raise anyio.EndOfStream from None
 
-    async def __aexit__(self, *exc: object) -> None:
-        await self._stack.aclose()
+    async def send(self, item: SessionMessage) -> None:
+        await self._transport.drain()
+        if self._transport.is_over:
+            raise anyio.BrokenResourceError
+        data = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._transport.write(self._transport.frame(data.encode()))
 
-    async def _read(self, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        with to_us:
-            try:
-                while True:
-                    await to_us.send(message_in(await self._transport.receive()))
-            except TransportClosed as error:
-                self.too_long = error.code == TOO_BIG
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass
-            finally:
-                self.ended.set()
+    def __aiter__(self) -> Self:
+        return self
 
-    async def _write(self, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        async for sent in from_us:
-            data = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
-            self._transport.write(self._transport.frame(data.encode()))
-            await self._transport.drain()
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
+    async def aclose(self) -> None: ...
 
-async def _finish(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None: ...
 
 
 class StdioConnection:
@@ -158,21 +153,17 @@ class StdioConnection:
             cwd=config.cwd or default_cwd,
             max_line=max_message,
         )
-        self._lines: LineStreams | None = None
-        self._stack = AsyncExitStack()
+        self._lines: LineStream | None = None
 
     async def __aenter__(self) -> Streams:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._process)
-            self._lines = LineStreams(self._process.transport)
-            self._lines.ended = self.ended
-            streams = await stack.enter_async_context(self._lines)
-            self._stack = stack.pop_all()
-            return streams
+        await self._process.__aenter__()
+        self._lines = LineStream(self._process.transport)
+        self._lines.ended = self.ended
+        return self._lines, self._lines
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def __aexit__(self, *exc: Any) -> None:
         self.ended_by_itself = self.ended.is_set()
-        await self._stack.aclose()
+        await self._process.__aexit__(*exc)
 
     def give_up(self, why: str) -> None:
         """End the connection, because of something that the server does."""
@@ -318,7 +309,7 @@ __all__ = [
     "MAX_MESSAGE",
     "PLAIN",
     "HttpConnection",
-    "LineStreams",
+    "LineStream",
     "ServerConfig",
     "ServerConnection",
     "StdioConnection",

@@ -86,7 +86,7 @@ class Doorway:
         task.add_done_callback(lambda task: self._tasks.pop(task, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from ahpkit.mcp.connect import LineStreams
+        from ahpkit.mcp.connect import LineStream
 
         try:
             key = await _hello(reader)
@@ -96,8 +96,8 @@ class Doorway:
                 return
             self._tasks[task] = key
             transport = LineTransport(reader, writer, address="agent", max_bytes=_MAX_MESSAGE)
-            async with LineStreams(transport) as (read, write):
-                await gateway.serve(read, write)
+            lines = LineStream(transport)
+            await gateway.serve(lines, lines)
         except Exception:  # One agent must not end the others.
             _log.exception("an agent's connection to the host failed")
         finally:

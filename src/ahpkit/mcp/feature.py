@@ -33,7 +33,7 @@ from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool
-from ahpkit.wire.tasks import wait_first
+from ahpkit.wire.tasks import unless
 
 if TYPE_CHECKING:
     from ahpkit.mcp.calls import Limits
@@ -389,6 +389,8 @@ class ChatGateway:
         self._services = services
         self._settled = settled
         self._files = files
+        self._over: tuple[Turn, asyncio.Future[Any]] | None = None
+        """The turn that was last called from, and its end."""
 
     async def settled(self) -> None:
         await self._settled()
@@ -402,11 +404,13 @@ class ChatGateway:
             return result_of(
                 ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
             )
-        match await wait_first(call=turn.call_tool(name, json.dumps(arguments)), over=turn.ended.wait()):
-            case "call", ToolOutcome() as outcome:
-                return result_of(outcome)
-            case _:
-                return result_of(ToolOutcome(success=False, error="the turn is over"))
+        outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments)))
+        return result_of(outcome or ToolOutcome(success=False, error="the turn is over"))
+
+    def _end_of(self, turn: Turn) -> asyncio.Future[Any]:
+        if self._over is None or self._over[0] is not turn:
+            self._over = turn, self._services.spawn(_ended(turn), name=f"end of turn {turn.id}")
+        return self._over[1]
 
     async def read(self, uri: str) -> JsonObject:
         if self._files is None:
@@ -416,6 +420,10 @@ class ChatGateway:
 
     def resources(self) -> Sequence[JsonObject]:
         return () if self._files is None else self._files.listed(self._chat.session_uri)
+
+
+async def _ended(turn: Turn) -> None:
+    await turn.ended.wait()
 
 
 __all__ = ["ChatGateway", "McpServers"]

@@ -27,7 +27,7 @@ from ahpkit import __version__
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
-from ahpkit.wire.tasks import running
+from ahpkit.wire.tasks import Tasks
 
 NAME = "ahp"
 """What agents call this server. It is short, because many agents put it before the name of every tool."""
@@ -153,25 +153,12 @@ class Gateway:
 
     async def _alive(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
         """Run a call, with signs of life meanwhile: a person may take longer than the agent waits for silence."""
-        news: asyncio.Queue[str] = asyncio.Queue(100)
-
-        def told(words: str) -> None:
-            if not news.full():
-                news.put_nowait(words)
-
-        async with running(self._report(context.session, news)):
-            return _result(await self._port.call(name, arguments, told))
-
-    async def _report(self, session: ServerSession, news: asyncio.Queue[str]) -> None:
-        words, count = "waiting", 0
-        while True:
+        async with Tasks() as tasks:
+            news = _News(self._beat, context.session, tasks)
             try:
-                async with asyncio.timeout(self._beat):
-                    words = await news.get()
-            except TimeoutError:
-                pass
-            count += 1
-            await _told(lambda count=count, words=words: session.report_progress(count, None, words))
+                return _result(await self._port.call(name, arguments, news.told))
+            finally:
+                news.end()
 
     async def _list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
@@ -184,6 +171,41 @@ class Gateway:
             return types.ReadResourceResult.model_validate(await self._port.read(str(params.uri)))
         except KeyError:
             raise MCPError(types.INVALID_PARAMS, f"there is nothing to read at {params.uri}") from None
+
+
+class _News:
+    """Tells the caller of a tool how it goes: each word of progress, and the last one again after every silence.
+
+    Nothing runs for a call that is over before the first silence.
+    """
+
+    def __init__(self, beat: float, session: ServerSession, tasks: Tasks) -> None:
+        self._beat = beat
+        self._session = session
+        self._tasks = tasks
+        self._words: asyncio.Queue[str] = asyncio.Queue(100)
+        self._first = asyncio.get_running_loop().call_later(beat, self.told, "waiting")
+
+    def told(self, words: str) -> None:
+        self._first.cancel()
+        if not len(self._tasks):
+            self._tasks.spawn(self._tell(), name="news of a call")
+        if not self._words.full():
+            self._words.put_nowait(words)
+
+    def end(self) -> None:
+        self._first.cancel()
+
+    async def _tell(self) -> None:
+        words, count = "waiting", 0
+        while True:
+            try:
+                async with asyncio.timeout(self._beat):
+                    words = await self._words.get()
+            except TimeoutError:
+                pass
+            count += 1
+            await _told(lambda count=count, words=words: self._session.report_progress(count, None, words))
 
 
 async def _told(send: Callable[[], Awaitable[None]]) -> None:

@@ -150,8 +150,9 @@ class TolerantConnection:
         result = with_known_content(message.result)
         if self.filters_lists and self.version is not None:
             result = await asyncio.to_thread(without_bad_entries, result, self.version, self.left_out)
-        mended = message.model_copy(update={"result": result})
-        return item if result is message.result else replace(item, message=mended)
+        if result is message.result:
+            return item
+        return replace(item, message=message.model_copy(update={"result": result}))
 
 
 class _MendedStream:

@@ -84,7 +84,8 @@ class LineTransport:
         self._close_timeout = close_timeout
         self._splitter = LineSplitter(max_bytes=max_bytes)
         self._lines: deque[bytes] = deque()
-        self._reading: asyncio.Task[bytes] | None = None
+        self._reading: asyncio.Timeout | None = None
+        """While somebody waits for input: what ends the waiting."""
         self._ended: tuple[str, int] | None = None
 
     @property
@@ -94,6 +95,11 @@ class LineTransport:
     @property
     def is_over(self) -> bool:
         return self._writer.is_closing()
+
+    @property
+    def has_line(self) -> bool:
+        """Whether `receive` has something to return at once."""
+        return bool(self._lines)
 
     async def receive(self) -> bytes:
         while not self._lines:
@@ -105,14 +111,14 @@ class LineTransport:
 
     async def _read(self) -> bytes:
         self._check_open()
-        reading = self._reading = self._reading or asyncio.create_task(self._reader.read(_CHUNK))
-        await asyncio.wait((reading,))  # When this is cancelled the task goes on, and the next call takes its result.
-        self._check_open()
-        self._reading = None
         try:
-            data = reading.result()
-        except OSError:  # A terminal that hung up, for example: the same as an end.
+            async with asyncio.timeout(None) as self._reading:
+                data = await self._reader.read(_CHUNK)  # When this is cancelled, the next call takes its bytes.
+        except OSError:  # A terminal that hung up, for example, or `_end`, which is a `TimeoutError`.
             data = b""
+        finally:
+            self._reading = None
+        self._check_open()
         if not data:
             self._end("end of input", ABNORMAL_CLOSURE)
             self._check_open()
@@ -158,7 +164,8 @@ class LineTransport:
         if self._ended is None:
             self._ended = (reason, code)
         if self._reading is not None:
-            self._reading.cancel()
+            self._reading.reschedule(0)
+            self._reading = None
 
     def _check_open(self) -> None:
         if self._ended is not None:

@@ -1,6 +1,7 @@
 """Owns background tasks: each one is ended with its owner, and a failure is logged, never lost.
 
-`Tasks` owns any number of them, `running` owns one, and `wait_first` those of which the first to end counts.
+`Tasks` owns any number of them, `running` owns one, and `wait_first` those of which the first to end counts. `unless`
+needs no task: it ends work of the present one early.
 """
 
 from __future__ import annotations
@@ -103,4 +104,31 @@ async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
     return tasks[winner], winner.result()
 
 
-__all__ = ["Tasks", "running", "wait_first"]
+async def unless(over: asyncio.Future[Any], work: Awaitable[T]) -> T | None:
+    """The result of some work. When `over` is done first, the work is cancelled, and None is returned.
+
+    The work runs in the task that calls this: cheaper than two tasks and a wait for the first.
+    """
+    clock = asyncio.timeout(None)
+    working = True
+
+    def end(_: object) -> None:
+        if working:
+            clock.reschedule(0)
+
+    over.add_done_callback(end)
+    try:
+        async with clock:
+            try:
+                return await work
+            finally:
+                working = False
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        return None
+    finally:
+        over.remove_done_callback(end)
+
+
+__all__ = ["Tasks", "running", "unless", "wait_first"]

@@ -23,7 +23,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
 from ahpkit.tools.gate import Objection
-from ahpkit.tools.rules import Place, Rule, Ruling, fixed_part, judge
+from ahpkit.tools.rules import ASK, Place, Rule, Ruling, fixed_part, judge
 from ahpkit.tools.subject import Subject, subject_of
 
 _log = logging.getLogger(__name__)
@@ -271,12 +271,16 @@ class CallGate:
         )
 
     def judge(self, subject: Subject) -> Ruling:
-        place = self._place()
         rules = [
             rule for rule in self._approvals.rules if rule.is_about(subject.owner) and rule.tool in ("", subject.tool)
         ]
+        if not rules:
+            return ASK
         denials = [_in_real_places(rule) for rule in rules if (rule.decision, rule.kind) == ("deny", "path")]
-        return judge(dict.fromkeys([*rules, *denials]), subject, replace(place, workspace=_real(place.workspace)))
+        place = self._place()
+        if any(rule.scope == "workspace" for rule in rules):
+            place = replace(place, workspace=_real(place.workspace))
+        return judge(dict.fromkeys([*rules, *denials]), subject, place)
 
     @contextmanager
     def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:

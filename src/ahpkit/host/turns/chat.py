@@ -67,6 +67,8 @@ class LiveChat:
         self.session_uri = session_uri
         self._services = services
         self._default_directory = default_directory
+        self._directories: tuple[Sequence[str], Sequence[Path]] = ((), ())
+        """Working directories as URIs and as paths."""
         self._extensions = extensions
         self._commands = commands
         self._servers = servers
@@ -94,7 +96,10 @@ class LiveChat:
 
     @property
     def working_directories(self) -> Sequence[Path]:
-        return [path_of(uri, self._default_directory) for uri in directories_of(self.state, self.session)]
+        uris = directories_of(self.state, self.session)
+        if uris != self._directories[0]:
+            self._directories = uris, [path_of(uri, self._default_directory) for uri in uris]
+        return self._directories[1]
 
     @property
     def model(self) -> ModelSelection | None:

@@ -48,7 +48,7 @@ from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import Passage
 from ahpkit.tools.rules import ASK, Rule, Ruling
-from ahpkit.wire.tasks import running
+from ahpkit.wire.tasks import unless
 
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -299,18 +299,16 @@ class LiveToolCall:
         ending: asyncio.Future[ToolCallResult] = asyncio.get_running_loop().create_future()
         self._completed = ending
         try:
-            async with running(run(tool_input)) as work:
-                await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
-                if ending.done():
-                    return _outcome(ending.result())
-                outcome = await work
-                self.complete(
-                    success=outcome.success,
-                    content=outcome.content,
-                    error=outcome.error,
-                    structured_content=outcome.structured_content,
-                )
-                return outcome
+            outcome = await unless(ending, run(tool_input))
+            if ending.done() or outcome is None:
+                return _outcome(ending.result())
+            self.complete(
+                success=outcome.success,
+                content=outcome.content,
+                error=outcome.error,
+                structured_content=outcome.structured_content,
+            )
+            return outcome
         finally:
             self._completed = None
 
