@@ -243,3 +243,20 @@ async def test_files_in_a_submodule_are_named_and_left_alone_and_a_new_commit_in
     assert names(state) == {"library"}
     result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert "library: it is a submodule; use git in it" in str(result["message"])
+
+
+@requirement("changesets:odd:submodules")
+async def test_a_change_in_another_repository_inside_is_named_and_left_alone(desk: Desk) -> None:
+    inner = Repository(desk.repo.root / "inner")
+    inner.commit(x_txt="x\n")
+    quiet = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    assert names((await desk.look("turn", quiet))[1]) == {"a.txt"}
+    turn_id = await desk.turn(lambda root: (root / "inner" / "x.txt").write_text("agent\n"))
+    _, state = await desk.look("turn", turn_id)
+    [named] = state["files"]
+    assert named["_meta"] == {"ahpkit/note": "another repository"}
+    uri, _ = await desk.look("session")
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "inner/: its earlier content was not kept (another repository)" in str(result["message"])
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+    assert (inner.root / "x.txt").read_text() == "agent\n"

@@ -8,11 +8,12 @@ repository inside this one) are left out of it and named in `Checkpoint.left_out
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,9 @@ _REFRESH = ("-q", "--unmerged", "--really-refresh")
 
 _UNREADABLE = 20
 """Files that git cannot read in one look: more of them mean that something else is wrong."""
+
+_INNER_FILES = 2_000
+"""Files of other repositories inside this one that are looked at, to see whether something in there changed."""
 
 _KEPT = 5_000
 """Changes in the comparisons that are remembered, about 3 MB; the latest comparison stays whatever its size."""
@@ -231,11 +235,15 @@ class WorkTree:
         return {path: "in a repository of its own" for path in paths if is_inner(path.rpartition("/")[0])}
 
     def _marks(self, paths: Iterable[str]) -> dict[str, str]:
+        """Path → a text that is another one when the path has changed. A repository with very many files has none."""
         found: dict[str, str] = {}
+        left = _INNER_FILES
         for path in paths:
+            is_folder = path.endswith("/")
+            files = list(itertools.islice(_inside(self.root / path), left)) if is_folder else [self.root / path]
+            left -= len(files) if is_folder else 0
             try:
-                status = os.lstat(self.root / path)
-                found[path] = "" if path.endswith("/") else f"{status.st_size} {status.st_mtime_ns}"
+                found[path] = "" if is_folder and not left else _mark(files)
             except (OSError, ValueError):
                 found[path] = ""
         return found
@@ -398,6 +406,18 @@ class WorkTree:
             "BISECT_LOG": "a bisect",
         }
         return next((words for name, words in states.items() if (self.git.git_dir / name).exists()), None)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files of another repository, without git's own."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        yield from (Path(place, name) for name in sorted(files))
+
+
+def _mark(files: Iterable[Path]) -> str:
+    found = [(os.fsencode(path), status.st_size, status.st_mtime_ns) for path in files for status in [os.lstat(path)]]
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
 def _mode(path: Path) -> int:
