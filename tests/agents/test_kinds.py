@@ -64,6 +64,11 @@ async def test_it_reaches_a_clients_tool_and_the_user(stage: Stage) -> None:
     assert [question["questions"][0]["message"] for question in asked.questions] == ["Which colour?"]
     assert "green" in asked.text
 
+    page = '{"url": "https://login.example/", "how": "refuses", "times": 1}'
+    led = await stage.turn(f"CALL test_open_page {page}", decisions=["allow-once"])
+    assert [question["url"] for question in led.questions] == ["https://login.example/"]
+    assert "you were there" in led.text
+
 
 @requirement("canvas:kinds:every-agent")
 async def test_it_lists_opens_drives_and_closes_canvases_of_the_host_and_of_a_client(stage: Stage) -> None:

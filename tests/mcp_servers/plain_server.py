@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 MODES = set(os.environ.get("TEST_MODES", "").split())
 ORDINARY = ("add", "fail", "hang", "crash", "big", "env", "slow", "grow", "structured")
-ASKING = ("roots", "ask", "sample", "sample_often")
+ASKING = ("roots", "ask", "sample", "sample_often", "open_page")
 EMPTY: Json = {"type": "object", "properties": {}}
 NAME_FORM: Json = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 HELLO: Json = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hello?"}}], "maxTokens": 10}
@@ -27,6 +27,10 @@ HELLO: Json = {"messages": [{"role": "user", "content": {"type": "text", "text":
 
 class Refused(Exception):
     """The other side answered a question with an error."""
+
+
+class PageNeeded(Exception):
+    """A call is refused until somebody has opened a page."""
 
 
 class Wire:
@@ -79,6 +83,7 @@ class Call:
 
 wire = Wire()
 extra: list[str] = []
+refused: list[Json] = []
 calls: dict[Any, Call] = {}
 
 
@@ -138,6 +143,8 @@ def call_tool(call: Call) -> Json:
             return ask_often(given)
         case "sample":
             return text(wire.ask("sampling/createMessage", HELLO)["content"]["text"])
+        case "open_page":
+            return open_page(given)
         case "sample_often":
             return sample_often(given)
         case "slow":
@@ -171,14 +178,36 @@ def ask_often(given: Json) -> Json:
     return text("; ".join(said))
 
 
+def open_page(given: Json) -> Json:
+    """Has a page opened: by a question, by one that it says itself is done with, or by refusing the call until then."""
+    page = {"mode": "url", "message": "Log in there", "url": given["url"], "elicitationId": "page-1"}
+    if given["how"] == "refuses":
+        refused.append(page)
+        if len(refused) <= given["times"]:
+            raise PageNeeded(page)
+        return text("you were there")
+    if given["how"] == "says so":
+        threading.Thread(target=say_done, daemon=True).start()
+    try:
+        return text(wire.ask("elicitation/create", page)["action"])
+    except Refused as error:
+        return text(f"refused: {error}")
+
+
+def say_done() -> None:
+    while True:
+        wire.notify("notifications/elicitation/complete", elicitationId="page-1")
+        time.sleep(0.05)
+
+
 def sample_often(given: Json) -> Json:
-    refused = 0
+    count = 0
     for _ in range(given.get("times", 1)):
         try:
             wire.ask("sampling/createMessage", HELLO)
         except Refused:
-            refused += 1
-    return text(f"{refused} refused")
+            count += 1
+    return text(f"{count} refused")
 
 
 def slow(call: Call) -> Json:
@@ -202,7 +231,8 @@ def started(params: Json) -> Json:
     if "apps" in MODES:
         capabilities["logging"] = {}
     about = {"name": "test-server", "version": "1"}
-    return {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": about}
+    version = "2025-11-25" if "pages" in MODES else "2025-06-18"
+    return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": about}
 
 
 def poem(params: Json) -> Json:
@@ -234,6 +264,8 @@ ANSWERS: dict[str, Callable[[Json], Json]] = {
 def serve(call: Call) -> None:
     try:
         answer: Json = {"result": call_tool(call)}
+    except PageNeeded as error:
+        answer = {"error": {"code": -32042, "message": "open it first", "data": {"elicitations": [error.args[0]]}}}
     except (Refused, KeyError, TypeError) as error:
         answer = {"error": {"code": -32602, "message": str(error)}}
     if not call.cancelled.is_set():

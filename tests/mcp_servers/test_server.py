@@ -13,6 +13,7 @@ from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig, server_config
 from ahpkit.mcp.errors import McpConfigError, McpRefused, McpUnavailable
 from ahpkit.mcp.server import McpServer
+from ahpkit.protocol.common.state import JsonObject
 from mcp_servers.running import PROGRAM, QUICK, Answers, Port, of_era, program, running, text_of
 from support.waiting import until
 
@@ -60,6 +61,39 @@ async def test_a_server_that_asks_in_a_loop_is_refused_and_goes_on(era: str) -> 
         assert len(caller.asked) == 3
         assert "3" in said
         assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, caller)) == "2"
+
+
+PAGE = "https://login.example/start"
+
+
+async def test_a_call_that_is_refused_until_a_page_was_opened_is_made_again() -> None:
+    caller, refuses = Answers(), {"url": PAGE, "how": "refuses"}
+    async with running(program("pages"), Port(), limits=Limits(asks=3, delays=())) as server:
+        said = text_of(await server.call_tool("open_page", {**refuses, "times": 2}, caller))
+        assert (said, [asked["url"] for asked in caller.asked]) == ("you were there", [PAGE, PAGE])
+        for answer in ("decline", "accept"):  # A person who declines, and a server that is never content.
+            with pytest.raises(McpRefused, match="open it first"):
+                await server.call_tool("open_page", {**refuses, "times": 50}, Answers({"action": answer}))
+
+
+async def test_a_page_is_done_with_when_the_server_says_so() -> None:
+    class Hesitant(Answers):
+        async def elicit(self, params: JsonObject) -> JsonObject:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async with running(program("pages"), Port()) as server:
+        assert text_of(await server.call_tool("open_page", {"url": PAGE, "how": "says so"}, Hesitant())) == "accept"
+
+
+async def test_nobody_is_asked_to_open_what_is_no_web_page() -> None:
+    caller = Answers()
+    async with running(program("pages"), Port()) as server:
+        for url in ("javascript:alert(1)", "file:///etc/passwd", "", "http://", "http://[", "https://x/" + "a" * 9000):
+            assert "refused: " in text_of(await server.call_tool("open_page", {"url": url, "how": "asks"}, caller))
+            with pytest.raises(McpRefused):
+                await server.call_tool("open_page", {"url": url, "how": "refuses", "times": 50}, caller)
+        assert not caller.asked
 
 
 async def test_sampling_is_not_offered_where_nobody_answers() -> None:

@@ -10,28 +10,25 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
+from ahpkit.agents.acp.questions import form_answer, form_questions, web_address
+from ahpkit.host.agent import AgentError, ToolCall, Turn
+from ahpkit.host.feature import Services
 from ahpkit.mcp.connect import MAX_MESSAGE
 from ahpkit.mcp.errors import McpError, McpUnavailable
 from ahpkit.mcp.tokens import Challenge
 from ahpkit.mcp.tolerance import plain
+from ahpkit.protocol.chat.actions import chat_tool_call_auth_required, chat_tool_call_auth_resolved
+from ahpkit.protocol.chat.state import ChatInputQuestion
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.tasks import unless
 
 if TYPE_CHECKING:
     from ahpkit.mcp.server import McpServer
-
-
-from typing import cast
-
-from ahpkit.agents.acp.questions import form_answer, form_questions
-from ahpkit.host.agent import AgentError, ToolCall, Turn
-from ahpkit.host.feature import Services
-from ahpkit.protocol.chat.actions import chat_tool_call_auth_required, chat_tool_call_auth_resolved
-from ahpkit.protocol.chat.state import ChatInputQuestion
 
 T = TypeVar("T")
 
@@ -167,6 +164,8 @@ class Calls:
         self._server = server
         self._limits = limits
         self._calls: list[Call] = []
+        self._pages: dict[str, asyncio.Future[None]] = {}
+        """Pages that somebody is asked to open, by the server's ids."""
 
     async def run(self, send: Callable[[Call], Awaitable[T]], caller: Caller) -> T:
         """Send something, and wait for the answer within the time limit. Raises `McpUnavailable` after it, and
@@ -210,10 +209,42 @@ class Calls:
         """Answer the server's question through the caller."""
         try:
             call = self._asking("ask questions")
-            answer = await call.ask(lambda: call.caller.elicit(plain(params)))
+            answer = await call.ask(lambda: self._elicited(call.caller, plain(params)))
             return types.ElicitResult.model_validate(answer)
         except McpError as error:
             return _refusal(error)
+
+    async def _elicited(self, caller: Caller, params: JsonObject) -> JsonObject:
+        """What a person answers. A page that they were to open is done with when the server says so too."""
+        if params.get("mode") != "url":
+            return await caller.elicit(params)
+        try:
+            web_address(params.get("url"))
+        except ValueError as error:
+            raise McpError(str(error)) from None
+        id = str(params.get("elicitationId"))
+        done = self._pages[id] = asyncio.get_running_loop().create_future()
+        try:
+            return await unless(done, caller.elicit(params)) or {"action": "accept"}
+        finally:
+            if self._pages.get(id) is done:
+                del self._pages[id]
+
+    def page_done(self, id: str) -> None:
+        """The server says that what it wanted to be opened is done."""
+        if (done := self._pages.get(id)) is not None and not done.done():
+            done.set_result(None)
+
+    async def opened(self, error: MCPError, caller: Caller) -> bool:
+        """Whether a call was refused until somebody opens pages, and they did: then it can be made again."""
+        if error.code != types.URL_ELICITATION_REQUIRED:
+            return False
+        try:
+            wanted = UrlElicitationRequiredError.from_error(error.error).elicitations[: self._limits.asks]
+            answers = [await self._elicited(caller, plain(page)) for page in wanted]
+        except (McpError, ValueError, AttributeError, TypeError):  # Nobody to ask, or nothing to open.
+            return False
+        return bool(answers) and all(answer.get("action") == "accept" for answer in answers)
 
     async def sample(
         self, context: Any, params: types.CreateMessageRequestParams

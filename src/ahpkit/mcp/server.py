@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequ
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -396,7 +396,8 @@ class McpServer:
             raise McpRefused(types.INVALID_PARAMS, words_of(error)) from None
 
     async def _asked(self, send: Callable[[Client, Call], Awaitable[Any]], caller: Caller) -> JsonObject:
-        """Send a request; when it needs a token, wait for one and send it again."""
+        """Send a request; when it needs a token or a page to be opened, wait for that and send it again."""
+        pages = 0
         while True:
             client = self._client
             if client is None:
@@ -408,7 +409,9 @@ class McpServer:
             except TokenNeeded as refused:
                 await self._wait_for_token(refused.challenge, caller)
             except MCPError as error:
-                raise await self._failure(error) from error
+                pages += 1
+                if pages > self._limits.asks or not await self._calls.opened(error, caller):
+                    raise await self._failure(error) from error
             except (ValidationError, RuntimeError, httpx2.HTTPError) as error:
                 raise McpRefused(
                     types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {words_of(error)}"
@@ -438,12 +441,14 @@ class McpServer:
             self._note("it sent something that is not a message")
             return
         said = plain(message)
-        method = str(said.get("method"))
+        method, params = str(said.get("method")), cast("JsonObject", said.get("params") or {})
         if method.endswith("/list_changed"):
             self._stale.set()
+        elif method == "notifications/elicitation/complete":
+            self._calls.page_done(str(params.get("elicitationId")))
         elif method == "notifications/message":
-            self._journal.append(_logged(said.get("params") or {}))
-        self._port.notified(self, method, said.get("params") or {})
+            self._journal.append(_logged(params))
+        self._port.notified(self, method, params)
 
 
 def _entry(state: JsonObject) -> str:

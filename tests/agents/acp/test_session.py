@@ -132,6 +132,12 @@ class TestQuestions:
         assert turn.said[0] == ("ask", [], {"message": "Log in", "url": "https://example.com/login"})
         assert json.loads(turn.answer) == {"action": "accept"}
 
+    async def test_nobody_is_asked_to_open_what_is_no_web_page(self, scripted: Scripted) -> None:
+        params = {"mode": "url", "message": "Log in", "url": "javascript:alert(1)", "elicitationId": "e"}
+        turn = await scripted.run({"request": "elicitation/create", "params": params, "say": True})
+        assert "ask" not in turn.verbs()
+        assert "not the address of a web page" in turn.answer
+
     async def test_a_url_is_cancelled_with_the_turn(self, scripted: Scripted) -> None:
         params = {"mode": "url", "message": "Log in", "url": "https://example.com/login", "elicitationId": "e"}
         ask = {"request": "elicitation/create", "params": params}

@@ -127,7 +127,10 @@ class Callbacks:
         return {"action": "cancel"} if given is None else questions.form_answer(schema, given) | _with(given.meta)
 
     async def _elicit_url(self, turn: TurnMapper, params: JsonObject) -> JsonObject:
-        id, url = str(params.get("elicitationId")), text(params.get("url"))
+        try:
+            id, url = str(params.get("elicitationId")), questions.web_address(params.get("url"))
+        except ValueError as error:
+            raise InvalidParams(str(error)) from None
         question = turn.turn.ask([], message=_message(params), url=url, meta=_meta_of(params))
         async with running(question) as asked:
             self._urls[id] = asked

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
 from ahpkit.agents.acp.meta import annotated
@@ -73,6 +74,21 @@ def default_option(options: Sequence[ConfirmationOption], *, approved: bool) -> 
     fitting = [option for option in options if option["kind"] == kind]
     fitting.sort(key=lambda option: option.get("group", _ONCE))
     return fitting[0]["id"] if fitting else None
+
+
+_LONGEST_URL = 8192
+
+
+def web_address(url: Any) -> str:
+    """The URL that a person is asked to open. Raises `ValueError` for what a browser must not be sent to."""
+    try:
+        parts = urlsplit(text(url))
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    if not is_web or len(text(url)) > _LONGEST_URL:
+        raise ValueError("url: not the address of a web page (http or https)")
+    return text(url)
 
 
 def form_questions(schema: Any) -> list[ChatInputQuestion]:
