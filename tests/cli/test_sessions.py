@@ -285,7 +285,7 @@ async def test_a_file_that_is_no_json_is_refused(host: HostProcess, text: str) -
 async def test_a_file_that_is_no_text_or_not_there_is_refused(host: HostProcess, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_bytes(b"\xff")
     code, _, errors = await sessions(host, "import", str(tmp_path / "bad.json"))
-    assert (code, errors.startswith(f"Error: {tmp_path / 'bad.json'}: not JSON: 'utf-8'")) == (1, True)
+    assert (code, errors.startswith(f"Error: {tmp_path / 'bad.json'}: not JSON: it is not UTF-8")) == (1, True)
     code, _, errors = await sessions(host, "import", "missing.json")
     assert (code, "No such file" in errors) == (2, True)
 

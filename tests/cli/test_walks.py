@@ -24,6 +24,7 @@ NOT_REPLAYED = {
     "$ make run": "installs packages: tests/test_install.py",
     "$ ahpkit chat --agent goose": "asks for a key: tests/cli/test_login.py",
     "$ ahpkit prompt --worktree": "works in a repository: tests/changes",
+    "$ ahpkit tail ahp-otlp": "never ends: tests/cli/test_tail.py",
     "$ eval": "shell completion: tests/cli/test_shell_completion.py",
     "$ .venv/bin/ahpkit": "two terminals at once: tests/cli/test_walkthrough.py",
     "> /sleep 60": "a host that is killed: tests/cli/test_walkthrough.py",
