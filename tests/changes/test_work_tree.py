@@ -344,3 +344,34 @@ async def test_files_that_clients_never_see_are_not_kept(tmp_path: Path) -> None
     assert await tree.known() == ["mine.txt"]
     assert await tree.checkpoint() == first
     assert await tree.checkpoint(["data/log.db"]) == first
+
+
+async def test_what_git_read_elsewhere_is_not_kept(repo: Repository, tmp_path: Path) -> None:
+    """Git opens a file by its name: whoever puts a link in its place for that moment gets the file behind the link."""
+    secret, git = tmp_path / "secret", shutil.which("git")
+    secret.write_text("of the machine\n")
+    odd = tmp_path / "git"
+    swapped = f'mv sub/f ../f; cp {secret} sub/f; {git} "$@"; code=$?; mv ../f sub/f; exit $code'
+    odd.write_text(f'#!/bin/sh\ncase " $* " in *" --add "*) {swapped};; esac\nexec {git} "$@"\n')
+    odd.chmod(0o755)
+    repo.write("sub/f", "inside\n")
+    repo.write("kept.txt", "kept\n")
+    found = await find(repo.root, objects=tmp_path / "ours", program=str(odd))
+    assert found is not None
+    tree = WorkTree(found)
+    checkpoint = await tree.checkpoint()
+    assert checkpoint.left_out == {"sub/f": "changed while it was read"}
+    assert {side.path for side in await tree.sides_of(checkpoint.tree)} == {"a.txt", "b.txt", "kept.txt"}
+    odd.write_text(f'#!/bin/sh\nexec {git} "$@"\n')
+    assert (await tree.checkpoint()).left_out == {}
+
+
+async def test_a_file_that_git_stores_in_another_form_is_kept_right_after_it_was_written(
+    repo: Repository, opened: Opener
+) -> None:
+    repo.git("config", "core.autocrlf", "input")
+    tree = await opened()
+    repo.write("new/lines.txt", "one\r\ntwo\r\n")
+    (repo.root / "new" / "link").symlink_to("nowhere")
+    assert (await tree.checkpoint()).left_out == {}
+    assert {"new/lines.txt", "new/link"} <= set(await uncommitted(tree))

@@ -91,7 +91,7 @@ async def test_reasoning_tool_calls_usage_and_failures_are_shown(host: HostProce
         person.enter("/think")
         await person.see("Then I answer.\nI thought about it")
         person.enter("/subagent count")
-        await person.see("… Asking a helper", "✓ Asked a helper", "all is well.")
+        await person.see("✓ Asked a helper", "all is well.")
         person.enter("/usage")
         await person.see("· tokens: 1 in, 12 out")
         person.enter("/fail on purpose")

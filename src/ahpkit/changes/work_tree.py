@@ -13,11 +13,13 @@ import itertools
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ahpkit.changes.git import Git, GitError
+from ahpkit.changes.true_content import content, doubtful, has_content, look
 from ahpkit.host.resources.beneath import Passage, anywhere
 
 MAX_FILE = 16 * 1024 * 1024
@@ -37,6 +39,9 @@ _UNREADABLE = 20
 
 _INNER_FILES = 2_000
 """Files of other repositories inside this one that are looked at, to see whether something in there changed."""
+
+_ODD = 500
+"""Files in one look that git may store in another form than they have: more of them are left out, in doubt."""
 
 _KEPT = 5_000
 """Changes in the comparisons that are remembered, about 3 MB; the latest comparison stays whatever its size."""
@@ -103,6 +108,7 @@ class WorkTree:
         writing: Callable[[], Passage] = anywhere,
         max_file: int = MAX_FILE,
         max_whole: tuple[int, int] = MAX_WHOLE,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         """`shows`: files that clients never see are not kept either, those of the host among them. `writing`: lets
         through what an operation may write."""
@@ -110,6 +116,7 @@ class WorkTree:
         self.root = git.work_tree
         self._shows = shows
         self.writing = writing
+        self._clock = clock
         self._index = git.objects.parent / "index"
         self._max_file = max_file
         self._max_whole = max_whole
@@ -178,7 +185,41 @@ class WorkTree:
             return Checkpoint(self._tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
     async def _add(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
-        """Take files into our index. Returns those that git cannot read: the others are not lost with them."""
+        """Take files into our index. Returns those that cannot be taken, and why: the others are not lost with them."""
+        before = await asyncio.to_thread(look, self.root, paths, self._clock())
+        unreadable = await self._add_all(paths, refresh)
+        doubted = await asyncio.to_thread(doubtful, self.root, paths, before, self._clock())
+        moved = await self._read_elsewhere([path for path in doubted if path not in unreadable])
+        await self._update(moved, "--force-remove")
+        return unreadable | dict.fromkeys(moved, "changed while it was read")
+
+    async def _read_elsewhere(self, paths: Sequence[str]) -> list[str]:
+        """Of the files in our index those whose content is not the one in the work tree."""
+        odd: list[tuple[str, str]] = []
+        for start in range(0, len(paths), _AT_ONCE):
+            some = paths[start : start + _AT_ONCE]
+            staged = await self.git.lines("ls-files", "-s", "-z", "--", *some, index=self._index)
+            odd += await asyncio.to_thread(self._differing, staged)
+        return [path for number, (path, oid) in enumerate(odd) if number >= _ODD or await self._hash(path) != oid]
+
+    def _differing(self, staged: Sequence[str]) -> list[tuple[str, str]]:
+        """Of lines of `ls-files -s` the files with other bytes than their blobs, and these."""
+        found: list[tuple[str, str]] = []
+        for about, _, path in (line.partition("\t") for line in staged):
+            mode, oid, _ = about.split(" ")
+            if mode != SUBMODULE and not has_content(self.root, path, oid):
+                found.append((path, oid))
+        return found
+
+    async def _hash(self, path: str) -> str:
+        """The name of what a file holds now, as git would store it: with other line ends, for example."""
+        data = await asyncio.to_thread(content, self.root, path)
+        if data is None:
+            return ""
+        named = await self.git.run("hash-object", "--stdin", f"--path={path}", stdin=data, index=self._index)
+        return named.decode().strip()
+
+    async def _add_all(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
         unreadable: dict[str, str] = {}
         waiting = [paths]
         while waiting:

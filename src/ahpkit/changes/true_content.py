@@ -1,0 +1,88 @@
+"""Makes sure that what git read lies in the work tree, and not behind a link that was there for a moment.
+
+Git looks at a path and then opens it by its name. Whoever swaps a folder and a link in between gets a file from outside
+into a checkpoint, and clients read it there. A swap leaves a mark: it changes the time of the folder in which it
+happens. So folders are looked at before and after git reads. Where one of them changed, the files below it are read
+again by descriptors that follow no link, and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from ahpkit.host.resources.beneath import Entry, Passage, open_regular, reach
+from ahpkit.protocol.errors import RpcError
+
+_TICK = 50_000_000
+"""Nanoseconds. Two changes within a tick of the system's clock leave the same time, so a folder that changed just
+before the look may have changed again."""
+
+Looks = Mapping[str, tuple[int, int, int]]
+"""Folder → its device, its inode and the time of its last change. A folder that is a link, or gone, is missing."""
+
+
+def look(root: Path, paths: Iterable[str], now: int) -> Looks:
+    """The folders in which files lie, up to the top, as they are now. Those that changed just now are left out.
+
+    `now` is in nanoseconds since the epoch.
+    """
+    found: dict[str, tuple[int, int, int]] = {}
+    recent = now - _TICK
+    for folder in {above for path in paths for above in _above(path)}:
+        try:
+            status = os.lstat(root / folder)
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode) and status.st_ctime_ns < recent:
+            found[folder] = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    return found
+
+
+def doubtful(root: Path, paths: Collection[str], before: Looks, now: int) -> list[str]:
+    """The files that may have been read elsewhere: a folder on their way is not as it was before."""
+    after = look(root, paths, now)
+    return [path for path in paths if any(before.get(above, 0) != after.get(above, 1) for above in _above(path))]
+
+
+def _above(path: str) -> Iterable[str]:
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def has_content(root: Path, path: str, oid: str) -> bool:
+    """Whether a file holds exactly what a blob is named after. No link on the way is followed."""
+    data = content(root, path)
+    if data is None:
+        return False
+    made = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
+    made.update(b"blob %d\0" % len(data))
+    made.update(data)
+    return made.hexdigest() == oid
+
+
+def content(root: Path, path: str) -> bytes | None:
+    """What a file in the work tree holds, or where a link leads; None when it is not there, or behind a link."""
+    place = root / path
+
+    def check(real: Path) -> None:
+        if real != place:
+            raise OSError("a link leads elsewhere")
+
+    def read(entry: Entry) -> bytes:
+        if entry.is_link():
+            return os.fsencode(os.readlink(entry.name, dir_fd=entry.folder))
+        with open(open_regular(entry)[0], "rb") as file:
+            return file.read()
+
+    try:
+        return reach(place, Passage(check), read, follow=False)
+    except (OSError, RpcError):
+        return None
+
+
+__all__ = ["Looks", "content", "doubtful", "has_content", "look"]
