@@ -332,16 +332,4 @@ async def run_command(turn: Turn, name: str, arguments: str) -> None:
         await command.run(turn, arguments.strip())
 
 
-__all__ = [
-    "COMMANDS",
-    "QUESTIONS",
-    "DemoCommand",
-    "acknowledge",
-    "announced",
-    "fenced",
-    "fenced_json",
-    "quoted",
-    "run_canvas",
-    "run_command",
-    "stream",
-]
+__all__ = ["COMMANDS", "QUESTIONS", "DemoCommand", "announced", "fenced", "quoted", "run_command", "stream"]

@@ -98,4 +98,4 @@ def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
     return "\n".join([heading, *lines]) if lines else ""
 
 
-__all__ = ["GO_ON", "MAX_TOLD", "Told", "attachments", "instructions", "news", "told_after"]
+__all__ = ["GO_ON", "Told", "attachments", "instructions", "news", "told_after"]

@@ -52,7 +52,6 @@ def from_rpc_error(error: RpcError) -> CanvasError:
 
 
 __all__ = [
-    "CANVAS_ERROR",
     "CLOSE",
     "INITIALIZE",
     "INVOKE",

@@ -298,14 +298,11 @@ class _Connections:
 
 
 __all__ = [
-    "HELLO_TIMEOUT",
-    "LONGEST_PAUSE",
     "MAX_LINE",
     "SOCKET_NAME",
     "ExtensionProcess",
     "ExtensionProvider",
     "ExtensionSocket",
     "Hello",
-    "read_hello",
     "serve_extension",
 ]

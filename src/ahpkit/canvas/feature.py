@@ -263,4 +263,4 @@ class Canvases(Feature):
                 pass
 
 
-__all__ = ["Canvases", "ReleasedCanvases", "canvas_state", "canvas_uri"]
+__all__ = ["Canvases", "ReleasedCanvases", "canvas_uri"]

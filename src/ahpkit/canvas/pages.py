@@ -239,4 +239,4 @@ def _json(status: int, value: Any) -> Response:
     return Response(encode(value), status, _ANY_ORIGIN, "application/json")
 
 
-__all__ = ["FRAMED_BY", "MAX_WAITING", "POLL_SECONDS", "PREFIX", "OnChange", "Page", "Pages"]
+__all__ = ["FRAMED_BY", "MAX_WAITING", "PREFIX", "OnChange", "Page", "Pages"]

@@ -235,15 +235,12 @@ def content_type(path: str) -> str:
 
 __all__ = [
     "BLOB_SCHEME",
-    "SCHEME",
     "Kind",
     "View",
-    "blob_uri",
     "catalogue",
     "content_type",
     "edited_files",
     "file_entry",
-    "file_uri",
     "key_of",
     "mark",
     "mark_of_entry",

@@ -250,4 +250,4 @@ def session_directories(state: JsonObject, default: Path) -> list[Path]:
     return [path for path in paths if path is not None] if uris else [default]
 
 
-__all__ = ["Followed", "FollowedDirectories", "session_directories"]
+__all__ = ["Followed", "FollowedDirectories"]

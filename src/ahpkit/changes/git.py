@@ -310,4 +310,4 @@ def _first_line(err: bytes) -> str:
     return text.splitlines()[0][:300] if text else ""
 
 
-__all__ = ["DEADLINE", "MAX_OUTPUT", "Git", "GitError", "environment", "find", "make", "run_git"]
+__all__ = ["DEADLINE", "Git", "GitError", "environment", "find", "make", "run_git"]

@@ -233,4 +233,4 @@ async def _commit(tree: WorkTree) -> str:
     return answer.decode().strip()
 
 
-__all__ = ["META", "SETTING", "OwnTree", "OwnTrees"]
+__all__ = ["OwnTree", "OwnTrees"]

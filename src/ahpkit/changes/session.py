@@ -294,4 +294,4 @@ def _from_json(data: list[str] | None) -> Side | None:
     return None if data is None else Side(*data)
 
 
-__all__ = ["MAX_TURNS", "Record", "SessionChanges", "TurnRecord", "add", "compare_pairs"]
+__all__ = ["MAX_TURNS", "Record", "SessionChanges", "TurnRecord", "add"]

@@ -260,4 +260,4 @@ def count_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-__all__ = ["Outcome", "Step", "count_files", "decide", "remove_file", "undo", "why_left", "write_file"]
+__all__ = ["Outcome", "Step", "count_files", "decide", "undo", "why_left", "write_file"]

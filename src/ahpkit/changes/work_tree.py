@@ -396,15 +396,6 @@ class WorkTree:
                     found[path] = Side(path, mode, oid)
         return found
 
-    async def sides_of(self, tree: str) -> list[Side]:
-        """All files of a tree."""
-        found: list[Side] = []
-        for line in await self.git.lines("ls-tree", "-r", "-z", tree):
-            about, _, path = line.partition("\t")
-            mode, _, oid = about.split(" ")
-            found.append(Side(path, mode, oid))
-        return found
-
     async def read(self, side: Side, *, on_disk_form: bool = True) -> bytes:
         """The bytes of a file in a tree; `on_disk_form`: with the line ends it has in the work tree."""
         if side.mode == SUBMODULE:
@@ -520,4 +511,4 @@ def _with_counts(change: FileChange, numbers: Mapping[str, tuple[int | None, int
     return FileChange(change.before, change.after, added, removed)
 
 
-__all__ = ["LINK", "MAX_FILE", "MAX_WHOLE", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]
+__all__ = ["LINK", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]

@@ -266,4 +266,4 @@ def _describe_option(option: Any) -> str:
     return option["label"] + recommended + (f": {option['description']}" if "description" in option else "")
 
 
-__all__ = ["Check", "ask_approval", "ask_questions", "in_words", "is_remembered", "once_first", "reasons", "verdict"]
+__all__ = ["Check", "ask_approval", "ask_questions", "in_words", "once_first", "reasons", "verdict"]

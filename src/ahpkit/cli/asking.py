@@ -61,4 +61,4 @@ class Number(click.FloatRange):
     name = "number"
 
 
-__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion", "interruptible"]
+__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion"]

@@ -367,7 +367,6 @@ __all__ = [
     "host_name_option",
     "last_session",
     "meant",
-    "of_directory",
     "open_session",
     "session_options",
     "short_id",

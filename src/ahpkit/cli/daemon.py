@@ -265,8 +265,6 @@ def is_outdated(endpoint: Endpoint) -> bool:
 
 
 __all__ = [
-    "AUTO_START_VARIABLE",
-    "DEFAULT_NAME",
     "can_listen",
     "check_host_name",
     "end_host",
@@ -283,5 +281,4 @@ __all__ = [
     "running_at",
     "say_which",
     "start_host",
-    "stop_host",
 ]

@@ -132,4 +132,4 @@ def _first(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((value for name in names if isinstance(value := arguments.get(name), str)), None)
 
 
-__all__ = ["Reader", "changed_lines", "describe_edits", "describe_input", "diff_lines", "headline", "shown_name"]
+__all__ = ["Reader", "changed_lines", "describe_edits", "describe_input", "headline", "shown_name"]

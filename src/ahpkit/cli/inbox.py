@@ -323,4 +323,4 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
             Output().say(f"cancelled: {shorten(asked, 100)}")
 
 
-__all__ = ["Item", "answer", "approve", "cancel", "deny", "everything", "inbox", "questions_in_words", "read_answers"]
+__all__ = ["Item", "answer", "approve", "cancel", "deny", "everything", "inbox", "read_answers"]

@@ -204,4 +204,4 @@ def _end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-__all__ = ["COMMANDS", "SECTIONS", "Subcommand", "cli", "explain", "main"]
+__all__ = ["COMMANDS", "Subcommand", "cli", "explain", "main"]

@@ -178,4 +178,4 @@ def revoke(url: str | None, token: str | None, device: str) -> None:
     click.echo(f"Revoked: {printable(found[0]['name'])}")
 
 
-__all__ = ["devices", "open_page", "pair", "qr_code"]
+__all__ = ["devices", "open_page", "pair"]

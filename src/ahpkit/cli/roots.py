@@ -220,4 +220,4 @@ def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: 
     click.echo(f"{root} is not a root any more; sessions there can only be read")
 
 
-__all__ = ["ROOTS_FILE", "make_fence", "owned_directory", "owner_options", "programs", "roots", "start_directory"]
+__all__ = ["make_fence", "owned_directory", "owner_options", "programs", "roots", "start_directory"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -169,14 +169,21 @@ class Hit:
 
 async def search(client: Client, summaries: Iterable[Any], words: Sequence[str]) -> AsyncGenerator[Hit]:
     """The turns of these sessions that have all words, in any case. Agents that do not run are not started for it."""
+    async with aclosing(turns_of(client, summaries)) as turns:
+        async for summary, chat, turn in turns:
+            if (found := excerpt(text_of(turn), words)) is not None:
+                yield Hit(summary["resource"], session_title(summary), chat, turn["id"], found)
+
+
+async def turns_of(client: Client, summaries: Iterable[Any]) -> AsyncGenerator[tuple[Any, str, Any]]:
+    """Every turn of these sessions: the summary of its session, the URI of its chat, and the turn."""
     for summary in summaries:
         with suppress(AhpError):  # It was deleted while we looked.
             async with await client.session(summary["resource"]) as session:
                 for entry in session.chats:
                     async with await session.chat(entry["resource"]) as chat:
                         async for turn in chat.history():
-                            if (found := excerpt(text_of(turn), words)) is not None:
-                                yield Hit(summary["resource"], session_title(summary), chat.uri, turn["id"], found)
+                            yield summary, chat.uri, turn
 
 
 def text_of(turn: Any) -> str:
@@ -213,7 +220,6 @@ def excerpt(text: str, words: Sequence[str]) -> str | None:
 
 
 __all__ = [
-    "STATUSES",
     "UNTITLED",
     "Age",
     "Filter",
@@ -222,11 +228,11 @@ __all__ = [
     "excerpt",
     "filter_options",
     "is_archived",
-    "pick_session",
     "picker",
     "search",
     "session_title",
     "status_word",
     "summary_line",
     "text_of",
+    "turns_of",
 ]

@@ -215,7 +215,6 @@ __all__ = [
     "Entry",
     "StatusLine",
     "TurnPrinter",
-    "describe_usage",
     "event_line",
     "news",
     "plan_lines",

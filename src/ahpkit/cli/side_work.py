@@ -125,4 +125,4 @@ class Helpers:
             _log.info("%s: %s", uri, error)
 
 
-__all__ = ["TERMINAL", "Helpers", "as_shown", "has_pty", "printed", "readable", "watch_terminal"]
+__all__ = ["TERMINAL", "Helpers", "as_shown", "has_pty", "printed", "readable"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,11 +14,10 @@ import click
 
 from ahpkit.cli.connection import connected, host_command, short_id
 from ahpkit.cli.output import progress
-from ahpkit.cli.session_search import Filter, filter_options, session_title
+from ahpkit.cli.session_search import Filter, filter_options, session_title, turns_of
 from ahpkit.cli.text import printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
-from ahpkit.protocol.errors import AhpError
 
 _PLOT = 30
 """Columns of the longest bar."""
@@ -125,15 +124,12 @@ async def usage(
 async def spending(client: Client, wanted: Filter, since: timedelta | None) -> AsyncIterator[Spent]:
     """What the turns of these sessions took. Turns without a report are left out."""
     now = datetime.now(UTC)
-    for summary in [one for one in await client.sessions() if wanted.fits(one, now)]:
-        with suppress(AhpError):  # It was deleted while we looked.
-            async with await client.session(summary["resource"]) as session:
-                for entry in session.chats:
-                    async with await session.chat(entry["resource"]) as chat:
-                        async for turn in chat.history():
-                            spent = spent_on(summary, turn)
-                            if spent is not None and _is_recent(turn, since, now):
-                                yield spent
+    summaries = [one for one in await client.sessions() if wanted.fits(one, now)]
+    async with aclosing(turns_of(client, summaries)) as turns:
+        async for summary, _, turn in turns:
+            spent = spent_on(summary, turn)
+            if spent is not None and _is_recent(turn, since, now):
+                yield spent
 
 
 def _is_recent(turn: Any, since: timedelta | None, now: datetime) -> bool:
@@ -221,4 +217,4 @@ def short_count(count: int) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
-__all__ = ["Spent", "Total", "add_up", "cost_of", "short_count", "spending", "spent_on", "table", "usage"]
+__all__ = ["Spent", "Total", "add_up", "cost_of", "short_count", "spent_on", "table", "usage"]

@@ -166,7 +166,6 @@ def _alive(endpoint: Endpoint) -> bool:
 
 __all__ = [
     "NAME_VARIABLE",
-    "TOKEN_VARIABLE",
     "URL_VARIABLE",
     "Endpoint",
     "endpoints_directory",

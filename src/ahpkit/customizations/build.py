@@ -165,4 +165,4 @@ _PAPERS = ("plugin.json", "marketplace.json", "README.md", "LICENSE", "CHANGELOG
 """Files that do not make a plugin."""
 
 
-__all__ = ["JSON_LIMIT", "Builder", "is_top_level_id", "stable_id"]
+__all__ = ["Builder", "is_top_level_id", "stable_id"]

@@ -317,4 +317,4 @@ def _description(entry: JsonObject) -> JsonObject:
     return {"description": entry["description"]} if entry.get("description") else {}
 
 
-__all__ = ["CLIENT_LIMITS", "READ_PLUGIN_FILE", "ClientPlugins", "ClientSource", "VirtualFiles"]
+__all__ = ["ClientPlugins", "ClientSource", "VirtualFiles"]

@@ -341,7 +341,6 @@ __all__ = [
     "Named",
     "agent",
     "command",
-    "name_component",
     "prompt",
     "rule",
     "skill",

@@ -233,7 +233,6 @@ __all__ = [
     "FOLDERS",
     "agents_in",
     "commands_in",
-    "hooks_in",
     "in_skill",
     "is_skill_file",
     "loose_skills",

@@ -132,7 +132,6 @@ __all__ = [
     "MARKET_ENTRY",
     "OPEN_PLUGIN",
     "POWER_FILE",
-    "VENDOR_FOLDER",
     "WITHOUT_TYPE",
     "Format",
 ]

@@ -327,4 +327,4 @@ def _parsed(tool_input: str) -> Any:
         return tool_input
 
 
-__all__ = ["PASSED_ON", "HookEvents", "HookedChat", "Outcome", "PlacedHook", "placed_hooks", "run_command", "run_hooks"]
+__all__ = ["HookEvents", "HookedChat", "Outcome", "PlacedHook", "run_command", "run_hooks"]

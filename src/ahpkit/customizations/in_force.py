@@ -297,7 +297,6 @@ def _fit(tokens: tuple[str, ...], typed: str) -> int | None:
 
 __all__ = [
     "META_KEY",
-    "TRIGGERS",
     "InForce",
     "Text",
     "complete",

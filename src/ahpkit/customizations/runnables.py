@@ -509,10 +509,8 @@ def _told(child: Any, standing: Standing | None) -> Any:
 
 __all__ = [
     "CHANGED",
-    "FOLDER_LIMIT",
     "Surrounding",
     "Word",
-    "git_runnables",
     "judged",
     "named_by",
     "offered",

@@ -207,4 +207,4 @@ USER: tuple[StandardPlace, ...] = (
     _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["INSTRUCTIONS", "NESTED", "NESTED_NAMES", "OTHER_PRODUCTS", "USER", "WORKSPACE", "Layout", "StandardPlace"]
+__all__ = ["NESTED", "NESTED_NAMES", "OTHER_PRODUCTS", "USER", "WORKSPACE", "Layout", "StandardPlace"]

@@ -97,13 +97,4 @@ def first_paragraph(body: str, *, limit: int = 240) -> str:
     return ""
 
 
-__all__ = [
-    "DESCRIPTION_LIMIT",
-    "NAME_LIMIT",
-    "clean_label",
-    "clean_name",
-    "clean_text",
-    "decode",
-    "first_paragraph",
-    "slug",
-]
+__all__ = ["DESCRIPTION_LIMIT", "clean_label", "clean_name", "clean_text", "decode", "first_paragraph", "slug"]

@@ -219,4 +219,4 @@ def split_commas(value: str) -> Iterator[str]:
     yield value[start:]
 
 
-__all__ = ["Parsed", "YamlError", "flag", "globs", "parse", "split_commas", "text", "words"]
+__all__ = ["Parsed", "YamlError", "flag", "globs", "parse", "text", "words"]

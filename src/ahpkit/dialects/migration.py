@@ -65,10 +65,4 @@ def migrate_turns(turns: Sequence[JsonObject]) -> list[JsonObject]:
     return [states_up.turn(turn) for turn in turns]
 
 
-__all__ = [
-    "Migrated",
-    "highest_numbers",
-    "migrate_channel",
-    "migrate_channels",
-    "migrate_turns",
-]
+__all__ = ["Migrated", "highest_numbers", "migrate_channels", "migrate_turns"]

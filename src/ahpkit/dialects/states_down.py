@@ -397,14 +397,12 @@ def state_of_kind(kind: str, state: JsonObject, to: Generation) -> JsonObject:
 
 
 __all__ = [
-    "CANVAS_STATE",
     "active_client",
     "agent",
     "annotation",
     "attachment",
     "can_wait",
     "changeset_status",
-    "chat_origin",
     "chat_state",
     "chat_summary",
     "config_schema",

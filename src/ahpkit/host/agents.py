@@ -226,4 +226,4 @@ def _without(token: str, text: str) -> str:
     return text.replace(token, "…") if token else text
 
 
-__all__ = ["AGENT_META", "Agents", "MissingAgent", "agent_info"]
+__all__ = ["Agents", "MissingAgent", "agent_info"]

@@ -171,7 +171,6 @@ __all__ = [
     "MAX_RULES",
     "MAX_RULES_OF_A_TOOL",
     "MAX_SESSIONS",
-    "MAX_SUBSCRIPTIONS",
     "MAX_TITLE",
     "MAX_TOKEN",
     "MAX_TOOLS",

@@ -54,4 +54,4 @@ class States(Protocol):
         return cast("TerminalState | None", self.state(uri))
 
 
-__all__ = ["NO_CHAT", "NO_ROOT", "NO_SESSION", "States"]
+__all__ = ["NO_CHAT", "NO_SESSION", "States"]

@@ -149,4 +149,4 @@ class Workers:
             self._jobs.put(None)
 
 
-__all__ = ["DEADLINE", "MAX_STUCK", "WORKERS", "Stopped", "Workers", "progress"]
+__all__ = ["DEADLINE", "Stopped", "Workers", "progress"]

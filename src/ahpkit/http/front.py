@@ -142,4 +142,4 @@ class _Body:
         return HTTPException(413, f"the body is longer than {self._limit} bytes", {"Connection": "close"})
 
 
-__all__ = ["HEALTH_PATH", "Front", "head_of"]
+__all__ = ["Front"]

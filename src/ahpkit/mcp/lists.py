@@ -138,9 +138,4 @@ def result_problem(schema: Any, structured: Any) -> str | None:
     return None if problem is None else f"structured content{problem}"
 
 
-__all__ = [
-    "Lists",
-    "checked_tools",
-    "read_lists",
-    "result_problem",
-]
+__all__ = ["Lists", "read_lists", "result_problem"]

@@ -197,4 +197,4 @@ class ChannelCaller:
         raise McpError("a server may ask the model only while an agent calls its tool; this call came from a client")
 
 
-__all__ = ["FORWARDED", "METHODS", "ChannelCaller", "SideChannels", "capabilities_of", "channel_of", "has_apps"]
+__all__ = ["METHODS", "ChannelCaller", "SideChannels", "capabilities_of", "channel_of", "has_apps"]

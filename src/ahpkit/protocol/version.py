@@ -44,12 +44,6 @@ class Version:
     def __lt__(self, other: Version) -> bool:
         return self._precedence() < other._precedence()
 
-    def compatible_with(self, other: Version) -> bool:
-        """Whether peers of these versions understand each other. A pre-release only fits itself."""
-        if self.prerelease or other.prerelease:
-            return self == other
-        return self.major == other.major and (self.major > 0 or self.minor == other.minor)
-
     def _precedence(self) -> tuple[object, ...]:
         # semver.org §11: a pre-release is lower than its release; numbers are lower than words and compare as numbers.
         identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.prerelease)

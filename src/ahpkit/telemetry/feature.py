@@ -220,4 +220,4 @@ def level_of(uri: str) -> int | None:
     return SEVERITIES.get(uri.removeprefix(f"{LOGS}/").lower()) if uri.startswith(f"{LOGS}/") else None
 
 
-__all__ = ["ADVERTISED", "INTERVAL", "PATH", "ObservedTracerProvider", "Telemetry", "is_channel", "level_of"]
+__all__ = ["PATH", "ObservedTracerProvider", "Telemetry"]

@@ -134,16 +134,4 @@ class Approval:
         return {key: value for key, value in fields.items() if value not in ("", None)}
 
 
-__all__ = [
-    "AGENTS_OWN",
-    "ALLOW_ONCE",
-    "ALLOW_RULES",
-    "DENY_ONCE",
-    "DENY_RULES",
-    "MAX_ENTRIES",
-    "ONCE",
-    "Approval",
-    "By",
-    "options_for",
-    "rule_from",
-]
+__all__ = ["ALLOW_ONCE", "DENY_ONCE", "MAX_ENTRIES", "Approval", "By", "options_for", "rule_from"]

@@ -308,7 +308,6 @@ __all__ = [
     "asked_for",
     "found_text",
     "listed",
-    "model_name",
     "schema_of",
     "search",
     "tool_hints",

@@ -138,9 +138,7 @@ def load_or_create_token(path: Path) -> str:
 
 
 __all__ = [
-    "QUERY_NAMES",
     "SUBPROTOCOL",
-    "TOKEN_SUBPROTOCOL",
     "Admission",
     "Authenticator",
     "Check",

@@ -248,4 +248,4 @@ def _pipe_name(pipe: asyncio.BaseTransport | None) -> str | None:
     return None if file.closed else f"pipe:[{os.fstat(file.fileno()).st_ino}]"
 
 
-__all__ = ["MAX_STDERR", "ChildProcess", "ChildTransport", "Tail"]
+__all__ = ["ChildProcess", "ChildTransport", "Tail"]

@@ -233,7 +233,6 @@ def address(name: Any) -> str:
 
 __all__ = [
     "CLOSE_TIMEOUT",
-    "HIGH_WATER",
     "MAX_UNREAD",
     "PING_INTERVAL",
     "ClientSide",

@@ -103,4 +103,4 @@ async def _quietly(serving: Awaitable[None]) -> None:
         await serving
 
 
-__all__ = ["AT_ONCE", "Begin", "SignInFailed", "SignIns"]
+__all__ = ["Begin", "SignInFailed", "SignIns"]

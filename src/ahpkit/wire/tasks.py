@@ -44,11 +44,6 @@ class Tasks:
         """How many still run."""
         return len(self._running)
 
-    async def wait_for_one(self) -> None:
-        """Wait until one of them has ended."""
-        if self._running:
-            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
         self._running.add(task)

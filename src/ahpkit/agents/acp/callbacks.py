@@ -286,4 +286,4 @@ def _required(params: JsonObject, key: str) -> str:
     return value
 
 
-__all__ = ["RESOURCE_NOT_FOUND", "Callbacks"]
+__all__ = ["Callbacks"]

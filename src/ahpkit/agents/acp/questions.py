@@ -198,13 +198,4 @@ def _present(**fields: Any) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-__all__ = [
-    "ANSWER_META",
-    "CANCELLED",
-    "Policy",
-    "confirmation_options",
-    "default_option",
-    "form_answer",
-    "form_questions",
-    "outcome",
-]
+__all__ = ["ANSWER_META", "CANCELLED", "Policy", "confirmation_options", "form_answer", "form_questions", "outcome"]

@@ -384,4 +384,4 @@ def _ended_well(asking: asyncio.Task[StopReason]) -> bool:
     return error is None or (isinstance(error, AgentError) and error.error_type == REQUEST_CANCELLED)
 
 
-__all__ = ["MAX_EARLY", "AcpSession", "SessionSetup"]
+__all__ = ["AcpSession", "SessionSetup"]

@@ -251,4 +251,4 @@ TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
 """The variants that belong to the turn that runs."""
 
 
-__all__ = ["MAX_ECHO", "TURN_UPDATES", "TurnMapper", "Usage", "notice_text"]
+__all__ = ["TURN_UPDATES", "TurnMapper", "Usage", "notice_text"]

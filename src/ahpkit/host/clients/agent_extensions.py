@@ -102,4 +102,4 @@ def _is_small(value: Any) -> bool:
     return len(encode(value)) <= MAX_ANNOUNCEMENT
 
 
-__all__ = ["AGENT_CHANNEL", "MAX_ANNOUNCEMENT", "PATIENCE", "AgentExtensions"]
+__all__ = ["AGENT_CHANNEL", "MAX_ANNOUNCEMENT", "AgentExtensions"]

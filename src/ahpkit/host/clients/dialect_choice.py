@@ -236,4 +236,4 @@ class DialectChoice:
         return dialect_for(agreed, self.surroundings, **marks)
 
 
-__all__ = ["EARLIER", "NEVER", "ClientNotes", "DialectChoice", "Note", "Surroundings", "renders_apps"]
+__all__ = ["ClientNotes", "DialectChoice", "Note", "Surroundings", "renders_apps"]

@@ -78,4 +78,4 @@ def _same(left: object, right: object) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-__all__ = ["Mutable", "all_values", "check_change", "check_value"]
+__all__ = ["Mutable", "all_values", "check_change"]

@@ -269,11 +269,4 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-__all__ = [
-    "RULES",
-    "check_active_client",
-    "check_agent",
-    "check_directories",
-    "check_model",
-    "check_title",
-]
+__all__ = ["RULES", "check_active_client", "check_agent", "check_directories", "check_model"]

@@ -425,4 +425,4 @@ def _local(uri: str | None) -> Path | None:
         return None
 
 
-__all__ = ["Resources", "opened_by"]
+__all__ = ["Resources"]

@@ -123,4 +123,4 @@ def _item(word: Word, file: str, folder: str) -> CompletionItem:
     }
 
 
-__all__ = ["MARKS", "MAX_FILES", "Mentions", "list_files"]
+__all__ = ["Mentions", "list_files"]

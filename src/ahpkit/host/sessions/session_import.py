@@ -182,14 +182,4 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
         return {"session": uri, "provider": provider}
 
 
-__all__ = [
-    "EXTENSION",
-    "FORMAT",
-    "MAX_STAGED",
-    "Export",
-    "ExportedChat",
-    "ImportParams",
-    "StageParams",
-    "check_export",
-    "register",
-]
+__all__ = ["EXTENSION", "FORMAT", "Export", "ExportedChat", "ImportParams", "StageParams", "check_export", "register"]

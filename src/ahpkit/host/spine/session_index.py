@@ -191,4 +191,4 @@ class WaitingSelections:
         return any((self._states.chat(chat) or NO_CHAT).get("activeTurn") for chat in self._index.chats(session_uri))
 
 
-__all__ = ["SessionIndex", "Unsettled", "WaitingSelection", "WaitingSelections", "is_under_way"]
+__all__ = ["SessionIndex", "Unsettled", "WaitingSelection", "WaitingSelections"]

@@ -183,4 +183,4 @@ def _switches(entry: _Shown) -> _Shown:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 
-__all__ = ["PLUGIN", "REPORTED", "AgentCommands", "Word", "best_first", "slash_items", "utf16_length", "word_at"]
+__all__ = ["PLUGIN", "AgentCommands", "Word", "best_first", "slash_items", "utf16_length", "word_at"]

@@ -102,4 +102,4 @@ def _object(tool_input: str) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
-__all__ = ["ASK_USER", "Questions"]
+__all__ = ["Questions"]

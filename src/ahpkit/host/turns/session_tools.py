@@ -178,4 +178,4 @@ class _ClientTools:
 CLIENT_TOOLS: ToolSource = _ClientTools()
 
 
-__all__ = ["CLIENT_TOOLS", "MAX_SHOWN", "SessionTools", "contributor_of", "owner_key"]
+__all__ = ["SessionTools", "contributor_of", "owner_key"]

@@ -582,4 +582,4 @@ def _plain(text: StringOrMarkdown | None) -> str | None:
     return text["markdown"] if isinstance(text, dict) else text
 
 
-__all__ = ["LiveToolCall", "ToolCallPorts", "canonical", "same_input"]
+__all__ = ["LiveToolCall", "ToolCallPorts", "canonical"]

@@ -461,4 +461,4 @@ class LiveSubChat:
         self._on_closed()
 
 
-__all__ = ["INTERRUPTED", "LiveSubChat", "Turns", "TurnsPorts"]
+__all__ = ["LiveSubChat", "Turns", "TurnsPorts"]

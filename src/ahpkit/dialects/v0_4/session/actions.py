@@ -7,8 +7,13 @@ from typing import Literal, NotRequired, TypedDict
 from ahpkit.dialects.v0_4.changeset import Changeset
 from ahpkit.dialects.v0_4.chat.state import ChatSummary, PartialChatSummary
 from ahpkit.dialects.v0_4.common import URI, AgentSelection, BaseParams, JsonObject, ModelSelection
-from ahpkit.dialects.v0_4.session.customizations import Customization, McpServerState
-from ahpkit.dialects.v0_4.session.state import SessionActiveClient, SessionCanvasRequest, ToolDefinition
+from ahpkit.dialects.v0_4.session.state import (
+    Customization,
+    McpServerState,
+    SessionActiveClient,
+    SessionCanvasRequest,
+    ToolDefinition,
+)
 from ahpkit.protocol.session.actions import (
     SessionActivityChangedAction,
     SessionCanvasInstanceClosedAction,

@@ -1,6 +1,4 @@
-"""State of a session. Customizations, MCP servers and canvases have modules of their own beside this one and are
-re-exported here: every name of the specification's session state is found in this module.
-"""
+"""State of a session of 0.4.0: customizations, MCP servers, canvases, and the session itself."""
 
 from __future__ import annotations
 
@@ -14,45 +12,12 @@ from ahpkit.dialects.v0_4.common import (
     AgentSelection,
     ConfigPropertySchema,
     ErrorInfo,
+    Icon,
     JsonObject,
     JsonValue,
     ModelSelection,
-)
-from ahpkit.dialects.v0_4.session.customizations import (
-    AgentCustomization,
-    AhpMcpUiHostCapabilities,
-    ChildCustomization,
-    ChildCustomizationBase,
-    ChildCustomizationType,
-    ClientPluginCustomization,
-    ContainerCustomizationBase,
-    Customization,
-    CustomizationBase,
-    CustomizationDegradedState,
-    CustomizationErrorState,
-    CustomizationLoadedState,
-    CustomizationLoadingState,
-    CustomizationLoadState,
-    CustomizationLoadStatus,
-    CustomizationType,
-    DirectoryCustomization,
-    HookCustomization,
-    McpAuthRequiredReason,
-    McpListChangedCapability,
-    McpSamplingCapability,
-    McpServerAuthRequiredState,
-    McpServerCustomization,
-    McpServerCustomizationApps,
-    McpServerErrorState,
-    McpServerReadyState,
-    McpServerStartingState,
-    McpServerState,
-    McpServerStatus,
-    McpServerStoppedState,
-    PluginCustomization,
-    PromptCustomization,
-    RuleCustomization,
-    SkillCustomization,
+    ProtectedResourceMetadata,
+    TextRange,
 )
 from ahpkit.protocol.common.state import ChangesSummary
 from ahpkit.protocol.session.canvases import (
@@ -75,7 +40,173 @@ from ahpkit.protocol.session.canvases import (
     SessionOpenCanvas,
     SessionOpenCanvasUpdate,
 )
+from ahpkit.protocol.session.customizations import (
+    CustomizationDegradedState,
+    CustomizationErrorState,
+    CustomizationLoadedState,
+    CustomizationLoadingState,
+    CustomizationLoadStatus,
+)
+from ahpkit.protocol.session.mcp import (
+    AhpMcpUiHostCapabilities,
+    McpListChangedCapability,
+    McpSamplingCapability,
+    McpServerCustomizationApps,
+    McpServerErrorState,
+    McpServerReadyState,
+    McpServerStoppedState,
+)
 from ahpkit.protocol.session.state import ProjectInfo, SessionStatus, ToolAnnotations, ToolDefinition
+
+CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+
+ChildCustomizationType = Literal["agent", "skill", "prompt", "rule", "hook", "mcpServer"]
+
+
+CustomizationLoadState = (
+    CustomizationLoadingState | CustomizationLoadedState | CustomizationDegradedState | CustomizationErrorState
+)
+
+
+class CustomizationBase(TypedDict):
+    """What all customizations have. `id` is unique in the session, `uri` says where it comes from."""
+
+    id: str
+    uri: URI
+    name: str
+    icons: NotRequired[list[Icon]]
+    range: NotRequired[TextRange]
+    _meta: NotRequired[JsonObject]
+
+
+class ContainerCustomizationBase(CustomizationBase):
+    """What holds children. No `children`: not read yet; an empty list: nothing in it."""
+
+    enabled: bool
+    clientId: NotRequired[str]
+    load: NotRequired[CustomizationLoadState]
+    children: NotRequired[list[ChildCustomization]]
+
+
+class PluginCustomization(ContainerCustomizationBase):
+    """An Open Plugins plugin."""
+
+    type: Literal["plugin"]
+
+
+class ClientPluginCustomization(PluginCustomization):
+    """A plugin that a client publishes; a new `nonce` says that it changed."""
+
+    nonce: NotRequired[str]
+
+
+class DirectoryCustomization(ContainerCustomizationBase):
+    """A directory the host watches for one kind of children."""
+
+    type: Literal["directory"]
+    contents: ChildCustomizationType
+    writable: bool
+
+
+class ChildCustomizationBase(CustomizationBase):
+    """What every child but an MCP server has."""
+
+    enabled: NotRequired[bool]
+
+
+class AgentCustomization(ChildCustomizationBase):
+    """A custom agent."""
+
+    type: Literal["agent"]
+    description: NotRequired[str]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class SkillCustomization(ChildCustomizationBase):
+    """A skill or slash command."""
+
+    type: Literal["skill"]
+    description: NotRequired[str]
+    disableModelInvocation: NotRequired[bool]
+    disableUserInvocation: NotRequired[bool]
+
+
+class PromptCustomization(ChildCustomizationBase):
+    """A prompt."""
+
+    type: Literal["prompt"]
+    description: NotRequired[str]
+
+
+class RuleCustomization(ChildCustomizationBase):
+    """A rule or instruction."""
+
+    type: Literal["rule"]
+    description: NotRequired[str]
+    alwaysApply: NotRequired[bool]
+    globs: NotRequired[list[str]]
+
+
+class HookCustomization(ChildCustomizationBase):
+    """A hook; what it runs stays on the host."""
+
+    type: Literal["hook"]
+    event: NotRequired[str]
+    matcher: NotRequired[str]
+
+
+class McpServerCustomization(CustomizationBase):
+    """An MCP server: a child, or at the top level when the host itself configures it."""
+
+    type: Literal["mcpServer"]
+    enabled: bool
+    state: McpServerState
+    channel: NotRequired[URI]
+    mcpApp: NotRequired[McpServerCustomizationApps]
+
+
+ChildCustomization = (
+    AgentCustomization
+    | SkillCustomization
+    | PromptCustomization
+    | RuleCustomization
+    | HookCustomization
+    | McpServerCustomization
+)
+
+Customization = PluginCustomization | DirectoryCustomization | McpServerCustomization
+
+
+McpServerStatus = Literal["starting", "ready", "authRequired", "error", "stopped"]
+
+McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"]
+
+
+class McpServerStartingState(TypedDict):
+    """Known, not yet running."""
+
+    kind: Literal["starting"]
+
+
+class McpServerAuthRequiredState(TypedDict):
+    """Reachable, but a client has to `authenticate` for `resource` first."""
+
+    kind: Literal["authRequired"]
+    reason: McpAuthRequiredReason
+    resource: ProtectedResourceMetadata
+    requiredScopes: NotRequired[list[str]]
+    description: NotRequired[str]
+
+
+McpServerState = (
+    McpServerStartingState
+    | McpServerReadyState
+    | McpServerAuthRequiredState
+    | McpServerErrorState
+    | McpServerStoppedState
+)
+
 
 SessionLifecycle = Literal["creating", "ready", "creationFailed"]
 
