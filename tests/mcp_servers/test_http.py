@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.connect import ServerConfig
-from ahpkit.mcp.errors import McpError, McpUnavailable
+from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
 from ahpkit.mcp.server import McpServer
 from ahpkit.mcp.tokens import Challenge, Login, Tokens, auth_required, resource_of
+from ahpkit.protocol.common.state import JsonObject
 from mcp_servers.http_server import Guard, http_server, serving
 from mcp_servers.running import Answers, Port, running, text_of
 from support import requirement
@@ -331,3 +332,65 @@ async def test_a_server_that_is_left_while_it_begins_to_listen_for_changes_stops
         for _ in range(3):
             async with asyncio.timeout(60), running(at(url, sse=True), Port()) as server:
                 assert text_of(await server.call_tool("add", {"a": 1, "b": 2}, Answers())) == "3"
+
+
+class Forgetful:
+    """A server over HTTP that may forget its sessions, as one does that was started anew."""
+
+    def __init__(self) -> None:
+        self.session = 0
+        self.greetings = 0
+        self.ran = 0
+        self.is_odd = False
+        """It answers calls with a list."""
+        self.forgets: Literal["never", "once", "always"] = "never"
+
+    async def __call__(self, request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status_code=405)
+        message = await request.json()
+        method = message["method"]
+        if method == "initialize":
+            self.greetings += 1
+            about = {"name": "forgetful", "version": "1"}
+            hello: JsonObject = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
+            return self._answer(message, hello, {"mcp-session-id": str(self.session)})
+        if method == "server/discover":
+            return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}})
+        if method == "tools/call" and self.forgets != "never":
+            self.session += 1
+            self.forgets = "always" if self.forgets == "always" else "never"
+        if request.headers.get("mcp-session-id") != str(self.session):
+            return Response(status_code=404)
+        if "id" not in message:
+            return Response(status_code=202)
+        if method == "tools/list":
+            return self._answer(message, {"tools": [{"name": "count", "inputSchema": {"type": "object"}}]})
+        if self.is_odd:
+            return JSONResponse([])
+        self.ran += 1
+        return self._answer(message, {"content": [{"type": "text", "text": str(self.ran)}]})
+
+    def _answer(self, message: JsonObject, result: JsonObject, headers: dict[str, str] | None = None) -> Response:
+        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": result}, headers=headers)
+
+
+async def test_a_server_that_forgot_its_session_is_greeted_anew_and_the_call_is_made_once() -> None:
+    server_side, port = Forgetful(), Port()
+    app = Starlette(routes=[Route("/mcp", server_side.__call__, methods=["GET", "POST", "DELETE"])])
+    limits = Limits(start=20.0, call=20.0, delays=(0.01, 0.01), relist=0.01)
+    async with (
+        serving(lambda origin: app) as origin,
+        running(ServerConfig(name="forgetful", url=f"{origin}/mcp"), port, limits=limits) as server,
+    ):
+        assert text_of(await server.call_tool("count", {}, Answers())) == "1"
+        server_side.forgets = "once"
+        assert text_of(await server.call_tool("count", {}, Answers())) == "2"
+        assert (server_side.greetings, server_side.ran, server.ready) == (2, 2, True)
+        server_side.is_odd = True
+        with pytest.raises(McpRefused, match=r"^Failed to parse JSON response$"):
+            await server.call_tool("count", {}, Answers())
+        server_side.forgets = "always"
+        with pytest.raises((McpRefused, McpUnavailable)):
+            await server.call_tool("count", {}, Answers())
+        assert server_side.ran == 2

@@ -194,7 +194,10 @@ Challenged = Callable[[int, str, str | None], None]
 
 
 class HttpConnection:
-    """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403."""
+    """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403.
+
+    A server that does not know its session any more (404) is to be greeted anew: the connection ends.
+    """
 
     def __init__(
         self,
@@ -208,7 +211,9 @@ class HttpConnection:
         self._config = config
         self._max_message = max_message
         self._problem: str | None = None
-        self._auth = _TokenAuth(token, challenged)
+        self.is_forgotten = False
+        """The server does not know this session any more. What it was asked last was not done."""
+        self._auth = _TokenAuth(token, challenged, self._forgotten)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Streams:
@@ -231,6 +236,10 @@ class HttpConnection:
         self._problem = why
         self.ended.set()
 
+    def _forgotten(self) -> None:
+        self.is_forgotten = True
+        self.give_up("it does not know this session any more")
+
     def written(self) -> list[str]:
         """The error output of a remote server cannot be read."""
         return []
@@ -249,11 +258,12 @@ class HttpConnection:
 
 
 class _TokenAuth(httpx2.Auth):
-    """Adds the present token, and reports challenges. Never looks at the body."""
+    """Adds the present token, and reports challenges and a session that is unknown. Never looks at the body."""
 
-    def __init__(self, token: Callable[[], str | None], challenged: Challenged) -> None:
+    def __init__(self, token: Callable[[], str | None], challenged: Challenged, forgotten: Callable[[], None]) -> None:
         self._token = token
         self._challenged = challenged
+        self._forgotten = forgotten
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         token = self._token()
@@ -262,6 +272,8 @@ class _TokenAuth(httpx2.Auth):
         response = yield request
         if response.status_code in (401, 403):
             self._challenged(response.status_code, response.headers.get("www-authenticate", ""), token)
+        if response.status_code == 404 and "mcp-session-id" in request.headers:
+            self._forgotten()
 
 
 def is_encoded(response: httpx2.Response) -> bool:

@@ -78,6 +78,7 @@ class McpServer:
         self._way: ServerConnection | None = None
         self._calls = Calls(config.name, self._limits)
         self._stale = asyncio.Event()
+        self._connected_anew = asyncio.Event()
         self._wake = asyncio.Event()
         self._challenge: Challenge | None = None
         """What the server was refused for outside of calls: when it starts, and when its lists are read."""
@@ -127,6 +128,7 @@ class McpServer:
         """Prepare to stop: it is not called any more, and what it sends is ignored."""
         self._halted = True
         self._forget()
+        self._connected_anew.set()  # Waiting calls find that nothing runs.
         waiting, self._authorized = self._authorized, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)  # Waiting calls find that nothing runs.
@@ -147,6 +149,7 @@ class McpServer:
     async def _wait_in_error(self, problem: str) -> None:
         error = {"errorType": "mcp/failed", "message": f"{self.config.name}: {problem[:_WORDS]}"}
         self._set({"kind": "error", "error": error})
+        self._connected_anew.set()  # Waiting calls find that nothing runs.
         self._wake.clear()
         await self._wake.wait()
 
@@ -207,6 +210,7 @@ class McpServer:
     def _forget(self) -> None:
         """Clear what it offered: it does not run any more."""
         self._client = None
+        self._connected_anew.clear()
         self.lists = Lists(left_out=self.lists.left_out)
 
     async def _serve(self) -> str:
@@ -217,6 +221,7 @@ class McpServer:
                 if self._halted:
                     return "it was stopped"
                 self._client = client
+                self._connected_anew.set()
                 self._token_worked, self._just_renewed = self._token() is not None, False
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
@@ -397,9 +402,9 @@ class McpServer:
 
     async def _asked(self, send: Callable[[Client, Call], Awaitable[Any]], caller: Caller) -> JsonObject:
         """Send a request; when it needs a token or a page to be opened, wait for that and send it again."""
-        pages = 0
+        pages, was_forgotten = 0, False
         while True:
-            client = self._client
+            client, way = self._client, self._way
             if client is None:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
             try:
@@ -409,6 +414,10 @@ class McpServer:
             except TokenNeeded as refused:
                 await self._wait_for_token(refused.challenge, caller)
             except MCPError as error:
+                if isinstance(way, HttpConnection) and way.is_forgotten and not was_forgotten:
+                    was_forgotten = True
+                    await self._connect_anew(way)
+                    continue
                 pages += 1
                 if pages > self._limits.asks or not await self._calls.opened(error, caller):
                     raise await self._failure(error) from error
@@ -417,13 +426,21 @@ class McpServer:
                     types.INTERNAL_ERROR, f"{self.config.name} gave an answer that is not valid: {words_of(error)}"
                 ) from error
 
+    async def _connect_anew(self, lost: ServerConnection) -> None:
+        """Wait until another connection is there in place of one that is lost."""
+        if self._way is lost:
+            self._connected_anew.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.start):
+                await self._connected_anew.wait()
+
     async def _failure(self, error: MCPError) -> McpError:
         if self._halted:
             return McpUnavailable(f"the MCP server {self.config.name} was stopped during the call")
         if error.code == types.CONNECTION_CLOSED:
             why = await self._way.why() if self._way is not None else error.message
             return McpUnavailable(f"the MCP server {self.config.name} ended during the call: {why[:_WORDS]}")
-        return McpRefused(error.code, error.message, error.data)
+        return McpRefused(error.code, words_of(error), error.data)
 
     # -- what it asks and tells ----------------------------------------------------------------------------------------
 
