@@ -382,6 +382,16 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
 
 const QuietComposer = memo(Composer);
 
+/** Frames until turns that come into sight have their true heights: before that they are estimated. */
+const SETTLING = 12;
+
+/** Keep a turn where it is on the screen while what is above it gets its height. */
+function hold(box: Element, turn: Element, top: number, frames = SETTLING): void {
+  const moved = turn.getBoundingClientRect().top - top;
+  if (Math.abs(moved) >= 1) box.scrollTop += moved;
+  if (frames > 0 && turn.isConnected) requestAnimationFrame(() => hold(box, turn, top, frames - 1));
+}
+
 // Scrolling: follow at the end only; scrolling away detaches.
 
 function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
@@ -431,7 +441,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
   const { ref, detached, toEnd, letGo, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
-  const anchor = useRef<{ fromEnd: number; first: string | undefined } | undefined>(undefined);
+  const anchor = useRef<{ turn: Element | null | undefined; top: number; first: string | undefined } | undefined>(undefined);
   const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
@@ -446,7 +456,8 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const older = async (): Promise<void> => {
     const box = ref.current;
     letGo(); // Somebody who asks for older turns reads there: do not jump to the end while they come.
-    anchor.current = box ? { fromEnd: box.scrollHeight - box.scrollTop, first: turns[0]?.id } : undefined;
+    const turn = box?.querySelector(".turn");
+    anchor.current = { turn, top: turn?.getBoundingClientRect().top ?? 0, first: turns[0]?.id };
     mounted.value += MORE;
     if (chat.turns.length < mounted.value && chat.turnsNextCursor)
       await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
@@ -461,9 +472,10 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const turns = chat.turns.slice(first);
   // The anchor: what was in sight stays there when older turns are put above it.
   useLayoutEffect(() => {
-    if (!anchor.current || anchor.current.first === turns[0]?.id || !ref.current) return;
-    ref.current.scrollTop = ref.current.scrollHeight - anchor.current.fromEnd;
+    const { turn, top, first: before } = anchor.current ?? {};
+    if (!anchor.current || before === turns[0]?.id || !ref.current) return;
     anchor.current = undefined;
+    if (turn && top !== undefined) hold(ref.current, turn, top);
   }, [turns[0]?.id]);
   const hidden = first > 0 || chat.turnsNextCursor !== undefined;
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
@@ -472,7 +484,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const allTurns = chat.activeTurn ? [...turns, chat.activeTurn] : turns;
   return (
     <div class="chat">
-      <div class="transcript" ref={ref} onScroll={onScroll} onWheel={onInput} onTouchMove={onInput} onKeyDown={onInput} onPointerDown={onInput} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
+      <div class={`transcript${detached ? " detached" : ""}`} ref={ref} onScroll={onScroll} onWheel={onInput} onTouchMove={onInput} onKeyDown={onInput} onPointerDown={onInput} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
         <div class="turns">
           {hidden && <button type="button" class="btn" onClick={() => void older()}>Earlier turns</button>}
           {allTurns.length === 0 && <Empty session={session} />}

@@ -188,7 +188,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
     <form ref={form} tabIndex={-1} class={`card stack ${closed ? "" : "needs"}`} noValidate onSubmit={submit} aria-label="Question">
       {request.message && <Markdown content={request.message} />}
       {request.url && /^https?:/.test(request.url) && <a class="break" href={request.url} target="_blank" rel="noopener noreferrer">{request.url}</a>}
-      {request.questions?.map((question) => {
+      <div class="questions">{request.questions?.map((question) => {
         const answer = answers[question.id];
         if (response !== undefined && response !== "accept" && !isGiven(valueOf(answer))) return null; // Nothing was answered.
         const skipped = answer?.state === "skipped";
@@ -208,7 +208,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
             {missing === question.id && <p class="small danger" role="alert">This one needs an answer.</p>}
           </fieldset>
         );
-      })}
+      })}</div>
       {response !== undefined ? <p class="small muted">{RESPONSES[response]}</p> : expired ? (
         <div class="row wrap">
           <span class="small muted">The agent did not wait for this answer.</span>

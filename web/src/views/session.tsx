@@ -34,16 +34,19 @@ document.addEventListener("visibilitychange", () => (visible.value = !document.h
 
 /**
  * What is looked at becomes read. The list's entry says how it stands: the session's own status is not told when a turn
- * ends. What somebody marks as unread while it is open stays so until more happens.
+ * ends. What becomes unread while nothing else changes was marked so by somebody, and stays so until more happens.
  */
 function useReading(uri: string, summary: SessionSummary | undefined): void {
-  const { status, modifiedAt: modified } = summary ?? {};
-  const seen = useRef<string | undefined>(undefined);
+  const before = useRef({ what: "", read: false, kept: false });
+  const { status, modifiedAt } = summary ?? {};
   useEffect(() => {
-    if (status === undefined || !visible.value || activity(status) === "running" || seen.current === `${uri} ${modified}`) return;
-    seen.current = `${uri} ${modified}`;
-    if (!isRead(status)) void markRead(uri, true);
-  }, [uri, status, modified, visible.value]);
+    if (status === undefined) return;
+    const what = `${uri} ${activity(status)} ${modifiedAt}`;
+    const same = before.current.what === what;
+    const kept = same && !isRead(status) && (before.current.read || before.current.kept);
+    before.current = { what, read: isRead(status), kept };
+    if (!isRead(status) && !kept && visible.value && activity(status) !== "running") void markRead(uri, true);
+  }, [uri, status, modifiedAt, visible.value]);
 }
 
 /** A chat of several has a mark of its own. */
