@@ -81,38 +81,20 @@ async def test_a_host_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Pa
     assert await status(tmp_path) == []
 
 
-async def test_restart_ends_the_old_host_first(tmp_path: Path) -> None:
-    async with nothing_left(tmp_path):
-        await finish_cli(["up", "--port", "0"], tmp_path)
-        [before] = await status(tmp_path)
-        code, output, errors = await finish_cli(["up", "--restart", "--port", "0"], tmp_path)
-        assert (code, "Started" in output) == (0, True), errors
-        [after] = await status(tmp_path)
-        assert after["pid"] != before["pid"]
-        assert not is_alive(before["pid"])
-
-
-async def test_a_host_of_another_version_is_named_and_a_restart_offered(tmp_path: Path) -> None:
-    async with nothing_left(tmp_path):
-        await finish_cli(["up", "--port", "0"], tmp_path)
-        make_old(tmp_path)
-        said = f"runs ahpkit 0.0.1, this is {__version__}; restart it with: ahpkit up --restart"
-        for command in (["up"], ["prompt", "hello"]):
-            _, _, errors = await finish_cli(command, tmp_path)
-            assert said in errors
-
-
 def make_old(home: Path) -> None:
     """From now on the host says that it is of a version of long ago."""
     [file] = (home / "runtime/ahpkit/hosts").glob("*.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": "0.0.1"}))
 
 
-async def test_a_chat_with_an_older_host_restarts_it_with_its_options_when_a_person_says_yes(tmp_path: Path) -> None:
+async def test_an_older_host_is_named_and_restarted_with_its_options_when_a_person_says_yes(tmp_path: Path) -> None:
     async with nothing_left(tmp_path):
         await finish_cli(["up", "--port", "0", "--agent", "second=true"], tmp_path)
         [before] = await status(tmp_path)
         make_old(tmp_path)
+        said = f"runs ahpkit 0.0.1, this is {__version__}; restart it with: ahpkit up --restart"
+        for command in (["up"], ["prompt", "hello", "--agent", "demo"]):
+            assert said in (await finish_cli(command, tmp_path))[2], "where nobody can answer"
         async with terminal(["chat", "--agent", "demo"], tmp_path, columns=160) as person:
             await person.see("runs ahpkit 0.0.1", "Restart it now? Running turns are ended [y/N]:")
             person.enter("n")
@@ -128,30 +110,19 @@ async def test_a_chat_with_an_older_host_restarts_it_with_its_options_when_a_per
         assert after["pid"] != before["pid"]
 
 
-async def test_a_restart_keeps_the_options_unless_others_are_given(tmp_path: Path) -> None:
+async def test_a_restart_ends_the_old_host_and_keeps_its_options_unless_others_are_given(tmp_path: Path) -> None:
     async with nothing_left(tmp_path):
         await finish_cli(["up", "--port", "0", "--host-name", "work", "--agent", "second=true"], tmp_path)
+        [host] = await status(tmp_path)
         for options, agents in ([], ["second", "demo"]), (["--port", "0"], ["demo"]):
             _, output, _ = await finish_cli(["up", "--host-name", "work", "--restart", "--json", *options], tmp_path)
             started = json.loads(output)
             assert (started["name"], started["started"], started["background"]) == ("work", True, True)
+            assert not is_alive(host["pid"])
             [host] = await status(tmp_path)
             assert (host["pid"], host["agents"]) == (started["pid"], agents)
         _, output, _ = await finish_cli(["up", "--host-name", "work", "--json"], tmp_path)
         assert json.loads(output) == started | {"started": False}
-
-
-async def test_with_two_hosts_owner_commands_say_which_and_take_a_name(tmp_path: Path) -> None:
-    async with nothing_left(tmp_path):
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-            await finish_cli(["up", "--port", "0", "--host-name", name, "--root", str(tmp_path / name)], tmp_path)
-        _, output, errors = await finish_cli(["roots", "list", "--json"], tmp_path)
-        assert (json.loads(output), "the newest of 2; --host-name chooses" in errors) == ([str(tmp_path / "two")], True)
-        _, output, errors = await finish_cli(["roots", "list", "--json", "--host-name", "one"], tmp_path)
-        assert (json.loads(output), "it was named" in errors) == ([str(tmp_path / "one")], True)
-        code, output, errors = await finish_cli(["data", "backup", "one.tar.gz", "--host-name", "one"], tmp_path)
-        assert (code, "ahpkit-hosts/one saved in one.tar.gz" in output) == (0, True), errors
 
 
 async def test_prompt_starts_a_host_when_none_runs_and_says_so_in_one_line(tmp_path: Path) -> None:
@@ -189,16 +160,27 @@ async def test_no_host_is_started_when_the_configuration_says_so(tmp_path: Path)
 
 async def test_with_several_hosts_a_command_says_which_one_it_uses_and_why(tmp_path: Path) -> None:
     async with nothing_left(tmp_path):
-        await finish_cli(["up", "--port", "0"], tmp_path)
-        await finish_cli(["up", "--host-name", "work"], tmp_path)
+        for name in ("default", "work"):
+            (tmp_path / name).mkdir()
+            named = ["--host-name", name] if name == "work" else []
+            await finish_cli(["up", "--port", "0", *named, "--root", str(tmp_path / name)], tmp_path)
         assert sorted(host["name"] for host in await status(tmp_path)) == ["default", "work"]
-        _, _, errors = await finish_cli(["prompt", "hello"], tmp_path)
+        _, _, errors = await finish_cli(["sessions", "list"], tmp_path)
         assert "Using the host work at" in errors
         assert "the newest of 2" in errors
         _, _, errors = await finish_cli(["prompt", "--host-name", "default", "hello"], tmp_path)
         assert "Using the host default at" in errors
         _, _, errors = await finish_cli(["sessions", "list"], tmp_path, AHPKIT_HOST_NAME="default")
         assert "Using the host default at" in errors
+        _, output, errors = await finish_cli(["roots", "list", "--json"], tmp_path)
+        assert (json.loads(output), "the newest of 2; --host-name chooses" in errors) == (
+            [str(tmp_path / "work")],
+            True,
+        )
+        _, output, errors = await finish_cli(["roots", "list", "--json", "--host-name", "default"], tmp_path)
+        assert (json.loads(output), "it was named" in errors) == ([str(tmp_path / "default")], True)
+        code, output, errors = await finish_cli(["data", "backup", "work.tar.gz", "--host-name", "work"], tmp_path)
+        assert (code, "ahpkit-hosts/work saved in work.tar.gz" in output) == (0, True), errors
         code, _, errors = await finish_cli(["down"], tmp_path)
         assert (code, "which one?" in errors) == (1, True)
         code, output, _ = await finish_cli(["down", "--host-name", "work"], tmp_path)

@@ -241,12 +241,14 @@ def test_an_interrupted_conversion_starts_again_and_nothing_is_lost(
 
         return work_or_die
 
+    opened: list[SqliteStorage] = []
     with monkeypatch.context() as patched, suppress(Killed):
         patched.setattr(os, "replace", interrupted(os.replace))
         patched.setattr(os, "fsync", interrupted(os.fsync))
         patched.setattr(sqlite3, "connect", interrupted(sqlite3.connect))
-        storage = SqliteStorage(path, convert=interrupted(convert_0_4))
-        storage.load()
+        opened.append(SqliteStorage(path, convert=interrupted(convert_0_4)))
+        opened[0].load()
+    for storage in opened:
         storage.close()
     storage = SqliteStorage(path, convert=convert_0_4)
     converted = storage.load()
