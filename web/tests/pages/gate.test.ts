@@ -89,6 +89,8 @@ describe("an approval", () => {
     await card().getByText("Judged risky.").waitFor();
     await card().getByText("It rewrites the shared branch").waitFor();
     await shot(page, "gate-risky");
+    // A second, so that the timeline of the next test has something to show.
+    await page.waitForFunction(() => /Waiting for you\s*[1-9][\d.]* s/.test(document.querySelector<HTMLElement>(".transcript")?.innerText ?? ""));
     await press(card(), "Deny");
     await page.getByText("Not deployed.").waitFor();
   });
