@@ -261,13 +261,18 @@ async def test_a_repeated_dispatch_after_a_restart_is_applied_once_and_echoed(be
 @requirement("core:connection:reconnect-complete-response")
 @requirement("core:connection:notifications-not-replayed")
 async def test_reconnect_replays_what_was_missed_inside_the_response(bench: Bench) -> None:
-    alice, bob = await bench.client(), await bench.client(ROOT, client_id="bob")
+    alice, bob = await bench.client(ROOT), await bench.client(ROOT, client_id="bob")
     session, _ = await bench.session(alice)
     await bob.ask("subscribe", session)
     last = (await alice.accepted(session, {"type": "session/titleChanged", "title": "seen"}))["serverSeq"]
     await bob.action("session/titleChanged")
     await bob.aclose()
     missed = [await alice.accepted(session, {"type": "session/titleChanged", "title": f"m{n}"}) for n in range(3)]
+    await alice.wait(
+        lambda message: (
+            message.get("method") == "root/sessionSummaryChanged" and message["params"]["changes"].get("title") == "m2"
+        )
+    )
     back = await bench.connect("bob")
     result = await back.ask("reconnect", clientId="bob", lastSeenServerSeq=last, subscriptions=[session, ROOT])
     assert result["type"] == "replay"
