@@ -1,4 +1,4 @@
-/** Where the person is, as a hash: real history entries, and nothing of it reaches the server. */
+/** The view that is open, written in the hash of the address: the back button works, and the server never sees it. */
 
 import { signal } from "@preact/signals";
 

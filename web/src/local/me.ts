@@ -7,7 +7,7 @@ export type Right = "watch" | "answer" | "everything";
 export interface Me {
   right: Right;
   device: string | undefined;
-  /** Whether this host can be reached by a phone as it is. */
+  /** Whether a phone can reach this host with its present settings. */
   pairing: { possible: boolean; reason?: string };
 }
 

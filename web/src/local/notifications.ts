@@ -51,7 +51,7 @@ async function closeTag(tag: string): Promise<void> {
 const told = new Set<string>();
 let primed = false;
 
-/** Say what is new. What was there when the page was opened is seen, not announced. */
+/** Announce what is new. What was there when the page was opened is not announced. */
 function tell(items: InboxItem[]): void {
   const here = new Set(items.map((item) => item.key));
   for (const item of items) {

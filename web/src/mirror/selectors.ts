@@ -258,7 +258,7 @@ export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
   return sum;
 }
 
-/** "$0.12", "≥ $0.12" when something has no price, nothing when nothing has. */
+/** "$0.12"; "≥ $0.12" when a part has no price; empty when no part has one. */
 export function price(sum: Totals): string {
   if (sum.cost === 0) return "";
   const digits = sum.cost < 1 ? 4 : 2;

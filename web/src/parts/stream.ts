@@ -7,7 +7,7 @@ import type { TokensList } from "marked";
 import { decorate } from "./code.ts";
 import { firstPart, lex, renderMarkdown, renderTokens } from "./safe.ts";
 
-/** So many settled blocks stand together: what is out of sight is neither laid out nor painted again, see `.chunk`. */
+/** How many finished blocks form one group. A group that is out of sight is neither laid out nor painted again, see `.chunk`. */
 const CHUNK = 24;
 
 /** Characters of a paragraph from which on its first part is settled. */

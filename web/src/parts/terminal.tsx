@@ -85,7 +85,7 @@ function Screen({ uri, typing }: { uri: string; typing: boolean }): JSX.Element 
   const replaying = useRef(0);
   const state = seen.value.state;
   const mine = isMine(state);
-  /** A window that only watches sees what was printed and nothing else. */
+  /** A window that may only watch shows the output and takes no input. */
   const shrink = (): void => {
     const term = terminal.current?.term;
     const drawn = box.current?.querySelector<HTMLElement>(".xterm-screen");

@@ -123,7 +123,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
   );
 }
 
-/** A native dialog that is open while it is there. Escape closes it and nothing else. */
+/** A native dialog that is open as long as this component is shown. Escape closes only the dialog. */
 export function Dialog(props: { label: string; onClose(): void; children: ComponentChildren }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {

@@ -22,7 +22,7 @@ function Frame({ instance }: { instance: CanvasInstance }): JSX.Element {
   return <iframe key={verdict.url} class="canvas-frame" title={instance.title ?? instance.instanceId} src={verdict.url} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow="" {...extra} />;
 }
 
-/** A canvas that is all in its address. It would inherit this page's policy, so the host serves it under one of its own. */
+/** A canvas whose whole content is in its address (`data:`). It would inherit this page's policy, so the host serves it under another. */
 function DataFrame({ url, title }: { url: string; title: string }): JSX.Element {
   const [path, lead] = useState<string | undefined>(undefined);
   const [error, fail] = useState("");

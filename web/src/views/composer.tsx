@@ -324,7 +324,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   );
 }
 
-/** What was typed here last wins over what another window shared, unless there is nothing of ours. */
+/** Text that was typed in this window wins over a draft that another window shared, unless there is none here. */
 function firstDraft(chatUri: Uri, chat: ChatState): Draft {
   const mine = loadDraft(chatUri);
   if (mine) return mine;

@@ -17,7 +17,7 @@ export function LinkState(): JSX.Element {
   );
 }
 
-/** Dimmed after ten seconds without the host: what is shown may be old. */
+/** The page is dimmed after ten seconds without the host, because what it shows may be out of date. */
 export function useStale(): boolean {
   const since = offlineSince.value;
   const at = useNow(1000, since !== undefined);

@@ -40,7 +40,7 @@ export function started(action: Obj): Obj {
   return { status: "streaming", ...present(action, identity) };
 }
 
-/** A call whose turn ends: what is open is cancelled. */
+/** Cancels a tool call that is still open when its turn ends. */
 export function skipped(call: Obj): Obj {
   if (call.status === "completed" || call.status === "cancelled" || !FIELDS[call.status]) return call;
   const after = entered(call, "cancelled", { reason: "skipped", invocationMessage: call.invocationMessage ?? "" }, null);
