@@ -360,10 +360,23 @@ async def test_what_git_read_elsewhere_is_not_kept(repo: Repository, tmp_path: P
     assert found is not None
     tree = WorkTree(found)
     checkpoint = await tree.checkpoint()
-    assert checkpoint.left_out == {"sub/f": "changed while it was read"}
-    assert {side.path for side in await tree.sides_of(checkpoint.tree)} == {"a.txt", "b.txt", "kept.txt"}
+    assert checkpoint.left_out == {}
+    sides = await tree.sides(checkpoint.tree, {"sub/f", "kept.txt"})
+    kept = {path: await tree.read(side) for path, side in sides.items()}
+    assert kept["sub/f"] == b"inside\n"
+    assert kept["kept.txt"] == b"kept\n"
     odd.write_text(f'#!/bin/sh\nexec {git} "$@"\n')
-    assert (await tree.checkpoint()).left_out == {}
+    assert (await tree.checkpoint()).tree == checkpoint.tree
+
+
+async def test_what_went_away_while_git_read_it_is_left_out(repo: Repository, tmp_path: Path) -> None:
+    git, odd = shutil.which("git"), tmp_path / "git"
+    odd.write_text(f'#!/bin/sh\n{git} "$@"; code=$?\ncase " $* " in *" --add "*) rm -f sub/f;; esac\nexit $code\n')
+    odd.chmod(0o755)
+    repo.write("sub/f", "inside\n")
+    found = await find(repo.root, objects=tmp_path / "ours", program=str(odd))
+    assert found is not None
+    assert (await WorkTree(found).checkpoint()).left_out == {"sub/f": "changed while it was read"}
 
 
 async def test_a_file_that_git_stores_in_another_form_is_kept_right_after_it_was_written(

@@ -3,7 +3,7 @@
 Git looks at a path and then opens it by its name. Whoever swaps a folder and a link in between gets a file from outside
 into a checkpoint, and clients read it there. A swap leaves a mark: it changes the time of the folder in which it
 happens. So folders are looked at before and after git reads. Where one of them changed, the files below it are read
-again by descriptors that follow no link, and compared.
+again by descriptors that follow no link, and what they hold is kept.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ def has_content(root: Path, path: str, oid: str) -> bool:
     return made.hexdigest() == oid
 
 
-def content(root: Path, path: str) -> bytes | None:
-    """What a file in the work tree holds, or where a link leads; None when it is not there, or behind a link."""
+def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
+    """What a file in the work tree holds, or where a link leads; None when it is not there, or behind a link.
+
+    `link`: None also when it is the one and not the other.
+    """
     place = root / path
 
     def check(real: Path) -> None:
@@ -74,7 +77,10 @@ def content(root: Path, path: str) -> bytes | None:
             raise OSError("a link leads elsewhere")
 
     def read(entry: Entry) -> bytes:
-        if entry.is_link():
+        is_link = entry.is_link()
+        if link is not None and is_link != link:
+            raise OSError("it became something else")
+        if is_link:
             return os.fsencode(os.readlink(entry.name, dir_fd=entry.folder))
         with open(open_regular(entry)[0], "rb") as file:
             return file.read()

@@ -189,35 +189,39 @@ class WorkTree:
         before = await asyncio.to_thread(look, self.root, paths, self._clock())
         unreadable = await self._add_all(paths, refresh)
         doubted = await asyncio.to_thread(doubtful, self.root, paths, before, self._clock())
-        moved = await self._read_elsewhere([path for path in doubted if path not in unreadable])
-        await self._update(moved, "--force-remove")
-        return unreadable | dict.fromkeys(moved, "changed while it was read")
+        gone = await self._read_again([path for path in doubted if path not in unreadable])
+        await self._update(gone, "--force-remove")
+        return unreadable | dict.fromkeys(gone, "changed while it was read")
 
-    async def _read_elsewhere(self, paths: Sequence[str]) -> list[str]:
-        """Of the files in our index those whose content is not the one in the work tree."""
+    async def _read_again(self, paths: Sequence[str]) -> list[str]:
+        """Put the true content of files into our index where git read something else; returns those that have none."""
         odd: list[tuple[str, str]] = []
         for start in range(0, len(paths), _AT_ONCE):
             some = paths[start : start + _AT_ONCE]
             staged = await self.git.lines("ls-files", "-s", "-z", "--", *some, index=self._index)
             odd += await asyncio.to_thread(self._differing, staged)
-        return [path for number, (path, oid) in enumerate(odd) if number >= _ODD or await self._hash(path) != oid]
+        return [path for number, (path, mode) in enumerate(odd) if number >= _ODD or not await self._keep(path, mode)]
 
     def _differing(self, staged: Sequence[str]) -> list[tuple[str, str]]:
-        """Of lines of `ls-files -s` the files with other bytes than their blobs, and these."""
+        """Of lines of `ls-files -s` the files that hold other bytes than their blobs, with their modes."""
         found: list[tuple[str, str]] = []
         for about, _, path in (line.partition("\t") for line in staged):
             mode, oid, _ = about.split(" ")
             if mode != SUBMODULE and not has_content(self.root, path, oid):
-                found.append((path, oid))
+                found.append((path, mode))
         return found
 
-    async def _hash(self, path: str) -> str:
-        """The name of what a file holds now, as git would store it: with other line ends, for example."""
-        data = await asyncio.to_thread(content, self.root, path)
-        if data is None:
-            return ""
-        named = await self.git.run("hash-object", "--stdin", f"--path={path}", stdin=data, index=self._index)
-        return named.decode().strip()
+    async def _keep(self, path: str, mode: str) -> bool:
+        """Store what a file holds now, as git stores it: with other line ends, for example."""
+        data = await asyncio.to_thread(content, self.root, path, mode == LINK)
+        if data is None or len(data) > self._max_file:
+            return False
+        form = ("--no-filters",) if mode == LINK else (f"--path={path}",)
+        oid = (await self.git.run("hash-object", "-w", "--stdin", *form, stdin=data, index=self._index)).decode()
+        self._tree = ""
+        entry = os.fsencode(f"{mode} {oid.strip()}\t{path}\0")
+        await self.git.run("update-index", "-z", "--index-info", stdin=entry, index=self._index)
+        return True
 
     async def _add_all(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
         unreadable: dict[str, str] = {}
