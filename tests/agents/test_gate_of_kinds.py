@@ -75,12 +75,15 @@ async def test_a_hook_that_denies_stops_every_tool_also_where_nobody_would_be_as
 
 
 DOUBT = json.dumps({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "Look twice."}})
-DOUBTS = {"hooks": {"PreToolUse": [{"matcher": "mcp__test__add|show_note", "hooks": [{"command": f"echo '{DOUBT}'"}]}]}}
+HOOKS = [
+    {"matcher": "mcp__test__add|show_note", "hooks": [{"command": f"echo '{DOUBT}'"}]},
+    {"matcher": "mcp__test__f.*", "hooks": [{"command": "cat >&2; exit 2"}]},
+]
 
 
 async def test_a_hook_that_asks_leaves_a_call_to_a_person_whatever_would_allow_it(opened: Open) -> None:
     """A rule, a setting, and that nobody is asked about a client's tool allow nothing then; a denial still holds."""
-    files = {".claude/settings.json": json.dumps(DOUBTS)}
+    files = {".claude/settings.json": json.dumps({"hooks": {"PreToolUse": HOOKS}})}
     add, note = 'CALL test_add {"a": 1, "b": 2}', 'CALL show_note {"text": "hi"}'
     async with opened(files=files, allow_hooks=True, settings={"permissions": "allow"}) as stage:
         first = await stage.turn(add, decisions=["allow:server:everywhere"])
@@ -101,18 +104,10 @@ async def test_a_hook_that_asks_leaves_a_call_to_a_person_whatever_would_allow_i
         [denied] = (await stage.turn(add)).calls
         assert (denied["status"], denied["_meta"][SETTLED]) == ("cancelled", "rule")
 
-
-GUARDED = {"hooks": {"PreToolUse": [{"matcher": "mcp__test__.*", "hooks": [{"command": "cat >&2; exit 2"}]}]}}
-
-
-async def test_a_hook_names_a_tool_of_a_server_as_claude_code_does(opened: Open) -> None:
-    async with opened(files={".claude/settings.json": json.dumps(GUARDED)}, allow_hooks=True) as stage:
-        [denied] = (await stage.turn('CALL test_add {"a": 1, "b": 2}')).calls
-        assert (denied["status"], denied["reason"]) == ("cancelled", "denied")
-        told = json.loads(denied["reasonMessage"])
-        assert (told["tool_name"], told["tool_input"]) == ("mcp__test__add", {"a": 1, "b": 2})
-        [shown] = (await stage.turn('CALL show_note {"text": "hi"}')).calls
-        assert shown["success"]
+        [guarded] = (await stage.turn('CALL test_fail {"a": 1}')).calls  # By the name that Claude Code has for it.
+        assert (guarded["status"], guarded["_meta"][SETTLED]) == ("cancelled", "guard")
+        told = json.loads(guarded["reasonMessage"])
+        assert (told["tool_name"], told["tool_input"]) == ("mcp__test__fail", {"a": 1})
 
 
 @requirement("client-tools:deny:while-running")
