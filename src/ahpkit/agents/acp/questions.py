@@ -81,14 +81,15 @@ _LONGEST_URL = 8192
 
 def web_address(url: Any) -> str:
     """The URL that a person is asked to open. Raises `ValueError` for what a browser must not be sent to."""
+    address = text(url) or ""
     try:
-        parts = urlsplit(text(url))
+        parts = urlsplit(address)
         is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         is_web = False
-    if not is_web or len(text(url)) > _LONGEST_URL:
+    if not is_web or len(address) > _LONGEST_URL:
         raise ValueError("url: not the address of a web page (http or https)")
-    return text(url)
+    return address
 
 
 def form_questions(schema: Any) -> list[ChatInputQuestion]:
