@@ -33,8 +33,8 @@ _log = logging.getLogger(__name__)
 _AT_ONCE = 100
 """Actions that are read and applied again in one step of the event loop."""
 
-_PART = 512 * 1024
-"""Bytes of a large state that are committed at once: one or two milliseconds of the log's time."""
+_PART = 128 * 1024
+"""Bytes of a large state that are committed at once: less than a millisecond of the log's time."""
 
 _LARGEST_TEXT = 16 * 1024 * 1024
 """Bytes of text that is made in one piece, so that its channel can rest."""
