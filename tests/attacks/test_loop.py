@@ -503,6 +503,27 @@ async def test_looking_at_a_large_session_that_rests_does_not_hold_the_loop(tmp_
         await client.aclose()
 
 
+async def test_a_refusal_does_not_hold_the_loop_where_many_sessions_rest(tmp_path: Path) -> None:
+    """Whether one of them opens a file is in their states, which are texts after a restart."""
+    steps, work = tmp_path / "steps", tmp_path / "work"
+    work.mkdir()
+    (work / "file").write_text("x")
+    async with host_process(tmp_path) as host:
+        client = await host.client(ROOT)
+        for number in range(300):
+            await client.ask("createSession", f"ahp-session:/{number}", workingDirectory=work.as_uri())
+        await client.aclose()
+        await host.stop()
+    async with host_process(tmp_path, through=("support.timed_host", str(steps))) as host:
+        steps.write_text("")  # Nobody is connected while it starts.
+        client = await host.client(ROOT)
+        await client.refused("resourceRead", uri=(tmp_path / "elsewhere").as_uri())
+        assert (await client.ask("resourceRead", uri=(work / "file").as_uri()))["data"] == "x"
+        slow = steps.read_text().splitlines()
+        await client.aclose()
+    assert _worst(sorted(slow, reverse=True)) <= BOUND * _this_machine(), slow
+
+
 async def test_copying_a_very_large_chat_does_not_hold_the_loop(tmp_path: Path) -> None:
     """A new chat is stored in one step with all that it begins with: a fork, and an import in the same way."""
     steps = tmp_path / "steps"

@@ -98,7 +98,7 @@ def test_every_command_of_the_protocol_has_its_row(tmp_path: Path) -> None:
 def table(directory: Path) -> Mapping[str, Command]:
     """The table of commands of a host with files, terminals and changesets."""
     resources = Resources()
-    terminals = Terminals(resources.access, directory=directory)
+    terminals = Terminals(resources.reading, directory=directory)
     changesets = Changesets(directory, default_directory=directory)
     host = Host(MemoryStorage(), agents=[], features=[resources, terminals, changesets])
     return {command.name: command for command in host.registered.commands}

@@ -26,7 +26,7 @@ def features(
 ) -> tuple[Resources, Terminals]:
     resources = Resources()
     home = environ(directory, shell=shell)
-    return resources, Terminals(resources.access, directory=directory, enabled=enabled, environ=home, **limits)
+    return resources, Terminals(resources.reading, directory=directory, enabled=enabled, environ=home, **limits)
 
 
 class TerminalBench(Bench):

@@ -72,7 +72,7 @@ class Hosted:
 async def hosted(scripted: Scripted, **script: Any) -> AsyncGenerator[Hosted]:
     resources = Resources(content_directory=scripted.directory / "content")
     workspace = scripted.chat().working_directory
-    terminals = Terminals(resources.access, directory=workspace)
+    terminals = Terminals(resources.reading, directory=workspace)
 
     def given(chat: AgentSideChat) -> HostTerminals:
         return HostTerminals(terminals, chat)

@@ -593,3 +593,15 @@ async def test_a_session_that_takes_a_terminal_in_older_words_takes_it_for_its_d
     newest = await bench.client("ahp-root://", client_id="new", offer=["1.0.0"])
     for shell in shells:
         assert (await bench.state(newest, shell.uri))["claim"] == {**taken, "chat": chat}
+
+
+async def test_it_starts_in_the_directory_of_a_session_that_rests(bench: TerminalBench, tmp_path: Path) -> None:
+    """After a restart nobody has looked at the session yet."""
+    client = await bench.client("ahp-root://", client_id="me")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    await bench.session(client, workingDirectory=elsewhere.as_uri())
+    await bench.stop()
+    bench.renew()
+    await bench.start()
+    back = await bench.client("ahp-root://", client_id="me")
+    assert await back.ask("createTerminal", "ahp-terminal:/t", claim=MINE, cwd=elsewhere.as_uri()) is None

@@ -6,75 +6,16 @@ is no.
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
 
-from ahpkit.host.resources.beneath import Passage, real_path
+from ahpkit.host.resources.beneath import Passage, file_path, real_path
 from ahpkit.host.resources.fence import Cuts, Fence
+from ahpkit.host.resources.opened import Opened, Opening
 from ahpkit.host.resources.sealed import why_sealed
-from ahpkit.platform.files import local_path
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
-
-Opening = Literal["work", "saved", "shown"]
-"""Why clients may use a directory: it is a working directory, a customization directory that they may write, or one
-that they may only read."""
-
-
-MAX_PATH = 4096
-"""Bytes of a path: what operating systems accept."""
-
-MAX_PATH_DEPTH = 100
-"""Folders in a path: as deep as `files` copies and deletes."""
-
-
-def file_path(uri: str) -> Path:
-    """The absolute path a `file:` URI names."""
-    path = local_path(uri)
-    if path is None:
-        raise InvalidParams(f"uri: {uri!r} is not a file: URI of an absolute path on this machine")
-    if len(str(path).encode("utf-8", "replace")) > MAX_PATH or len(path.parts) > MAX_PATH_DEPTH:
-        raise InvalidParams(f"uri: a path has at most {MAX_PATH} bytes and {MAX_PATH_DEPTH} folders")
-    return path
-
-
-class Opened:
-    """The directories that sessions open, by their real place. One more costs the same however many there are."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._of: dict[str, tuple[tuple[Opening, str], ...]] = {}
-        self._counts: dict[Opening, Counter[str]] = {"work": Counter(), "saved": Counter(), "shown": Counter()}
-
-    def set(self, session_uri: str, opened: Iterable[tuple[Opening, Path]]) -> None:
-        """Set what a session opens; nothing when it is gone. Blocks, because it resolves paths."""
-        real: tuple[tuple[Opening, str], ...] = tuple((kind, str(real_path(path))) for kind, path in opened)
-        with self._lock:
-            for kind, path in self._of.pop(session_uri, ()):
-                self._counts[kind][path] -= 1
-                if not self._counts[kind][path]:
-                    del self._counts[kind][path]
-            for kind, path in real:
-                self._counts[kind][path] += 1
-            if real:
-                self._of[session_uri] = real
-
-    def opens(self, kind: Opening, real: Path) -> bool:
-        counts = self._counts[kind]
-        return any(str(place) in counts for place in (real, *real.parents))
-
-    def only_shows(self, real: Path) -> bool:
-        """Whether the nearest open directory is one that clients may only read."""
-        for place in map(str, (real, *real.parents)):
-            if place in self._counts["work"] or place in self._counts["saved"]:
-                return False
-            if place in self._counts["shown"]:
-                return True
-        return False
 
 
 class Access:
@@ -87,23 +28,16 @@ class Access:
         fence: Fence | None = None,
         grantable: Iterable[Path] = (),
         sealed: Callable[[], frozenset[str]] = frozenset,
-        refresh: Callable[[], None] = lambda: None,
     ) -> None:
-        """`sealed` names further files and directories that nobody writes, beside those of `sealed.py`.
-
-        `refresh` brings `opened` up to date before a direct question.
-        """
+        """`sealed` names further files and directories that nobody writes, beside those of `sealed.py`."""
         self.fence = fence or Fence(Cuts(Path.home()))
         self._opened = opened
         self._sealed = sealed
-        self.refresh = refresh
         self._grantable = [path.resolve() for path in grantable]
         self._granted: dict[str, tuple[set[Path], set[Path]]] = {}
 
     def reading(self, client_id: str, uri: str) -> Path:
-        """The real path, if it may be read, for code that opens it itself; else raises `PermissionDenied`. Blocks for a
-        moment."""
-        self.refresh()
+        """The real path, if it may be read, for code that opens it itself; else raises `PermissionDenied`. Blocks."""
         path = real_path(file_path(uri))
         self.to_read(client_id, uri).check(path)
         return path
@@ -199,4 +133,4 @@ def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:
     return PermissionDenied(f"{path} is outside what you may {verb}; ask with resourceRequest", request=request)
 
 
-__all__ = ["Access", "Opened", "Opening", "file_path"]
+__all__ = ["Access"]

@@ -92,13 +92,16 @@ class AgentFiles:
         unsaved: Callable[[str], Awaitable[str | None]],
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         changing: asyncio.Lock | None = None,
+        learn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`run` works beside the event loop; `changing` is held while something is written."""
+        """`run` works beside the event loop; `changing` is held while something is written; `learn` brings what
+        `access` knows up to date."""
         self._directory = directory
         self._access = access
         self._unsaved = unsaved
         self._run = run
         self._changing = changing or asyncio.Lock()
+        self._learn = learn
 
     async def read(self, path: Path) -> str:
         passage = await self._passage(path, lambda: self._access.to_read(_AGENT, path.as_uri()))
@@ -135,13 +138,10 @@ class AgentFiles:
         allowed."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {path} is not absolute")
+        if self._learn is not None:
+            await self._learn()
         passage = self._in_words(make(), path)
-
-        def look() -> None:
-            self._access.refresh()
-            passage.check(real_path(path))
-
-        await self._run(look)
+        await self._run(lambda: passage.check(real_path(path)))
         return passage
 
     def _in_words(self, passage: Passage, named: Path) -> Passage:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ahpkit.platform.files import followed
+from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied
 
 T = TypeVar("T")
@@ -29,6 +29,12 @@ Identity = tuple[int, int]
 
 _ATTEMPTS = 16
 """How often a path is tried again when it changes meanwhile."""
+
+MAX_PATH = 4096
+"""Bytes of a path: what operating systems accept."""
+
+MAX_PATH_DEPTH = 100
+"""Folders in a path: as deep as `files` copies and deletes."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASSED = (os.O_PATH if hasattr(os, "O_PATH") else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -123,6 +129,16 @@ def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bo
         except Moved:
             continue
     raise Conflict(f"{path} changes while it is used; try again")
+
+
+def file_path(uri: str) -> Path:
+    """The absolute path a `file:` URI names."""
+    path = local_path(uri)
+    if path is None:
+        raise InvalidParams(f"uri: {uri!r} is not a file: URI of an absolute path on this machine")
+    if len(str(path).encode("utf-8", "replace")) > MAX_PATH or len(path.parts) > MAX_PATH_DEPTH:
+        raise InvalidParams(f"uri: a path has at most {MAX_PATH} bytes and {MAX_PATH_DEPTH} folders")
+    return path
 
 
 def real_path(path: Path, *, follow: bool = True) -> Path:
@@ -240,6 +256,7 @@ __all__ = [
     "Passage",
     "anywhere",
     "check_regular",
+    "file_path",
     "identity",
     "open_regular",
     "reach",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,12 +11,13 @@ from ahpkit.host.agent import AgentError, Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import Command, Registration, SessionApplied
 from ahpkit.host.resources import files, reading
-from ahpkit.host.resources.access import Access, Opened, Opening, file_path
+from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
-from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
+from ahpkit.host.resources.beneath import Entry, Passage, file_path, reach, real_path
 from ahpkit.host.resources.content import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
+from ahpkit.host.resources.opened import Named, Opened, SessionDirectories, opened_by, real_places
 from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.watches import Watches
@@ -43,9 +44,8 @@ from ahpkit.protocol.common.commands import (
     ResourceWriteParams,
     ResourceWriteResult,
 )
-from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied
+from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.resource_watch import CreateResourceWatchParams, CreateResourceWatchResult
-from ahpkit.protocol.session.customizations import DirectoryCustomization
 from ahpkit.protocol.session.state import SessionState
 
 T = TypeVar("T")
@@ -70,11 +70,7 @@ class Resources(Feature):
         """
         self._content = ContentStore(content_directory)
         self._opened = Opened()
-        self._stale: set[str] = set()
-        self._known: set[str] = set()
-        self._access = Access(
-            self._opened, fence=fence, grantable=grantable, sealed=sealed, refresh=lambda: self._apply(self._changes())
-        )
+        self._access = Access(self._opened, fence=fence, grantable=grantable, sealed=sealed)
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
         self._mentions = Mentions(lambda path: self._access.fence.cuts.reason(path) is None)
@@ -84,6 +80,7 @@ class Resources(Feature):
         self.services = services
         self._readers = host.resource_readers
         self._watches = Watches(services)
+        self._directories = SessionDirectories(self._opened, services, self._workers.run)
         for command in self._commands():
             host.commands.add(command)
         host.turns.content.provide(self._store_content)
@@ -92,7 +89,7 @@ class Resources(Feature):
         host.sessions.prepare.add(self._prepare_session)
         host.turns.prepare.add(self._prepare_turn)
         host.actions.listen(self._heard, "session/customization", "session/workingDirectory")
-        host.sessions.disposed.add(self._stale.add)
+        host.sessions.disposed.add(self._directories.changed)
         host.clients.gone.add(self._access.forget)
         host.channels.unsubscribed.add(self._watches.release)
         host.channels.guard.add(self._check_observer)
@@ -154,32 +151,12 @@ class Resources(Feature):
     # -- what sessions open ----------------------------------------------------------------------------------------
 
     async def _prepare_session(self, session_uri: str) -> None:
-        self._stale.add(session_uri)
-        await self._learn()
+        self._directories.changed(session_uri)
+        await self._directories.learn()
 
     def _heard(self, applied: SessionApplied) -> None:
         if applied.after is not applied.before:
-            self._stale.add(applied.channel)
-
-    def _changes(self, *, all: bool = False) -> list[tuple[str, list[tuple[Opening, Path]]]]:
-        """The sessions that have to be looked at again; with `all`, every session."""
-        if all:
-            self._stale |= self._known.symmetric_difference(self.services.session_uris())
-        stale, self._stale = self._stale, set()
-        present = {uri: self.services.session(uri) for uri in stale}
-        self._known = (self._known - stale) | {uri for uri, state in present.items() if state is not None}
-        return [(uri, opened_by(state or NO_SESSION)) for uri, state in present.items()]
-
-    def _apply(self, changes: Iterable[tuple[str, list[tuple[Opening, Path]]]]) -> None:
-        for uri, opened in changes:
-            self._opened.set(uri, opened)
-
-    async def _learn(self, *, all: bool = False) -> bool:
-        """Bring what sessions open up to date; whether there was anything to learn."""
-        changes = self._changes(all=all)
-        if changes:
-            await self._workers.run(lambda: self._apply(changes))
-        return bool(changes)
+            self._directories.changed(applied.channel)
 
     # -- clients ---------------------------------------------------------------------------------------------------
 
@@ -187,17 +164,18 @@ class Resources(Feature):
         """Files for the agent of a chat: its working directory and what its session shows, no other session's."""
         opened = Opened()
 
-        def learn() -> None:
+        async def learn() -> None:
             own = [directory.as_uri() for directory in chat.working_directories]
             state = self.services.session(chat.session_uri) or NO_SESSION
             session: SessionState = {**state, "workingDirectories": own}
-            places: list[tuple[Opening, Path]] = [("work", chat.working_directory), *opened_by(session)]
-            opened.set(chat.session_uri, places)
+            named: list[Named] = [("work", chat.working_directory), *opened_by(session)]
+            opened.set(chat.session_uri, await self._workers.run(lambda: real_places(named)))
 
         unsaved = UnsavedText(self.services)
         return AgentFiles(
             chat.working_directory,
-            Access(opened, fence=self._access.fence, sealed=self._sealed, refresh=learn),
+            Access(opened, fence=self._access.fence, sealed=self._sealed),
+            learn=learn,
             unsaved=lambda uri: unsaved.of(chat.session_uri, uri),
             run=self._workers.run,
             changing=self._changing,
@@ -344,7 +322,11 @@ class Resources(Feature):
         """A client may follow a watch only if it may read the directory, whoever created the watch."""
         root = self._watches.root(uri)
         if root is not None:
-            await self._workers.run(lambda: self._access.reading(client_id, root))
+            await self.reading(client_id, root)
+
+    async def reading(self, client_id: str, uri: str) -> Path:
+        """The real path of what a client may read, for code that opens it itself; else raises `PermissionDenied`."""
+        return await self._learnt(lambda: self._access.reading(client_id, uri))
 
     async def _change(self, work: Callable[[], None]) -> None:
         """Run one change at a time, so that no other change comes between its check and its effect."""
@@ -353,11 +335,11 @@ class Resources(Feature):
 
     async def _learnt(self, work: Callable[[], T]) -> T:
         """Run work that depends on what sessions open; run it again when it was refused and sessions now open more."""
-        await self._learn()
+        await self._directories.learn()
         try:
             return await self._workers.run(work)
         except PermissionDenied:
-            if not await self._learn(all=True):
+            if not await self._directories.learn_all():
                 raise
             return await self._workers.run(work)
 
@@ -392,37 +374,6 @@ def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
         return
     if is_link and place != entry.path and leads_to_sealed(place):
         raise PermissionDenied(f"{place} must not be a link: files that can cause execution belong there")
-
-
-def opened_by(session: SessionState) -> list[tuple[Opening, Path]]:
-    """The directories that a session's state opens."""
-    workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
-    opened: list[tuple[Opening, Path]] = [("work", path) for path in workings]
-    for container in session.get("customizations", ()):
-        if container["type"] == "directory" and "clientId" not in container:
-            kind: Opening = "saved" if container.get("writable") else "shown"
-            opened.extend((kind, path) for path in _places(container, workings))
-    return opened
-
-
-def _places(container: DirectoryCustomization, workings: Sequence[Path]) -> Iterator[Path]:
-    """The directory of a container. One that contains a working directory opens only its own files."""
-    path = _local(container["uri"])
-    if path is None:
-        return
-    if not any(working.is_relative_to(path) for working in workings):
-        yield path
-        return
-    for child in container.get("children", ()):
-        if (inner := _local(child.get("uri"))) is not None:
-            yield inner
-
-
-def _local(uri: str | None) -> Path | None:
-    try:
-        return None if uri is None else file_path(uri)
-    except InvalidParams:
-        return None
 
 
 __all__ = ["Resources"]

@@ -7,14 +7,13 @@ mistakes; it is not a sandbox.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_TITLE
 from ahpkit.host.registration import Command, Registration, TerminalApplied
-from ahpkit.host.resources.access import Access
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.terminals.chat_terminals import ChatTerminals, TerminalRecords
 from ahpkit.host.terminals.output import Tail
@@ -53,7 +52,7 @@ class Terminals(Feature):
 
     def __init__(
         self,
-        access: Access,
+        reading: Callable[[str, str], Awaitable[Path]],
         *,
         directory: Path,
         enabled: bool = False,
@@ -62,7 +61,8 @@ class Terminals(Feature):
         max_released: int = MAX_RELEASED,
         max_input: int = MAX_INPUT,
     ) -> None:
-        self._access = access
+        """`reading` gives the real path of a directory that a client or a session may read."""
+        self._reading = reading
         self._directory = directory
         self._enabled = enabled
         self._environ = environ
@@ -103,9 +103,10 @@ class Terminals(Feature):
             raise InvalidParams(f"cols, rows: must be between 1 and {MAX_SIZE}")
         if len(params.get("name", "")) > MAX_TITLE:
             raise InvalidParams(f"name: a terminal's name has at most {MAX_TITLE} characters")
-        await self._pool.open(uri, self._shell(client, params, cols=cols, rows=rows))
+        directory = await self._start_directory(client, params)
+        await self._pool.open(uri, self._shell(params, directory, cols=cols, rows=rows))
 
-    def _shell(self, client: ConnectedClient, params: CreateTerminalParams, *, cols: int, rows: int) -> Launch:
+    def _shell(self, params: CreateTerminalParams, directory: Path, *, cols: int, rows: int) -> Launch:
         env = environment(self._environ)
         command = login_shell(env)
         name = params.get("name", "")
@@ -115,17 +116,17 @@ class Terminals(Feature):
             claim=params["claim"],
             command=command,
             env=env,
-            cwd=self._start_directory(client, params),
+            cwd=directory,
             cols=cols,
             rows=rows,
         )
 
-    def _start_directory(self, client: ConnectedClient, params: CreateTerminalParams) -> Path:
+    async def _start_directory(self, client: ConnectedClient, params: CreateTerminalParams) -> Path:
         claim, uri = params["claim"], params.get("cwd")
         if uri is None and claim["kind"] == "session":
             directories = (self.services.session(claim["session"]) or NO_SESSION).get("workingDirectories", ())
             uri = directories[0] if directories else None
-        return self._directory if uri is None else self._access.reading(client.client_id, uri)
+        return self._directory if uri is None else await self._reading(client.client_id, uri)
 
     async def _dispose(self, client: ConnectedClient, params: DisposeTerminalParams) -> None:
         self._check_enabled()
@@ -169,7 +170,7 @@ class Terminals(Feature):
             raise SessionNotFound(f"there is no session {session_uri}")
         if not cwd.is_absolute():
             raise InvalidParams(f"cwd: {cwd} is not absolute")
-        directory = self._access.reading(session_uri, cwd.as_uri())
+        directory = await self._reading(session_uri, cwd.as_uri())
         environment = agent_environment(self._environ, env)
         tail = Tail(AGENT_OUTPUT if output_limit is None else max(0, min(output_limit, AGENT_OUTPUT)))
         launch = Launch(

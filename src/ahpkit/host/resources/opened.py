@@ -1,0 +1,182 @@
+"""Knows which directories the sessions open to clients.
+
+A session's state names them; where they really are is looked up beside the event loop, one session at a time. What a
+session no longer names is closed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from ahpkit.host.feature import Services
+from ahpkit.host.resources.beneath import file_path, real_path
+from ahpkit.host.states import NO_SESSION
+from ahpkit.protocol.errors import AhpError, InvalidParams
+from ahpkit.protocol.session.customizations import DirectoryCustomization
+from ahpkit.protocol.session.state import SessionState
+
+Opening = Literal["work", "saved", "shown"]
+"""Why clients may use a directory: it is a working directory, a customization directory that they may write, or one
+that they may only read."""
+
+_PATIENCE = 1.0
+"""Seconds that others wait for a directory to be found: a local disk answers in milliseconds."""
+
+Named = tuple[Opening, Path]
+"""A directory as a session names it."""
+
+
+class Opened:
+    """The directories that sessions open, by their real place. One more costs the same however many there are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: dict[str, Mapping[Named, str]] = {}
+        self._counts: dict[Opening, Counter[str]] = {"work": Counter(), "saved": Counter(), "shown": Counter()}
+
+    def set(self, session_uri: str, places: Mapping[Named, str]) -> None:
+        """Set what a session opens, and where that really is; nothing when it is gone."""
+        with self._lock:
+            old = self._of.pop(session_uri, {})
+            for (kind, _), path in places.items():
+                self._counts[kind][path] += 1
+            for (kind, _), path in old.items():
+                self._counts[kind][path] -= 1
+                if not self._counts[kind][path]:
+                    del self._counts[kind][path]
+            if places:
+                self._of[session_uri] = places
+
+    def keep(self, session_uri: str, named: Iterable[Named]) -> None:
+        """Close what a session opens beside these."""
+        known = self._of.get(session_uri, {})
+        self.set(session_uri, {one: known[one] for one in named if one in known})
+
+    def opens(self, kind: Opening, real: Path) -> bool:
+        counts = self._counts[kind]
+        return any(str(place) in counts for place in (real, *real.parents))
+
+    def only_shows(self, real: Path) -> bool:
+        """Whether the nearest open directory is one that clients may only read."""
+        for place in map(str, (real, *real.parents)):
+            if place in self._counts["work"] or place in self._counts["saved"]:
+                return False
+            if place in self._counts["shown"]:
+                return True
+        return False
+
+
+def real_places(named: Iterable[Named]) -> dict[Named, str]:
+    """Where directories really are; those that lead nowhere are left out. Blocks."""
+    places: dict[Named, str] = {}
+    for kind, path in named:
+        with suppress(InvalidParams):
+            places[kind, path] = str(real_path(path))
+    return places
+
+
+class SessionDirectories:
+    """Keeps `opened` in step with the sessions' states.
+
+    A session that changed is looked at before the next file is used. The others, such as those of an earlier run, are
+    looked at when somebody is refused.
+    """
+
+    def __init__(self, opened: Opened, services: Services, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        """`run` works beside the event loop, with a deadline."""
+        self._opened = opened
+        self._services = services
+        self._run = run
+        self._stale: set[str] = set()
+        self._known: set[str] = set()
+        self._looks: dict[str, asyncio.Task[None]] = {}
+
+    def changed(self, session_uri: str) -> None:
+        """A session is new, gone, or has another state."""
+        self._stale.add(session_uri)
+
+    async def learn(self) -> None:
+        """Learn what the sessions that changed open now. Does not wait for long: a directory that cannot be found is
+        not open, and delays nobody."""
+        while self._stale:
+            self._look(self._stale.pop())
+        if self._looks:
+            await asyncio.wait(self._looks.values(), timeout=_PATIENCE)
+
+    async def learn_all(self) -> bool:
+        """Learn what all sessions open. Whether there was anything to learn."""
+        unknown = self._stale | self._known.symmetric_difference(self._services.session_uris())
+        new = bool(unknown or self._looks)
+        for session_uri in unknown:
+            self._stale.discard(session_uri)
+            self._look(session_uri)
+            await asyncio.sleep(0)  # Others are served between two sessions.
+        if self._looks:
+            await asyncio.wait(self._looks.values())
+        return new
+
+    def _look(self, session_uri: str) -> None:
+        """Look at one session: close what it does not open any more, and find out where the rest really is."""
+        state = self._services.session(session_uri)
+        named = opened_by(state or NO_SESSION)
+        self._opened.keep(session_uri, named)
+        if state is None:
+            self._known.discard(session_uri)
+        else:
+            self._known.add(session_uri)
+        self._looks.pop(session_uri, None)
+        if named:
+            look = self._services.spawn(self._find(session_uri, named), name=f"directories of {session_uri}")
+            self._looks[session_uri] = look
+
+    async def _find(self, session_uri: str, named: Sequence[Named]) -> None:
+        look = asyncio.current_task()
+        try:
+            places = await self._run(lambda: real_places(named))
+            if self._looks.get(session_uri) is look:  # The session has not changed since.
+                self._opened.set(session_uri, places)
+        except AhpError:  # The file system does not answer: whoever is refused for it looks again.
+            self._known.discard(session_uri)
+        finally:
+            if self._looks.get(session_uri) is look:
+                del self._looks[session_uri]
+
+
+def opened_by(session: SessionState) -> list[Named]:
+    """The directories that a session's state opens."""
+    workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
+    opened: list[Named] = [("work", path) for path in workings]
+    for container in session.get("customizations", ()):
+        if container["type"] == "directory" and "clientId" not in container:
+            kind: Opening = "saved" if container.get("writable") else "shown"
+            opened.extend((kind, path) for path in _places(container, workings))
+    return opened
+
+
+def _places(container: DirectoryCustomization, workings: Sequence[Path]) -> Iterator[Path]:
+    """The directory of a container. One that contains a working directory opens only its own files."""
+    path = _local(container["uri"])
+    if path is None:
+        return
+    if not any(working.is_relative_to(path) for working in workings):
+        yield path
+        return
+    for child in container.get("children", ()):
+        if (inner := _local(child.get("uri"))) is not None:
+            yield inner
+
+
+def _local(uri: str | None) -> Path | None:
+    try:
+        return None if uri is None else file_path(uri)
+    except InvalidParams:
+        return None
+
+
+__all__ = ["Named", "Opened", "Opening", "SessionDirectories", "opened_by", "real_places"]
