@@ -112,6 +112,18 @@ SEALED = [
     ".github./hooks/x.json",
     ".\u200bgithub/hooks/x.json",
     "deep/er/.github/hooks/x.json",
+    ".github/extensions/x/extension.mjs",
+    ".copilot/extensions/x/extension.mjs",
+    ".opencode/tools/x.ts",
+    ".clinerules/hooks/PreToolUse",
+    ".factory/hooks/x",
+    ".augment/settings.local.json",
+    ".cursor/worktrees.json",
+    ".openhands/setup.sh",
+    ".qwen/extensions/x/qwen-extension.json",
+    ".hg/hgrc",
+    ".config/mise/config.toml",
+    ".helix/languages.toml",
 ]
 
 

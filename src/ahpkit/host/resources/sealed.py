@@ -19,7 +19,9 @@ _SERVERS = "a declaration of MCP servers: their commands are started"
 _PLUGIN = "a plugin manifest: it can bring hooks and MCP servers"
 _HOST = "settings of this host: they can name agents, plugins and programs to start"
 _AGENT = "settings of an agent: they can bring hooks and MCP servers"
+_EXTENSION = "a program that an agent loads: it runs when the agent starts"
 _GIT = "part of a Git repository's own data: its hooks and settings run commands"
+_REPOSITORY = "part of a repository's own data: its hooks and settings run commands"
 _EDITOR = "settings of an editor: they can run commands when the folder is opened"
 _SHELL = "run by a shell that enters the folder"
 _COMMIT = "run by Git when somebody commits"
@@ -29,7 +31,13 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".github/hooks", _HOOKS),
     (".copilot/hooks", _HOOKS),
     (".claude/hooks", _HOOKS),
+    (".clinerules/hooks", _HOOKS),
+    (".factory/hooks", _HOOKS),
     ("hooks.json", _HOOKS),
+    (".github/extensions", _EXTENSION),
+    (".copilot/extensions", _EXTENSION),
+    (".opencode/tool*", _EXTENSION),
+    (".pi/extensions", _EXTENSION),
     (".ahpkit.toml", _HOST),
     (".claude/settings*.json", _AGENT),
     (".github/copilot/settings*.json", _AGENT),
@@ -44,9 +52,19 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".crush.json", _AGENT),
     (".amp/settings.json", _AGENT),
     (".continue", _AGENT),
+    (".augment/settings*.json", _AGENT),
+    (".factory/settings*.json", _AGENT),
+    (".iflow/settings.json", _AGENT),
+    (".pi/settings.json", _AGENT),
+    (".vibe/config.toml", _AGENT),
+    (".amazonq/cli-agents", _AGENT),
+    (".cursor/worktrees.json", _AGENT),
+    (".cursor/environment.json", _AGENT),
+    (".openhands/*.sh", _AGENT),
+    (".aider.conf.yml", _AGENT),
     (".kiro/hooks", _HOOKS),
     (".opencode/plugin*", _AGENT),
-    ("gemini-extension.json", _PLUGIN),
+    ("*-extension.json", _PLUGIN),
     (".mcp.json", _SERVERS),
     ("mcp.json", _SERVERS),
     ("mcp-config.json", _SERVERS),
@@ -58,6 +76,9 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".github/plugin", _PLUGIN),
     (".git", _GIT),
     (".gitmodules", _GIT),
+    (".hg", _REPOSITORY),
+    (".jj", _REPOSITORY),
+    (".svn", _REPOSITORY),
     (".husky", _COMMIT),
     (".pre-commit-config.yaml", _COMMIT),
     ("lefthook.y*ml", _COMMIT),
@@ -65,9 +86,14 @@ SEALED: tuple[tuple[str, str], ...] = (
     (".envrc", _SHELL),
     ("mise*.toml", _SHELL),
     (".mise*.toml", _SHELL),
+    ("mise/config*.toml", _SHELL),
+    (".mise/config*.toml", _SHELL),
     (".exrc", _EDITOR),
     (".nvimrc", _EDITOR),
     (".nvim.lua", _EDITOR),
+    (".lvimrc", _EDITOR),
+    (".dir-locals*.el", _EDITOR),
+    (".helix", _EDITOR),
     ("*.sublime-project", _EDITOR),
     (".fleet", _EDITOR),
     (".vscode/settings.json", _EDITOR),
