@@ -264,7 +264,7 @@ async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree
 ) -> None:
     """It has one index: two work trees would run into each other's locks."""
     directories = FollowedDirectories(
-        tmp_path / "ours", default_directory=repo.root, trusts=lambda _: False, shows=lambda _: True
+        tmp_path / "ours", services=Mock(), default_directory=repo.root, trusts=lambda _: False, shows=lambda _: True
     )
     found = await asyncio.gather(*(directories.tree(repo.root) for _ in range(4)))
     assert found[0] is not None
@@ -274,17 +274,20 @@ async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree
 async def test_a_session_that_is_forgotten_while_its_directories_are_found_has_none(
     tmp_path: Path, repo: Repository
 ) -> None:
-    directories = FollowedDirectories(
-        tmp_path / "ours", default_directory=repo.root, trusts=lambda _: False, shows=lambda _: True
-    )
     services = Mock()
+    directories = FollowedDirectories(
+        tmp_path / "ours",
+        services=services,
+        default_directory=repo.root,
+        trusts=lambda _: False,
+        shows=lambda _: True,
+    )
     services.state.return_value = {"workingDirectories": [repo.root.as_uri()]}
 
     def forget(place: str) -> None:
         directories.rest("ahp-session:/s")
 
     services.values.get.side_effect = forget
-    directories.services = services
     assert await directories.of_session("ahp-session:/s") == []
     assert directories.known("ahp-session:/s") == []
 

@@ -9,7 +9,7 @@ import pytest
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.cli.chat_commands import COMMANDS, Commands, Elsewhere
 from ahpkit.cli.output import Output
-from ahpkit.client import Chat
+from ahpkit.client import Chat, TurnStream
 from ahpkit.testing.memory_host import memory_host
 
 
@@ -24,12 +24,16 @@ class Notes(Output):
         self.said.append(text)
 
 
+async def show_nothing(turn: TurnStream) -> None:
+    """There is no screen."""
+
+
 @asynccontextmanager
 async def commands() -> AsyncGenerator[tuple[Commands, Notes, Chat]]:
     async with memory_host(DemoAgent()) as host, host.client() as client, asyncio.timeout(10):
         session = await client.create_session()
         chat, notes = await session.chat(), Notes()
-        yield Commands(notes, client, session, chat), notes, chat
+        yield Commands(notes, client, session, chat, ask_again=lambda: False, show_turn=show_nothing), notes, chat
 
 
 @pytest.mark.parametrize("line", [":help", ":model x", "  :set a b  ", ":nosuch"])

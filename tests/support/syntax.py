@@ -41,7 +41,26 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
+@cache
+def aliases(tree: ast.Module) -> dict[str, str]:
+    """The full name of everything that a module imports, by the name that it has there: `{"now": "time.time"}`."""
+    found: dict[str, str] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def full_name(node: ast.AST, tree: ast.Module) -> str:
+    """Like `dotted`, with what the module imported under another name or by itself: `time.time` for `now`."""
+    first, dot, rest = dotted(node).partition(".")
+    return aliases(tree).get(first, first) + dot + rest
+
+
 def forget() -> None:
     """Let go of all trees."""
     tree_of.cache_clear()
     walk.cache_clear()
+    aliases.cache_clear()

@@ -103,9 +103,11 @@ class ProviderSource(Protocol):
 class PythonProvider:
     """Implements `ahpkit.canvas.provider.Provider`."""
 
-    def __init__(self, extension_id: str, canvases: Iterable[Canvas], *, name: str | None = None) -> None:
+    def __init__(
+        self, extension_id: str, canvases: Iterable[Canvas], *, name: str | None = None, needs_renderer: bool = False
+    ) -> None:
         self.extension_id = extension_id
-        self.needs_renderer = False
+        self.needs_renderer = needs_renderer
         self.extension_name = name
         self._canvases: dict[str, Canvas] = {}
         self._events: ProviderEvents | None = None

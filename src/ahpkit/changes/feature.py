@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -79,23 +80,28 @@ class Changesets(Feature):
         `trusts`: filters and hooks of a repository run. `shows`: clients may see a file; else its changes are left out.
         `writing`: lets through the files that undo and merge may write.
         """
-        self._directories = FollowedDirectories(
-            directory, default_directory=default_directory, trusts=trusts, shows=shows, writing=writing
+        self._trusts = trusts
+        self._follow = partial(
+            FollowedDirectories,
+            directory,
+            default_directory=default_directory,
+            trusts=trusts,
+            shows=shows,
+            writing=writing,
         )
-        self._views = Views(self._directories)
-        self._own_trees = OwnTrees(self._directories)
-        self._operations = Operations(self._views, self._own_trees, trusts=trusts)
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
-        for part in (self._directories, self._views, self._own_trees, self._operations):
-            part.services = services
+        self._directories = self._follow(services=services)
+        self._views = Views(services, self._directories)
+        self._own_trees = OwnTrees(services, self._directories)
+        self._operations = Operations(services, self._views, self._own_trees, trusts=self._trusts)
         host.sessions.settings.add(self._own_trees.settings)
         host.sessions.choose_directory.add(self._own_trees.choose)
         host.sessions.make_directory.add(self._own_trees.make)
         host.sessions.prepare.add(self._prepare_session)
         host.turns.prepare.add(self._prepare_turn)
-        host.turns.settle.add(self._settle_turn)
+        host.turns.before_end.add(self._before_end)
         host.actions.listen(self._heard, "changeset/", "chat/", *_MOVED)
         host.actions.refuse(self._views.refuse, "changeset/")
         host.channels.unsubscribed.add(self._views.unsubscribed)
@@ -218,7 +224,7 @@ class Changesets(Feature):
                 edits = wire.edited_files(applied.action.get("result") or {})
                 self.services.spawn(self._refresh(followed, turn_id, edits), name="changes of a tool call")
 
-    async def _settle_turn(self, chat: Chat, turn_id: str) -> None:
+    async def _before_end(self, chat: Chat, turn_id: str) -> None:
         """Take the checkpoint of a turn's end before anybody hears of the end: what a person changes right then is not
         the turn's. Where that takes too long, it is taken afterwards."""
         for followed in self._directories.known(chat.session_uri):
@@ -226,7 +232,7 @@ class Changesets(Feature):
                 continue
             try:
                 async with asyncio.timeout(_PATIENCE), followed.lock:
-                    await followed.changes.settle(turn_id)
+                    await followed.changes.take_final_checkpoint(turn_id)
             except (GitError, OSError, TimeoutError) as error:
                 _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
 

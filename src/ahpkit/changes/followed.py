@@ -73,12 +73,13 @@ class FollowedDirectories:
         self,
         place: Path,
         *,
+        services: Services,
         default_directory: Path,
         trusts: Callable[[Path], bool],
         shows: Callable[[Path], bool],
         writing: Callable[[], Passage] = anywhere,
     ) -> None:
-        self.services: Services
+        self.services = services
         self.trusts = trusts
         self._place = place
         self._default_directory = default_directory

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes import commit
 from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed import Followed
 from ahpkit.changes.git import GitError
+from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.undo import count_files
 from ahpkit.changes.views import Views, changes_of, failure
 from ahpkit.host.feature import Services
@@ -21,19 +22,13 @@ MESSAGE_KEY = "ahpkit/message"
 """In `_meta` of `invokeChangesetOperation`: the message of a commit."""
 
 
-class OwnTrees(Protocol):
-    """What can be done with a work tree that was made for a session."""
-
-    async def merge(self, session_uri: str, message: str) -> str: ...
-
-    async def remove(self, session_uri: str) -> str: ...
-
-
 class Operations:
     """Serves the command."""
 
-    def __init__(self, views: Views, own_trees: OwnTrees, *, trusts: Callable[[Path], bool]) -> None:
-        self.services: Services
+    def __init__(
+        self, services: Services, views: Views, own_trees: OwnTrees, *, trusts: Callable[[Path], bool]
+    ) -> None:
+        self.services = services
         self._views = views
         self._own_trees = own_trees
         self._trusts = trusts

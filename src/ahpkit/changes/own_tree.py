@@ -63,8 +63,8 @@ class OwnTree:
 class OwnTrees:
     """All of them."""
 
-    def __init__(self, directories: FollowedDirectories) -> None:
-        self.services: Services
+    def __init__(self, services: Services, directories: FollowedDirectories) -> None:
+        self.services = services
         self._directories = directories
 
     def of(self, session_uri: str) -> OwnTree | None:

@@ -85,14 +85,14 @@ class SessionChanges:
         self.edits_only = edits_only
         self.told: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
-        self._settled: set[str] = set()
-        """Turns whose last checkpoint is taken."""
+        self._final: set[str] = set()
+        """Turns whose final checkpoint is taken."""
         self._of_chats: dict[str, list[FileChange]] = {}
         """What each chat changed, as far as it was asked for and is still so."""
 
     async def begin(self, turn_id: str, chat: str = "") -> None:
         """Remember the files as they are before a turn of a chat."""
-        self._settled.discard(turn_id)
+        self._final.discard(turn_id)
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
@@ -100,18 +100,18 @@ class SessionChanges:
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
-    async def settle(self, turn_id: str) -> None:
-        """Take the last checkpoint of a turn, whose end is told afterwards.
+    async def take_final_checkpoint(self, turn_id: str) -> None:
+        """Take the last checkpoint of a turn. Clients hear of the turn's end afterwards.
 
-        Where only what the agent told of counts, that is not all known yet: there `end` does it.
+        With `edits_only` this does nothing: the agent may still report edits, so `end` takes the checkpoint.
         """
         if not self.edits_only:
             await self.refresh(turn_id)
-            self._settled.add(turn_id)
+            self._final.add(turn_id)
 
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
-        if turn_id in self._settled:
+        if turn_id in self._final:
             await self._name_elsewhere(turn_id, paths or ())
             return
         if paths is None and self.edits_only:
@@ -142,10 +142,10 @@ class SessionChanges:
     async def end(self, turn_id: str) -> None:
         """Close a turn and add what it changed to the session's sum."""
         if turn_id not in self.record.turns:
-            self._settled.discard(turn_id)
+            self._final.discard(turn_id)
             return
         await self.refresh(turn_id)
-        self._settled.discard(turn_id)
+        self._final.discard(turn_id)
         changed = await self.turn(turn_id)
         self.record.total = await asyncio.to_thread(_with, self.record.total, changed)
         if changed and (chat := self.record.turns[turn_id].chat):

@@ -36,8 +36,8 @@ _MAX_FILES = 5_000
 class Views:
     """The changesets that somebody looks at."""
 
-    def __init__(self, followed: FollowedDirectories) -> None:
-        self.services: Services
+    def __init__(self, services: Services, followed: FollowedDirectories) -> None:
+        self.services = services
         self._directories = followed
         self._open: dict[str, View] = {}
 

@@ -49,15 +49,25 @@ class Command(NamedTuple):
 class Commands:
     """The commands of one chat on the screen."""
 
-    def __init__(self, output: Output, client: Client, session: Session, chat: Chat) -> None:
+    def __init__(
+        self,
+        output: Output,
+        client: Client,
+        session: Session,
+        chat: Chat,
+        *,
+        ask_again: Callable[[], bool],
+        show_turn: Callable[[TurnStream], Coroutine[Any, Any, object]],
+    ) -> None:
+        """`ask_again()` asks again for what waits for a decision; False when no turn runs. `show_turn(turn)` shows a
+        turn that a command began, until it is over.
+        """
         self._output = output
         self._client = client
         self._session = session
         self._chat = chat
-        self.ask_again: Callable[[], bool] = lambda: False
-        """Asks again for what waits for a decision; False when no turn runs."""
-        self.show_turn: Callable[[TurnStream], Coroutine[Any, Any, object]] = _show_nothing
-        """Shows a turn that a command began, until it is over."""
+        self._ask_again = ask_again
+        self._show_turn = show_turn
         self.later: list[str] = []
         """Messages typed here that were not turns yet: queued, or for a running turn that may not take them."""
 
@@ -133,7 +143,7 @@ class Commands:
             raise Refused("say which model and what: :with ID TEXT; :model lists the models")
         self._check_model(model)
         self._must_be_idle()
-        await self.show_turn(self._chat.send(text.strip(), model=model))
+        await self._show_turn(self._chat.send(text.strip(), model=model))
 
     async def resume(self, argument: str) -> None:
         self._must_be_idle()
@@ -141,7 +151,7 @@ class Commands:
             turn = self._chat.resume()
         except LookupError:
             raise Refused("there is nothing to go on with: the last turn did not fail, or cannot go on") from None
-        await self.show_turn(turn)
+        await self._show_turn(turn)
 
     async def dirs(self, argument: str) -> None:
         for number, one in enumerate(self._directories(), 1):
@@ -189,7 +199,7 @@ class Commands:
         await self._told(self._chat.unqueue(_chosen(waiting, argument or str(len(waiting)))["id"]))
 
     async def pending(self, argument: str) -> None:
-        if not self.ask_again():
+        if not self._ask_again():
             self._say("  Nothing waits for you here. In all sessions:  ahpkit inbox")
 
     async def plan(self, argument: str) -> None:
@@ -237,10 +247,6 @@ class Commands:
 
     def _say(self, text: str) -> None:
         self._output.say(text, "dim")
-
-
-async def _show_nothing(turn: TurnStream) -> None:
-    """Where nobody shows turns."""
 
 
 def _directory(name: str) -> str:

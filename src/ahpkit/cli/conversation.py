@@ -78,9 +78,7 @@ class Conversation:
         self._session = session
         self._chat = chat
         self._channel = channel
-        self._commands = Commands(console, client, session, chat)
-        self._commands.ask_again = self._ask_again
-        self._commands.show_turn = self._show_ours
+        self._commands = Commands(console, client, session, chat, ask_again=self._ask_again, show_turn=self._show_ours)
         self._make_helpers = functools.partial(Helpers, console, client, session)
         self._helpers: Helpers | None = None
         """Of the turn on the screen."""
@@ -89,8 +87,7 @@ class Conversation:
         self._asking = Tasks()
         """Asks again for what was left for later."""
         self._decisions = Decisions(console, client, chat, channel)
-        self._entry = LineEditor()
-        self._entry.completer = self._complete
+        self._entry = LineEditor(self._complete)
         self._queued: dict[str, str] = {}
         """What was typed here while a turn ran, by the id of the queued message."""
         turns = chat.confirmed["turns"]

@@ -89,7 +89,8 @@ _FIRST_WORD = re.compile(r"\A\s*\S*")
 class LineEditor:
     """One line being typed. `press` says when it is done; `text` is kept until `clear`."""
 
-    def __init__(self) -> None:
+    def __init__(self, completer: Completer | None = None) -> None:
+        """`completer` knows what the Tab key completes. Without it, Tab types a space."""
         self.before = ""
         """Text up to the cursor."""
         self.after = ""
@@ -97,8 +98,7 @@ class LineEditor:
         self._place = 0
         """Which line of the history is shown; its length stands for the new line."""
         self._new = ""
-        self.completer: Completer | None = None
-        """Who knows what the Tab key completes; without, it is a space."""
+        self.completer = completer
 
     @property
     def text(self) -> str:

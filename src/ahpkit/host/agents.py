@@ -111,7 +111,7 @@ class Agents:
         refusals = [refusal for agent in asking if (refusal := await self._hand(agent, resource, token)) is not None]
         taken = [await take(client_id, params) for take in self._hooks.authenticate]
         if len(refusals) < len(asking):
-            self._settle(resource, params.get("expiresIn"))
+            self._token_given(resource, params.get("expiresIn"))
         elif refusals:
             raise InvalidParams(_without(token, refusals[0].message)) from refusals[0]
         elif not any(taken):
@@ -137,7 +137,7 @@ class Agents:
         if missing:
             raise AuthRequired([dict(one) for one in missing])
 
-    def _settle(self, resource: str, expires_in: float | None) -> None:
+    def _token_given(self, resource: str, expires_in: float | None) -> None:
         """A token was given, or taken back. Nothing more is asked for this resource until it expires."""
         self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
         if (timer := self._expiries.pop(resource, None)) is not None:

@@ -1,8 +1,7 @@
 """Puts the parts of a host together, room by room: spine, clients, turns, sessions, front.
 
-Each class makes the parts of one room from those of the rooms before it. Three parts need something that is made later:
-a way to wake a channel that rests, the running turns, and the creation that a restart interrupted. Each gets a function
-that looks it up.
+Each class makes the parts of one room from those of the rooms before it. Its `register` adds what earlier rooms use of
+later ones to the tables of `Registration`: the dispatcher wakes sessions through them, for example.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.creation import SessionCreation
 from ahpkit.host.sessions.directories import Directories
 from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
+from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.sessions.new_sessions import NewDirectories
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
@@ -72,7 +71,7 @@ class Basis:
 class Spine:
     """Store, dispatcher, log and fan-out: every action passes through them."""
 
-    def __init__(self, basis: Basis, log: LogEngine, *, wake: Callable[[str], None]) -> None:
+    def __init__(self, basis: Basis, log: LogEngine) -> None:
         self.log = log
         self.values = DurableValues(log.set_value)
         self.kinds = ChannelKinds(self.values)
@@ -88,7 +87,6 @@ class Spine:
             index=self.index,
             waiting=self.waiting,
             hooks=basis.registered.actions,
-            wake=wake,
         )
 
     def register(self, registered: Registration) -> None:
@@ -139,7 +137,7 @@ class ClientParts:
 
 
 class TurnParts:
-    """Agents, their tools and approvals, the services for features, and the turns that use all of them."""
+    """Agents, their tools and approvals, the turns that use all of them, and the services for features."""
 
     def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
         config, store, apply = basis.config, spine.store, spine.dispatcher.apply
@@ -161,6 +159,28 @@ class TurnParts:
             dispatch=apply,
             agent_tools=lambda uri: self.agents.tools_of(store.session(uri) or NO_SESSION),
         )
+        self.turns = Turns(
+            TurnsPorts(
+                store=store,
+                values=spine.values,
+                dispatcher=spine.dispatcher,
+                index=spine.index,
+                unsettled=spine.unsettled,
+                waiting=spine.waiting,
+                clients=clients.clients,
+                hooks=basis.registered.turns,
+                tasks=basis.tasks,
+                tracing=basis.tracing,
+                agents=self.agents,
+                extensions=AgentExtensions(self.extensions, clients.clients, patience=config.extension_patience),
+                commands=self.commands,
+                approvals=self.approvals,
+                tools=self.tools,
+                default_directory=config.default_directory,
+                new_id=basis.new_id,
+                now=basis.now,
+            )
+        )
         self.services = HostServices(
             values=spine.values,
             store=store,
@@ -173,30 +193,9 @@ class TurnParts:
             agents=self.agents,
             tasks=basis.tasks,
             session_tools=self.tools,
-            turns=lambda: self.turns,
+            turns=self.turns,
             now=basis.now,
             new_id=basis.new_id,
-        )
-        self.turns = Turns(
-            TurnsPorts(
-                store=store,
-                dispatcher=spine.dispatcher,
-                index=spine.index,
-                waiting=spine.waiting,
-                clients=clients.clients,
-                hooks=basis.registered.turns,
-                services=self.services,
-                tasks=basis.tasks,
-                tracing=basis.tracing,
-                agents=self.agents,
-                extensions=AgentExtensions(self.extensions, clients.clients, patience=config.extension_patience),
-                commands=self.commands,
-                approvals=self.approvals,
-                tools=self.tools,
-                default_directory=config.default_directory,
-                new_id=basis.new_id,
-                now=basis.now,
-            )
         )
 
     def register(self, registered: Registration) -> None:
@@ -218,9 +217,6 @@ class SessionParts:
         )
         hooks, apply = basis.registered.sessions, spine.dispatcher.apply
 
-        async def create(uri: str, session: LiveSession) -> None:
-            await creation.finish(uri, session)
-
         self.live = LiveSessions(
             store=store,
             index=spine.index,
@@ -230,7 +226,6 @@ class SessionParts:
             tasks=basis.tasks,
             agents=turns.agents,
             turns=turns.turns,
-            create=create,
             monotonic=basis.monotonic,
             rest_after=config.rest_after,
             max_idle=config.max_idle,
@@ -294,7 +289,9 @@ class SessionParts:
         )
 
     def register(self, registered: Registration) -> None:
+        registered.actions.wake.provide(self.live.wake)
         registered.actions.listen(self.sessions.chats.heard, "session/defaultChatChanged")
+        registered.sessions.creation_interrupted.add(self.sessions.finish)
         registered.recover.add(self.sessions.recover)
 
 

@@ -82,7 +82,7 @@ class Host:
             new_id=new_id,
             monotonic=monotonic,
         )
-        spine = Spine(basis, log, wake=lambda uri: sessions.live.wake(uri))
+        spine = Spine(basis, log)
         clients = ClientParts(basis, spine)
         turns = TurnParts(basis, spine, clients, agents)
         sessions = SessionParts(basis, spine, clients, turns)
@@ -184,9 +184,8 @@ class Host:
         connections first.
         """
         reason = "the host is shutting down"
-        if self.spine.dispatcher.closed == reason:
+        if not self.spine.dispatcher.close(reason):
             return
-        self.spine.dispatcher.closed = reason
         await self.sessions.aclose()
         for feature in self._features:
             _tell_stopping(feature)

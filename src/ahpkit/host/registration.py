@@ -187,6 +187,8 @@ class ActionHooks:
         self._listeners = _ByType[Callable[[Applied[Any, Any]], None]]()
         self._refusals = _ByType[Refusal]()
         self._amendments: dict[str, list[Amendment]] = {}
+        self.wake = OnlyOne[Callable[[str], None]]("wakes sessions")
+        """`wake(channel)`: called before an action is applied, because the session of the channel may rest."""
         self.not_stored = Event[[str]]()
         """`heard(channel)`: an action of this channel could not be stored. The channel's state is again as before the
         action."""
@@ -280,6 +282,8 @@ class SessionHooks:
         self.prepare = Hooks[Callable[[str], Awaitable[None]]]()
         """`prepare(session_uri)`: a session is being created (or was restored); it becomes ready afterwards. Raising
         fails the creation."""
+        self.creation_interrupted = Event[[str]]()
+        """`heard(session_uri)`: a session wakes whose creation was interrupted by a restart. It has to be finished."""
         self.is_busy = Hooks[Callable[[str], bool]]()
         """`is_busy(session_uri)`: whether this feature still needs the session, so that it must not rest."""
         self.rested = Event[[str]]()
@@ -300,8 +304,8 @@ class TurnHooks:
         self.prepare = Hooks[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]]()
         """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent sees it; returns the
         prompt, expanded or as it was."""
-        self.settle = Hooks[Callable[[Chat, str], Awaitable[None]]]()
-        """`settle(chat, turn_id)`: the agent is done with a turn. The end of the turn is told afterwards, so what a
+        self.before_end = Hooks[Callable[[Chat, str], Awaitable[None]]]()
+        """`before_end(chat, turn_id)`: the agent is done with a turn. The end of the turn is told afterwards, so what a
         client does once it heard of it is not the agent's work. Must not raise."""
         self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[Objection | None]]]()
         """`guard(chat, name, tool_input, owner)`: why a tool call is denied before anyone is asked, or why a person has

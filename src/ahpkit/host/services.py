@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ahpkit.host.agent import Turn
 from ahpkit.host.agents import Agents
@@ -18,32 +18,12 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import States
+from ahpkit.host.turns.session_tools import SessionTools
+from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.tools.registry import Tool, ToolRegistry
+from ahpkit.tools.registry import Tool
 from ahpkit.wire.tasks import Tasks
-
-
-class TurnsPort(Protocol):
-    """The turns of all sessions."""
-
-    def running_turn(self, chat_uri: str) -> Turn | None: ...
-
-    def sampling(self, session_uri: str) -> JsonObject | None: ...
-
-    async def sample(self, session_uri: str, request: JsonObject) -> JsonObject: ...
-
-    async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None: ...
-
-
-class ToolsPort(Protocol):
-    """The tools of all sessions."""
-
-    def refresh(self, session_uri: str) -> None: ...
-
-    def registry(self, session_uri: str) -> ToolRegistry: ...
-
-    def follow(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +40,8 @@ class HostServices(States):
     clients: Clients
     agents: Agents
     tasks: Tasks
-    session_tools: ToolsPort
-    turns: Callable[[], TurnsPort]
+    session_tools: SessionTools
+    turns: Turns
     now: Callable[[], int]
     new_id: Callable[[], str]
 
@@ -129,20 +109,20 @@ class HostServices(States):
         return self.session_tools.follow(session_uri, changed)
 
     def running_turn(self, chat_uri: str) -> Turn | None:
-        return self.turns().running_turn(chat_uri)
+        return self.turns.running_turn(chat_uri)
 
     def loads_servers(self, session_uri: str) -> Sequence[str]:
         session = self.store.session(session_uri)
         return () if session is None else self.agents.of_session(session["provider"]).loads_servers
 
     def sampling(self, session_uri: str) -> JsonObject | None:
-        return self.turns().sampling(session_uri)
+        return self.turns.sampling(session_uri)
 
     async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
-        return await self.turns().sample(session_uri, request)
+        return await self.turns.sample(session_uri, request)
 
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
-        return await self.turns().check_call(session_uri, tool, tool_input, client_id)
+        return await self.turns.check_call(session_uri, tool, tool_input, client_id)
 
     def agents_changed(self) -> None:
         self.agents.publish()

@@ -53,9 +53,9 @@ class _Job:
             failure = error
         _running.job = None
         if not self.given_up and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._settle, result, failure)
+            self.loop.call_soon_threadsafe(self._finish, result, failure)
 
-    def _settle(self, result: Any, failure: BaseException | None) -> None:
+    def _finish(self, result: Any, failure: BaseException | None) -> None:
         if self.done.done() or self.given_up:
             return
         if failure is not None:

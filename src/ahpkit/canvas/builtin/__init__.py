@@ -11,10 +11,8 @@ EXTENSION_ID = "ahpkit"
 
 
 def builtin_provider(pages: Pages) -> PagedProvider:
-    """They are declared in sessions that somebody can show a canvas of."""
-    provider = PagedProvider(EXTENSION_ID, [CHART, CHECKLIST], pages, name="ahpkit")
-    provider.needs_renderer = True
-    return provider
+    """Provides them. They are declared only in sessions with a client that can show canvases."""
+    return PagedProvider(EXTENSION_ID, [CHART, CHECKLIST], pages, name="ahpkit", needs_renderer=True)
 
 
 __all__ = ["EXTENSION_ID", "builtin_provider"]

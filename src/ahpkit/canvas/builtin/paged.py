@@ -72,11 +72,19 @@ class PagedProvider(PythonProvider):
     _values: Values
 
     def __init__(
-        self, extension_id: str, canvases: Iterable[PagedCanvas], pages: Pages, *, name: str | None = None
+        self,
+        extension_id: str,
+        canvases: Iterable[PagedCanvas],
+        pages: Pages,
+        *,
+        name: str | None = None,
+        needs_renderer: bool = False,
     ) -> None:
         self._pages = pages
         self._instances: dict[str, _Instance] = {}
-        super().__init__(extension_id, [self._canvas_of(canvas) for canvas in canvases], name=name)
+        super().__init__(
+            extension_id, [self._canvas_of(canvas) for canvas in canvases], name=name, needs_renderer=needs_renderer
+        )
 
     def attach(self, events: ProviderEvents) -> None:
         super().attach(events)

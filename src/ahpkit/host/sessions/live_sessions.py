@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.agents import Agents
@@ -55,10 +54,7 @@ class LiveSession:
 
 
 class LiveSessions:
-    """The table of live sessions, by URI; the longest unused first.
-
-    `create(uri, session)` goes on with a session whose creation was interrupted.
-    """
+    """The table of live sessions, by URI; the longest unused first."""
 
     def __init__(
         self,
@@ -71,7 +67,6 @@ class LiveSessions:
         tasks: Tasks,
         agents: Agents,
         turns: Turns,
-        create: Callable[[str, LiveSession], Coroutine[Any, Any, None]],
         monotonic: Callable[[], float],
         rest_after: float,
         max_idle: int,
@@ -84,7 +79,6 @@ class LiveSessions:
         self._tasks = tasks
         self._agents = agents
         self._turns = turns
-        self._create = create
         self._monotonic = monotonic
         self._rest_after = rest_after
         self._max_idle = max_idle
@@ -198,7 +192,7 @@ class LiveSessions:
         session = self._live[uri]
         state = self._store.session(uri) or NO_SESSION
         if state["lifecycle"] == "creating":
-            self._tasks.spawn(self._create(uri, session), name=f"create {uri}")
+            self._hooks.creation_interrupted.tell(uri)
         elif state["lifecycle"] == "failed":
             session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
             session.ready.exception()

@@ -175,7 +175,7 @@ class SessionChats:
             raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
         runners = self.take_along(moving, source, target)
         self._put_after(target, moving, after)
-        await self.settle(runners, target)
+        await self.tell_moved(runners, target)
 
     def take_along(self, chats: Sequence[str], source: str, target: str) -> list[ChatRunner]:
         """Take chats from one session to another, in one step. Their own channels stay as they are."""
@@ -190,7 +190,7 @@ class SessionChats:
             self._hooks.chat_moved.tell(uri, target)
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
-    async def settle(self, runners: Sequence[ChatRunner], target: str) -> None:
+    async def tell_moved(self, runners: Sequence[ChatRunner], target: str) -> None:
         """Tell the agents of moved chats in which session they are now."""
         session = self._live[target]
         for runner in runners:

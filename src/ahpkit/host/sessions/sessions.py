@@ -141,7 +141,7 @@ class Sessions:
         if (active := params.get("activeClient")) is not None:
             self._dispatch(uri, session_active_client_set(active_client=active))
         self._count_changed()
-        self._finish(uri, report)
+        self.finish(uri, report)
 
     def _agent_for(self, params: CreateSessionParams, source: Source | None) -> Agent:
         default = source[0]["provider"] if source else None
@@ -151,7 +151,7 @@ class Sessions:
         self._channels.open(uri, state, created_at=created_at)
         self.live.add(uri, agent)
 
-    def _finish(self, uri: str, report: Report | None = None) -> None:
+    def finish(self, uri: str, report: Report | None = None) -> None:
         """Go on in the background until the session is ready or has failed."""
         self._tasks.spawn(self._creation.finish(uri, self.live[uri], report), name=f"create {uri}")
 
@@ -192,7 +192,7 @@ class Sessions:
         if not chats:
             self._add_default_chat(uri, self._default_chat(uri, None))
         self._count_changed()
-        self._finish(uri)
+        self.finish(uri)
         return uri, agent.provider
 
     async def adopt(self, uri: str) -> bool:
@@ -209,7 +209,7 @@ class Sessions:
             state = kept_session(listed.agent.provider, listed.kept)
             self._open_session(uri, listed.agent, state, created_at=listed.kept.modified_at or 0)
             self._count_changed()
-            self._finish(uri)
+            self.finish(uri)
         await self._durable()  # Only what is stored can be shown.
         return True
 
@@ -258,8 +258,8 @@ class Sessions:
         runners = self.chats.take_along(moving, source, target)
         self._dispatch(target, session_default_chat_changed(default_chat=uri))
         self._count_changed()
-        await self.chats.settle(runners, target)
-        self._finish(target)
+        await self.chats.tell_moved(runners, target)
+        self.finish(target)
         return target
 
     # -- ending --------------------------------------------------------------------------------------------------

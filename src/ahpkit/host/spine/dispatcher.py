@@ -48,10 +48,7 @@ class Dispatcher:
         index: SessionIndex,
         waiting: WaitingSelections,
         hooks: ActionHooks,
-        wake: Callable[[str], None],
     ) -> None:
-        """`wake(channel)` is called before something happens in a channel, because its session may rest."""
-        self._wake = wake
         self._store = store
         self._log = log
         self._kinds = kinds
@@ -63,8 +60,8 @@ class Dispatcher:
         self._in_step = False
         """Whether something was applied in this step of the event loop."""
         self._endings: list[Callable[[], None]] = []
-        self.closed: str | None = None
-        """Why actions of clients are refused at present; None if they are not."""
+        self._closed: str | None = None
+        """Why actions of clients are refused from now on; None if they are not."""
 
     def apply(self, uri: str, action: StateAction) -> None:
         """Apply an action of the host's own. A malformed action raises here, where it was made."""
@@ -76,7 +73,8 @@ class Dispatcher:
         """Apply an action that passed `check`."""
         if not self._in_step:
             self._begin_step()
-        self._wake(uri)
+        if (wake := self._hooks.wake.provided) is not None:
+            wake(uri)
         made = cast("JsonObject", action)
         for amend in self._hooks.amendments(action["type"]):
             made = amend(uri, made)
@@ -103,6 +101,11 @@ class Dispatcher:
         finally:
             self._in_step = False
 
+    def close(self, reason: str) -> bool:
+        """Refuse actions of clients from now on; False if they are refused already."""
+        is_open, self._closed = self._closed is None, self._closed or reason
+        return is_open
+
     def dispatch(self, uri: str, action: StateAction, origin: Origin, *, sent: SentAction) -> str | None:
         """Apply a client's action, or return the reason why it is refused. `sent` is the action in the client's own
         form."""
@@ -117,7 +120,7 @@ class Dispatcher:
 
     def check(self, uri: str, action: StateAction, client_id: str) -> str | None:
         """Why a client may not do this now, or None."""
-        if (reason := self.closed or self._log.failing) is not None:
+        if (reason := self._closed or self._log.failing) is not None:
             return reason
         try:
             check_action(action)

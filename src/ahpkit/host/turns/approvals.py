@@ -238,18 +238,20 @@ class CallGate:
         self,
         approvals: Approvals,
         guard: Callable[[str, str, str | None], Awaitable[Objection | None]],
-        services: Services,
         *,
         place: Callable[[], Place],
         provider: str,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
         setting: bool | None = None,
     ) -> None:
         """`setting`: what the configuration says in place of a person."""
         self._approvals = approvals
         self._guard = guard
-        self._services = services
         self._place = place
         self._provider = provider
+        self._new_id = new_id
+        self._now = now
         self.setting = setting
 
     async def guard(self, name: str, tool_input: str, owner: str | None) -> Objection | None:
@@ -308,9 +310,9 @@ class CallGate:
         edited: str = "",
     ) -> None:
         """Record a decision, and store the rule that a person made with it."""
-        place, now = self._place(), self._services.now()
+        place, now = self._place(), self._now()
         if by == "person":
-            rule = rule_from(option, asked.subject, place, id=self._services.new_id(), now=now, by=who)
+            rule = rule_from(option, asked.subject, place, id=self._new_id(), now=now, by=who)
             if rule is not None and (full := self._approvals.no_room(rule)) is not None:
                 _log.warning("a decision of %s holds for this call only: %s", who, full)
             elif rule is not None:

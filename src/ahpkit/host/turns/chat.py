@@ -9,9 +9,9 @@ from typing import Any, cast
 from ahpkit.dialects.generations import selection_of, unmarked
 from ahpkit.host.agent import Command, McpServerOffer
 from ahpkit.host.clients.agent_extensions import AgentExtensions
-from ahpkit.host.feature import Services
+from ahpkit.host.feature import Values
 from ahpkit.host.policy import check_agent
-from ahpkit.host.states import NO_CHAT, NO_SESSION
+from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.attached_chats import written_out
 from ahpkit.host.turns.completions import AgentCommands
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, OPENING_PREFIX, agent_title, opening, title_from
@@ -21,6 +21,7 @@ from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
 from ahpkit.protocol.session.actions import (
+    SessionAction,
     session_config_changed,
     session_meta_changed,
     session_title_changed,
@@ -55,8 +56,11 @@ class LiveChat:
         self,
         uri: str,
         session_uri: str,
-        services: Services,
         *,
+        states: States,
+        values: Values,
+        dispatch: Callable[[str, SessionAction], None],
+        subscribers: Callable[[str], Sequence[object]],
         default_directory: Path,
         extensions: AgentExtensions,
         commands: AgentCommands,
@@ -65,7 +69,10 @@ class LiveChat:
     ) -> None:
         self.uri = uri
         self.session_uri = session_uri
-        self._services = services
+        self._states = states
+        self._values = values
+        self._dispatch = dispatch
+        self._subscribers = subscribers
         self._default_directory = default_directory
         self._directories: tuple[Sequence[str], Sequence[Path]] = ((), ())
         """Working directories as URIs and as paths."""
@@ -79,16 +86,16 @@ class LiveChat:
 
     @property
     def state(self) -> ChatState:
-        return self._services.chat(self.uri) or NO_CHAT
+        return self._states.chat(self.uri) or NO_CHAT
 
     @property
     def session(self) -> SessionState:
-        return self._services.session(self.session_uri) or NO_SESSION
+        return self._states.session(self.session_uri) or NO_SESSION
 
     @property
     def _exists(self) -> bool:
         """Whether the session was not disposed of meanwhile."""
-        return self._services.session(self.session_uri) is not None
+        return self._states.session(self.session_uri) is not None
 
     @property
     def working_directory(self) -> Path:
@@ -111,7 +118,7 @@ class LiveChat:
         chosen = selection_of(self.state).get("agent") or selection_of(self.session).get("agent")
         return (
             None
-            if chosen is None or check_agent(self._services.session(self.session_uri), chosen["uri"]) is not None
+            if chosen is None or check_agent(self._states.session(self.session_uri), chosen["uri"]) is not None
             else chosen
         )
 
@@ -131,54 +138,54 @@ class LiveChat:
         return [self._read_by_agent(turn) for turn in known] if any(_has_chats(turn) for turn in known) else known
 
     def _read_by_agent(self, turn: TurnRecord) -> TurnRecord:
-        return {**turn, "message": written_out(turn["message"], self._services)}
+        return {**turn, "message": written_out(turn["message"], self._states)}
 
     @property
     def background(self) -> Sequence[TurnRecord]:
-        return self._services.values.get(BACKGROUND_PREFIX + self.uri) or ()
+        return self._values.get(BACKGROUND_PREFIX + self.uri) or ()
 
     def keep_background(self, turns: Sequence[TurnRecord]) -> None:
         """Store what the agent of a new side chat knows of the other chat."""
-        self._services.values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
+        self._values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property
     def watched(self) -> bool:
-        return any(self._services.subscribers(uri) for uri in (self.uri, self.session_uri))
+        return any(self._subscribers(uri) for uri in (self.uri, self.session_uri))
 
     @property
     def memory(self) -> JsonObject:
-        return self._services.values.get(self._memory_key) or {}
+        return self._values.get(self._memory_key) or {}
 
     def remember(self, memory: JsonObject) -> None:
-        self._services.values.set(self._memory_key, memory)
+        self._values.set(self._memory_key, memory)
 
     @property
     def forked_memory(self) -> JsonObject:
         origin = self.state.get("origin")
         if origin is None or origin["kind"] != "fork":
             return {}
-        source = self._services.chat(origin["chat"]) or NO_CHAT
+        source = self._states.chat(origin["chat"]) or NO_CHAT
         turns = source["turns"]
         if source.get("activeTurn") or not turns or turns[-1]["id"] != origin["turnId"]:
             return {}
-        return self._services.values.get(MEMORY_PREFIX + origin["chat"]) or {}
+        return self._values.get(MEMORY_PREFIX + origin["chat"]) or {}
 
     def forget(self) -> None:
         """The chat is disposed: drop what its agent stored."""
-        self._services.values.set(self._memory_key, None)
-        self._services.values.set(self._title_key, None)
-        self._services.values.set(OPENING_PREFIX + self.uri, None)
-        self._services.values.set(BACKGROUND_PREFIX + self.uri, None)
+        self._values.set(self._memory_key, None)
+        self._values.set(self._title_key, None)
+        self._values.set(OPENING_PREFIX + self.uri, None)
+        self._values.set(BACKGROUND_PREFIX + self.uri, None)
 
     def title(self, title: str) -> None:
         """Name the session after this chat. Only the default chat may do this, and never if a person has chosen a
         title."""
         current = self.session.get("title")
         title = agent_title(title)
-        ours = current in (DEFAULT_TITLE, self._services.values.get(self._title_key))
+        ours = current in (DEFAULT_TITLE, self._values.get(self._title_key))
         if title and title != current and ours and self.session.get("defaultChat") == self.uri:
-            self._services.values.set(self._title_key, title)
-            self._services.dispatch(self.session_uri, session_title_changed(title=title))
+            self._values.set(self._title_key, title)
+            self._dispatch(self.session_uri, session_title_changed(title=title))
 
     def activity(self, text: str | None) -> None:
         self._activity(self, text)
@@ -189,8 +196,8 @@ class LiveChat:
             return
         if title := title_from(message):
             self.title(title)
-        elif self._services.values.get(OPENING_PREFIX + self.uri) is None:
-            self._services.values.set(OPENING_PREFIX + self.uri, opening(message) or None)
+        elif self._values.get(OPENING_PREFIX + self.uri) is None:
+            self._values.set(OPENING_PREFIX + self.uri, opening(message) or None)
 
     def commands(self, commands: Sequence[Command]) -> None:
         if self._exists:  # An agent may talk on while its session is disposed of.
@@ -203,7 +210,7 @@ class LiveChat:
         self._session_meta({CONFIG_META: None if same else {"schema": schema}})
         changed = {key: value for key, value in values.items() if config["values"].get(key) != value}
         if changed and "config" in self.session:
-            self._services.dispatch(self.session_uri, session_config_changed(config=changed))
+            self._dispatch(self.session_uri, session_config_changed(config=changed))
 
     def meta(self, key: str, value: Any | None) -> None:
         self._session_meta({key: self._beside_others(key, value)})
@@ -235,7 +242,7 @@ class LiveChat:
         before = self.session.get("_meta") or {}
         meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
         if meta != before and self._exists:  # An agent may talk on while its session is disposed of.
-            self._services.dispatch(self.session_uri, session_meta_changed(meta=unmarked(meta) or None))
+            self._dispatch(self.session_uri, session_meta_changed(meta=unmarked(meta) or None))
 
     @property
     def extensions(self) -> JsonObject:

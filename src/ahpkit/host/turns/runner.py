@@ -56,7 +56,7 @@ class RunnerPorts:
     """Makes a turn of a chat from its id and message, and whether it is resumed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
-    settle_turn: Callable[[LiveTurn], Awaitable[None]]
+    before_end: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features look at what the agent did, before the end of the turn is told."""
     turn_over: Callable[[LiveChat], None]
     login_needed: Callable[[Agent, str], None]
@@ -245,14 +245,14 @@ class ChatRunner:
                 agent_chat = await self.open()
                 await self._ports.prepare_turn(turn)
                 stop = await agent_chat.run(turn)
-                await self._ports.settle_turn(turn)
+                await self._ports.before_end(turn)
                 self._complete(turn, stop)
         except AgentError as error:
-            await self._ports.settle_turn(turn)
+            await self._ports.before_end(turn)
             self._fail(turn, error)
         except Exception:  # An agent is anybody's code.
             _log.exception("the agent %s failed in a turn", self.agent.provider)
-            await self._ports.settle_turn(turn)
+            await self._ports.before_end(turn)
             self._fail(turn, AgentError("The agent failed unexpectedly. The host's log has the details."))
 
     def _complete(self, turn: LiveTurn, stop: StopReason | None) -> None:

@@ -330,7 +330,7 @@ class LiveToolCall:
         if self.over or self.status is None:
             return
         if self.status != "pending-confirmation":
-            self._settled("caller")
+            self._show_pending("caller")
         self._ports.say(chat_tool_call_denied(**self._about, reason="skipped", reason_message=reason))
 
     def _asked(self, tool_input: str, title: StringOrMarkdown | None, edits: Sequence[FileEdit]) -> Asked | None:
@@ -384,7 +384,7 @@ class LiveToolCall:
         """Show the call as denied, with the reason."""
         request.passage.take("deny")
         self._decided(request.asked, False, by, who=who, reason=reason)
-        self._settled(by, request)
+        self._show_pending(by, request)
         self._ports.say(chat_tool_call_denied(**self._about, reason="denied", reason_message=reason))
         self.end()
         return Confirmation(approved=False, tool_input=request.tool_input, reason=reason)
@@ -454,7 +454,7 @@ class LiveToolCall:
         if action["approved"] is True:
             return
         if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
-            self._settled("owner")
+            self._show_pending("owner")
             denied = chat_tool_call_denied(
                 **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
             )
@@ -464,9 +464,11 @@ class LiveToolCall:
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
         _resolve(self._completed, _failure(reason))
 
-    def _settled(self, by: str, request: _Request | None = None) -> None:
-        """A call can be denied only while it is pending: it is shown so for one action, with a note that nobody is
-        asked."""
+    def _show_pending(self, by: str, request: _Request | None = None) -> None:
+        """Show the call as pending for one action, because only a pending call can be denied.
+
+        A note in its `_meta` says that nobody is asked.
+        """
         self._meta = {**self._meta, SETTLED: by}
         if request is None:
             self._ready(None, None)

@@ -12,11 +12,11 @@ from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.feature import Services
+from ahpkit.host.feature import Values
 from ahpkit.host.policy import check_agent
 from ahpkit.host.registration import AnyApplied, ChatApplied, Registration, ToolSource, TurnHooks
 from ahpkit.host.spine.dispatcher import Dispatcher
-from ahpkit.host.spine.session_index import SessionIndex, WaitingSelections
+from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tracing import Tracing
@@ -68,12 +68,13 @@ class TurnsPorts:
     """What turns use of the host."""
 
     store: Store
+    values: Values
     dispatcher: Dispatcher
     index: SessionIndex
+    unsettled: Unsettled
     waiting: WaitingSelections
     clients: Clients
     hooks: TurnHooks
-    services: Services
     tasks: Tasks
     tracing: Tracing
     agents: Agents
@@ -95,7 +96,7 @@ class Turns:
         self._summaries = ChatSummaries(
             ports.index, ports.store, ports.dispatcher.apply, ports.dispatcher.before_storing
         )
-        self._input_needed = InputNeeded(ports.index, ports.services.unsettled, ports.store, ports.dispatcher.apply)
+        self._input_needed = InputNeeded(ports.index, ports.unsettled.uris, ports.store, ports.dispatcher.apply)
         self._runners: dict[str, ChatRunner] = {}
         self._subturns: dict[str, LiveTurn] = {}
 
@@ -124,7 +125,10 @@ class Turns:
         return LiveChat(
             uri,
             session_uri,
-            ports.services,
+            states=ports.store,
+            values=ports.values,
+            dispatch=self._dispatch,
+            subscribers=ports.clients.subscribers,
             default_directory=ports.default_directory,
             extensions=ports.extensions,
             commands=ports.commands,
@@ -148,7 +152,7 @@ class Turns:
             now=self._ports.now,
             make_turn=self._make_turn,
             prepare_turn=self._prepare_turn,
-            settle_turn=self._settle_turn,
+            before_end=self._before_end,
             turn_over=self._turn_over,
             login_needed=self._ports.agents.login_needed,
         )
@@ -263,13 +267,13 @@ class Turns:
 
         provider = chat.session.get("provider", "")
         policy = self._ports.agents.of_session(provider).permissions
-        services = self._ports.services
         return CallGate(
             self._ports.approvals,
             lambda name, given, owner: self._guard(chat, name, given, owner),
-            services,
             place=place,
             provider=provider,
+            new_id=self._ports.new_id,
+            now=self._ports.now,
             setting=None if policy == "ask" else policy == "allow",
         )
 
@@ -302,9 +306,9 @@ class Turns:
         if (about := _about_folder(turn, self._ports.store.session(turn.chat.session_uri) or NO_SESSION)) is not None:
             turn.notice(about)
 
-    async def _settle_turn(self, turn: LiveTurn) -> None:
-        for settle in self._ports.hooks.settle:
-            await settle(turn.chat, turn.id)
+    async def _before_end(self, turn: LiveTurn) -> None:
+        for before_end in self._ports.hooks.before_end:
+            await before_end(turn.chat, turn.id)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
         """Keep the tools of a running turn current."""
@@ -371,14 +375,14 @@ class Turns:
 
         That cancels its open tool calls: a call that waited for approval is shown as not run.
         """
-        for uri in self._ports.services.unsettled():
+        for uri in self._ports.unsettled.uris():
             turn = (self._ports.store.chat(uri) or NO_CHAT).get("activeTurn")
             if turn is not None:
                 error: ErrorInfo = {"errorType": "host/interrupted", "message": INTERRUPTED}
                 duration = elapsed(self._ports.store.chat(uri), self._ports.now())
                 part = error_part(error, resumable=self._resumes(uri))
                 self._dispatch(uri, chat_error(turn_id=turn["id"], duration=duration, part=part))
-        for uri in self._ports.services.unsettled():
+        for uri in self._ports.unsettled.uris():
             self._summaries.nothing_runs(uri)
 
     def _resumes(self, chat_uri: str) -> bool:
