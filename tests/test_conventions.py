@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from support.syntax import dotted, forget, tree_of, walk
+from support.syntax import dotted, forget, full_name, tree_of, walk
 
 TOP = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tests", "tools", "bench", "examples")
 
-IGNORE = re.compile(r"# (?:type|pyright): ignore(?!\[[\w, -]+\]  # \S)")
-"""A place where types are not checked, without the rule that is broken and the reason."""
+IGNORE = re.compile(r"# (?:type|pyright): ignore(?!\[[\w, -]+\]  # \S)|# noqa(?!: [A-Z0-9, ]+  # \S)")
+"""A place where something is not checked, without the rule that is broken and the reason."""
 
 PATCHING = {"stuck_host.py"}
 """Programs that put a fault into a real one before they run it."""
@@ -32,7 +32,7 @@ def sources(*folders: str) -> Iterator[Path]:
         yield from (TOP / folder).rglob("*.py")
 
 
-def test_every_unchecked_type_names_the_rule_and_the_reason() -> None:
+def test_every_unchecked_place_names_the_rule_and_the_reason() -> None:
     found: list[str] = []
     for path in sources(*FOLDERS):
         lines = path.read_text(encoding="utf-8").splitlines() if path != Path(__file__).resolve() else []
@@ -155,6 +155,8 @@ def always_true(test: ast.expr) -> bool:
             return bool(value)
         case ast.BoolOp(op=ast.Or(), values=values):
             return any(map(always_true, values))
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+            return ast.dump(left) == ast.dump(right) and not isinstance(left, ast.Call)
         case ast.Tuple(elts=[_, *_]) | ast.JoinedStr() | ast.Lambda() | ast.GeneratorExp():
             return True
         case _:
@@ -164,6 +166,10 @@ def always_true(test: ast.expr) -> bool:
 def cannot_fail(function: ast.AST) -> Iterator[str]:
     for node in walk(function):
         match node:
+            case ast.For(iter=ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[])):
+                yield f"{node.lineno}: nothing is looked at in this loop"
+            case ast.If(test=ast.Constant(value=value)) if not value:
+                yield f"{node.lineno}: this is never looked at"
             case ast.Assert(test=test) if always_true(test):
                 yield f"{node.lineno}: `{ast.unparse(test)}` is always true"
             case ast.Call(func=func, args=[kind, *_]) if dotted(func) == "pytest.raises" and dotted(kind) in TOO_BROAD:
@@ -183,6 +189,9 @@ def cannot_fail(function: ast.AST) -> Iterator[str]:
         "assert x == 1 or True",
         "assert (x, 'message')",
         "assert (y for y in x)",
+        "assert x == x",
+        "for y in []: assert y",
+        "if False: assert x",
         "pytest.raises(Exception)",
         "suppress(AssertionError)",
     ],
@@ -191,7 +200,9 @@ def test_a_line_that_cannot_fail_is_seen(line: str) -> None:
     assert list(cannot_fail(ast.parse(line)))
 
 
-@pytest.mark.parametrize("line", ["assert x or y", "assert x, True", "pytest.raises(ValueError)", "assert not True"])
+@pytest.mark.parametrize(
+    "line", ["assert x or y", "assert x, True", "assert x() == x()", "pytest.raises(ValueError)", "assert not True"]
+)
 def test_a_line_that_can_fail_is_left_alone(line: str) -> None:
     assert not list(cannot_fail(ast.parse(line)))
 
@@ -209,7 +220,10 @@ def test_every_test_can_fail() -> None:
     assert found == []
 
 
-CLOCKS_AND_IDS = {"time.time", "time.time_ns", "datetime.now", "date.today", "uuid.uuid4", "random.random"}
+CLOCKS_AND_IDS = {
+    *("time.time", "time.time_ns", "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"),
+    *("uuid.uuid4", "random.random"),
+}
 """Calls whose result nobody can foresee."""
 
 EDGES = ("cli", "client", "testing", "web")
@@ -224,15 +238,17 @@ def test_time_and_ids_are_passed_in() -> None:
     for path in sources("src"):
         name = path.relative_to(TOP / "src" / "ahpkit").as_posix()
         for node in walk(tree_of(path)):
-            if isinstance(node, ast.Call) and dotted(node.func) in CLOCKS_AND_IDS:
+            if isinstance(node, ast.Call) and full_name(node.func, tree_of(path)) in CLOCKS_AND_IDS:
                 found |= {name} if name.partition("/")[0] not in EDGES else set()
     assert found == GIVEN_HERE
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
-MAKES_TASK = {"asyncio.create_task", "asyncio.ensure_future"}
+MAKES_TASK = {"asyncio.create_task", "asyncio.ensure_future", "loop.create_task"}
 """Calls that make a task without an owner. `Tasks.spawn` and task groups own what they run."""
+
+LOOPS = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
 
 PROGRAMS = {"acp_agent.py"}
 """Programs whose tasks run as long as they do: `asyncio.run` ends them."""
@@ -242,9 +258,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def unowned(tree: ast.Module) -> Iterator[str]:
     """Tasks that neither the function nor the class that makes them ends: nobody awaits or cancels them there."""
-    for function, owner in _functions(tree) if _makes_task(tree) else ():
+    for function, owner in _functions(tree) if _makes_task(tree, tree) else ():
         for statement in walk(function):
-            if isinstance(statement, ast.Assign | ast.Expr | ast.Return) and _makes_task(statement):
+            if isinstance(statement, ast.Assign | ast.Expr | ast.Return) and _makes_task(statement, tree):
                 names = _keepers(function, statement)
                 if not any(_ends(function, name) or (owner is not None and _ends(owner, name)) for name in names):
                     yield f"{statement.lineno}: nobody ends `{ast.unparse(statement)[:80]}`"
@@ -264,8 +280,19 @@ def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.ClassDef | None
             yield node, methods.get(node)
 
 
-def _makes_task(statement: ast.AST) -> bool:
-    return any(isinstance(node, ast.Call) and dotted(node.func) in MAKES_TASK for node in walk(statement))
+def _makes_task(statement: ast.AST, tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Call) and _called(node, tree) in MAKES_TASK for node in walk(statement))
+
+
+def _called(call: ast.Call, tree: ast.Module) -> str:
+    """The name of what is called; `loop.…` for methods of the event loop."""
+    match call.func:
+        case ast.Attribute(attr=method, value=ast.Call(func=func)) if full_name(func, tree) in LOOPS:
+            return f"loop.{method}"
+        case ast.Attribute(attr=method, value=ast.Attribute(attr="loop" | "_loop")):
+            return f"loop.{method}"
+        case func:
+            return full_name(func, tree)
 
 
 def _keepers(function: Function, statement: ast.stmt) -> set[str]:
@@ -325,6 +352,9 @@ def _names(node: ast.AST, name: str) -> bool:
     ("body", "owned"),
     [
         ("asyncio.create_task(work())", False),
+        ("make(work())", False),
+        ("asyncio.get_running_loop().create_task(work())", False),
+        ("self._loop.create_task(work())", False),
         ("self.task = asyncio.create_task(work())", False),
         ("task = asyncio.create_task(work())\n  self.tasks.add(task)", False),
         ("self.task = asyncio.create_task(work())\n def end(self):\n  self.task.cancel()", True),
@@ -333,7 +363,7 @@ def _names(node: ast.AST, name: str) -> bool:
     ],
 )
 def test_a_task_without_an_owner_is_seen(body: str, owned: bool) -> None:
-    tree = ast.parse(f"class A:\n async def make(self):\n  {body}")
+    tree = ast.parse(f"from asyncio import create_task as make\nclass A:\n async def make(self):\n  {body}")
     assert (list(unowned(tree)) == []) is owned
 
 
@@ -358,7 +388,7 @@ def made_by_hand(tree: ast.Module) -> bool:
         if isinstance(node, ast.ClassDef) and any(getattr(one, "name", "") == "__aexit__" for one in node.body):
             owned.update(ast.walk(node))
     return any(
-        isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES_TASK and node not in owned
+        isinstance(node, ast.Call) and _called(node, tree) in MAKES_TASK and node not in owned
         for node in ast.walk(tree)
     )
 

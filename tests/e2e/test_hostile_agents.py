@@ -146,7 +146,7 @@ async def until(condition: Callable[[], bool], seen: Callable[[], object] = lamb
     """Wait for what nobody announces, such as the end of a process that is not ours."""
     try:
         async with asyncio.timeout(BOUND):
-            while not condition():  # noqa: ASYNC110
+            while not condition():  # noqa: ASYNC110  # Nothing wakes us.
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"not reached: {seen()}") from None

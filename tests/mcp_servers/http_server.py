@@ -102,7 +102,7 @@ async def serving(app_at: Callable[[str], Any]) -> AsyncGenerator[str]:
     uvicorn_server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1))
     task = asyncio.create_task(uvicorn_server.serve(sockets=[listening]))
     try:
-        while not uvicorn_server.started:  # noqa: ASYNC110
+        while not uvicorn_server.started:  # noqa: ASYNC110  # uvicorn does not wake us.
             await asyncio.sleep(0.01)
         yield origin
     finally:

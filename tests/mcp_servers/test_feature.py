@@ -62,7 +62,7 @@ async def shown(bench: Bench, client: RawClient, session: str, kind: str) -> Jso
         return found[0] if found and found[0]["state"]["kind"] == kind else None
 
     async with asyncio.timeout(30):
-        while (entry := await look()) is None:  # noqa: ASYNC110
+        while (entry := await look()) is None:  # noqa: ASYNC110  # Each look asks the host.
             await asyncio.sleep(0.02)
     return entry
 

@@ -124,7 +124,7 @@ async def test_cancelling_a_call_reaches_the_server(era: str, tmp_path: Path) ->
 
 async def _content(file: Path, wanted: str) -> None:
     async with asyncio.timeout(20):
-        while _read(file) != wanted:  # noqa: ASYNC110
+        while _read(file) != wanted:  # noqa: ASYNC110  # A file does not wake us.
             await asyncio.sleep(0.01)
 
 

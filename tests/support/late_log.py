@@ -84,7 +84,7 @@ class LateLog:
 
     async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
         step = self._put("part", (channel, at, number), data)
-        while self._committed < step:  # noqa: ASYNC110 (tests go through it step by step, without an event loop)
+        while self._committed < step:  # noqa: ASYNC110  # Tests step through it without a loop.
             await asyncio.sleep(0)
         return PartAhead(len(data), 0)
 

@@ -14,7 +14,7 @@ far longer than a busy machine needs, shorter than the suite's own limit for a t
 async def until(condition: Callable[[], object]) -> None:
     """Wait for what nobody announces: a line in a log, a file, what another process does."""
     async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110
+        while not condition():  # noqa: ASYNC110  # Nothing wakes us.
             await asyncio.sleep(0.005)
 
 

@@ -141,7 +141,7 @@ class TestOwn:
             assert await process.wait() == 0
 
     async def test_a_file_is_refused_in_words(self, tmp_path: os.PathLike[str]) -> None:
-        with open(os.path.join(tmp_path, "out"), "wb") as file:  # noqa: ASYNC230
+        with open(os.path.join(tmp_path, "out"), "wb") as file:  # noqa: ASYNC230  # A small local file.
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", ECHO, stdin=PIPE, stdout=file, stderr=PIPE
             )

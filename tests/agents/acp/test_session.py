@@ -98,7 +98,7 @@ class TestPermissions:
 
 
 class TestQuestions:
-    FORM: dict[str, Any] = {  # noqa: RUF012
+    FORM: dict[str, Any] = {  # noqa: RUF012  # Nobody changes it.
         "request": "elicitation/create",
         "params": {
             "mode": "form",
@@ -206,7 +206,7 @@ class TestCancel:
 
 
 class TestOptions:
-    SESSION: dict[str, Any] = {  # noqa: RUF012
+    SESSION: dict[str, Any] = {  # noqa: RUF012  # Nobody changes it.
         "modes": {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "A"}, {"id": "code", "name": "C"}]},
         "configOptions": [
             {
@@ -368,7 +368,7 @@ class TestExtensions:
 
 
 class TestSteering:
-    INITIALIZE: dict[str, Any] = {"_meta": {"steering": {"supported": True}}}  # noqa: RUF012
+    INITIALIZE: dict[str, Any] = {"_meta": {"steering": {"supported": True}}}  # noqa: RUF012  # Nobody changes it.
 
     async def test_an_agent_that_takes_it_gets_the_message_in_the_running_turn(self, scripted: Scripted) -> None:
         opened, chat = await scripted.open(
