@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from ahpkit.cli.tail import describe, in_words
+from ahpkit.wire.tasks import running
 from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
 from support.raw_client import RawClient
 from support.shell import shell
 from support.template import Started
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -136,6 +137,18 @@ async def test_it_ends_with_the_reader_of_its_pipe_and_does_not_wait_for_an_acti
     code, output, errors = await shell("ahpkit tail ahp-root:// --json | head -1", host.home)
     assert (code, errors) == (0, "")
     assert json.loads(output)["resource"] == "ahp-root://"
+
+
+async def test_a_disk_that_gets_full_meanwhile_ends_it_with_one_line(host: HostProcess) -> None:
+    client = await host.client(client_id="tail-full")
+    _, chat = await new_session(client)
+    told = host.home / "told.jsonl"
+    async with running(shell(f"ulimit -f 64; ahpkit tail {chat} --json > {told}", host.home)) as ended:
+        await until(lambda: told.exists() and told.stat().st_size)
+        await client.ask("subscribe", chat)
+        await client.accepted(chat, say("/stream 300"))
+        assert await ended == (1, "", "Error: something could not be written: File too large\n")
+    await client.aclose()
 
 
 async def test_it_goes_on_when_the_host_was_restarted(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import click
@@ -50,17 +50,45 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
       ahpkit tail ahp-otlp:/logs/warn
     """
     async with connected(url, token, lasting=True) as client:
-        output = Output()
+        output = _Output()
         tell_connection(client, output)
         following = _Following(client, output, json_lines=json_lines)
         named = channel_of(uri) is not None
         channels = [uri] if named else await _channels_of(client, await find_session(client, uri, picker()))
-        await wait_first(following=following.run(*channels), unread=_unread())
+        await wait_first(unwritten=output.unwritten(), following=following.run(*channels), unread=_unread())
 
 
 async def _channels_of(client: Client, session: str) -> list[str]:
     async with await client.session(session) as opened:
         return [session, *(chat["resource"] for chat in opened.chats)]
+
+
+class _Output(Output):
+    """Several tasks and the client's callbacks write here: the first failure of any of them is kept for the command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failed = asyncio.get_running_loop().create_future()
+
+    def say(self, text: str, style: str = "", *, error: bool = False) -> None:
+        with self._keeping():
+            super().say(text, style, error=error)
+
+    def stream(self, text: str, style: str = "") -> None:
+        with self._keeping():
+            super().stream(text, style)
+
+    @contextmanager
+    def _keeping(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._failed.done():
+                self._failed.set_exception(error)
+
+    async def unwritten(self) -> None:
+        """Raises when something could not be written: the reader is gone, or the disk is full."""
+        await self._failed
 
 
 class _Following:
