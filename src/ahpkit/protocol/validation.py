@@ -208,68 +208,64 @@ _Fix = Callable[[Any], Any]
 @cache
 def _whole_numbers(shape: Any) -> _Fix | None:
     """What makes the integers of that shape whole; None when it has none."""
-    return _fix(shape, {}) if any(map(_is_integer, _reachable(shape))) else None
-
-
-def _is_integer(shape: Any) -> bool:
-    return shape is int
-
-
-def _parts(shape: Any) -> Iterable[Any]:
-    """The types that a type is made of."""
-    if is_typeddict(shape):
-        return hints(shape).values()
-    if get_origin(shape) is Literal:
-        return ()
-    parts = get_args(shape)
-    return () if int in parts and float in parts else parts  # `int | float` accepts a float as it is.
-
-
-def _reachable(shape: Any) -> list[Any]:
-    found: list[Any] = [shape]
-    seen = set[Any]()
-    for one in found:  # It grows while we walk.
-        new = [part for part in _parts(one) if part not in seen]
-        seen.update(new)
-        found += new
-    return found
-
-
-def _fix(shape: Any, made: dict[Any, _Fix]) -> _Fix | None:
     if shape is int:
         return whole
-    if not any(map(_is_integer, _reachable(shape))):
+    if not _has_integers(shape):
         return None
     origin, arguments = get_origin(shape), get_args(shape)
     if is_typeddict(shape):
-        return _of_object(shape, made)
+        return _of_object(shape)
     if origin in (Annotated, NotRequired, Required):
-        return _fix(arguments[0], made)
+        return _whole_numbers(arguments[0])
     if origin is list:
-        return _of_list(_fix(arguments[0], made))
+        return _of_list(_whole_numbers(arguments[0]))
     if origin is dict:
-        return _of_map(_fix(arguments[1], made))
+        return _of_map(_whole_numbers(arguments[1]))
     if origin in (Union, UnionType):
-        return _of_union(arguments, made)
+        return _of_union(arguments)
     return None
 
 
-def _of_object(shape: Any, made: dict[Any, _Fix]) -> _Fix:
-    if shape in made:
-        return made[shape]
-    members: list[tuple[str, _Fix]] = []
+@cache
+def _has_integers(shape: Any) -> bool:
+    """Whether an integer can be anywhere in that shape."""
+    found: list[Any] = [shape]
+    seen: set[Any] = {shape}
+    for one in found:  # It grows while we walk.
+        parts = _parts(one)
+        if int in parts:
+            return True
+        new = parts - seen
+        seen |= new
+        found += new
+    return False
+
+
+@cache
+def _parts(shape: Any) -> frozenset[Any]:
+    """The types that a type is made of."""
+    if is_typeddict(shape):
+        return frozenset(hints(shape).values())
+    if get_origin(shape) is Literal:
+        return frozenset()
+    parts = frozenset(get_args(shape))
+    return frozenset() if {int, float} <= parts else parts  # `int | float` accepts a float as it is.
+
+
+def _of_object(shape: Any) -> _Fix:
+    members: list[tuple[str, _Fix]] | None = None
 
     def fix(value: Any) -> Any:
+        nonlocal members
         if isinstance(value, dict):
+            if members is None:  # Not before: they may refer back, and most types are never met.
+                members = [(key, inner) for key, hint in hints(shape).items() if (inner := _whole_numbers(hint))]
             found = cast("dict[str, Any]", value)
             for key, inner in members:
                 if key in found:
                     found[key] = inner(found[key])
         return cast("Any", value)
 
-    made[shape] = fix  # Before its members, which may refer back.
-    fixes = ((key, _fix(hint, made)) for key, hint in hints(shape).items())
-    members.extend((key, inner) for key, inner in fixes if inner is not None)
     return fix
 
 
@@ -293,18 +289,17 @@ def _of_map(inner: _Fix | None) -> _Fix:
     return fix
 
 
-def _of_union(members: tuple[Any, ...], made: dict[Any, _Fix]) -> _Fix:
+def _of_union(members: tuple[Any, ...]) -> _Fix:
     """Numbers by themselves; an object as the variant that it says it is."""
-    objects = [member for member in members if is_typeddict(member)]
-    others = [inner for member in members if not is_typeddict(member) and (inner := _fix(member, made))]
-    key = discriminator(objects) if len(objects) > 1 else None
-    by_value: dict[Any, list[_Fix]] = {}
-    for member in objects:
-        for value in literals(member, key) if key else (None,):
-            by_value.setdefault(value, []).extend(fix for fix in (_fix(member, made),) if fix)
+    others = [inner for member in members if not is_typeddict(member) and (inner := _whole_numbers(member))]
+    variants: tuple[str | None, dict[Any, list[_Fix]]] | None = None
 
     def fix(value: Any) -> Any:
+        nonlocal variants
         if isinstance(value, dict):
+            if variants is None:
+                variants = _variants([member for member in members if is_typeddict(member)])
+            key, by_value = variants
             tag = cast("dict[str, Any]", value).get(key) if key else None
             for inner in by_value.get(tag, ()) if isinstance(tag, str | bool | None) else ():
                 inner(value)
@@ -314,6 +309,16 @@ def _of_union(members: tuple[Any, ...], made: dict[Any, _Fix]) -> _Fix:
         return value
 
     return fix
+
+
+def _variants(objects: Sequence[Any]) -> tuple[str | None, dict[Any, list[_Fix]]]:
+    """The member that tells some types of objects apart, and what makes the integers of each one whole."""
+    key = discriminator(objects) if len(objects) > 1 else None
+    by_value: dict[Any, list[_Fix]] = {}
+    for member in objects:
+        for value in literals(member, key) if key else (None,):
+            by_value.setdefault(value, []).extend(fix for fix in (_whole_numbers(member),) if fix)
+    return key, by_value
 
 
 __all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole"]
