@@ -22,6 +22,15 @@ sys.stderr.write("wrong\\n")
 sys.exit(7)
 """
 
+END = """
+import atexit, sys, threading, time
+atexit.register(print, "at exit")
+print("a line that is not flushed", end="")
+sys.stderr.write("wrong")
+threading.Thread(target=lambda: (time.sleep(0.01), print("a thread"))).start()
+{how}
+"""
+
 
 async def fresh(
     module: str, arguments: list[str], home: Path, extra: dict[str, str]
@@ -54,6 +63,19 @@ async def test_a_copy_says_and_sees_what_a_fresh_process_does(
     copy = await start(module, arguments, directory=tmp_path, environment={**environment(tmp_path), **extra})
     output, errors = await copy.communicate(b"typed")
     assert (copy.returncode, output, errors) == await fresh(module, arguments, tmp_path, extra)
+
+
+@pytest.mark.parametrize(
+    "how", ["", "sys.exit()", "sys.exit(3)", "sys.exit('why')", "sys.exit(300)", "1 / 0", "sys.stdout.close()"]
+)
+async def test_a_copy_ends_as_a_fresh_process_does(how: str, tmp_path: Path) -> None:
+    (tmp_path / "end.py").write_text(END.format(how=how))
+    extra = {"PYTHONPATH": str(tmp_path)}
+    copy = await start("end", [], directory=tmp_path, environment={**environment(tmp_path), **extra})
+    output, errors = await copy.communicate()
+    code, expected, wrong = await fresh("end", [], tmp_path, extra)
+    assert (copy.returncode, output) == (code, expected)
+    assert errors.splitlines()[-1:] == wrong.splitlines()[-1:], "a traceback also shows where the copy came from"
 
 
 async def test_a_copy_ends_by_the_signal_that_it_got_and_the_next_one_starts(tmp_path: Path) -> None:

@@ -233,16 +233,52 @@ def _import_everything() -> None:
             import_module(found.name)
 
 
+def _check_everything() -> None:
+    """Make the checks of all messages: a host and a client make each one when it is first needed, and keep it."""
+    from ahpkit.protocol.errors import InvalidParams
+    from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
+    from ahpkit.protocol.validation import check_action, check_params, make_whole
+
+    for method in (*COMMANDS, *NOTIFICATIONS):
+        make_whole(method, {}, result={})
+        with suppress(InvalidParams):
+            check_params(method, {})
+    for type in ACTIONS:
+        with suppress(InvalidParams):
+            check_action({"type": type})
+
+
 def main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
     _import_everything()
+    _check_everything()
     gc.collect()
     gc.freeze()
     job = _serve(requests)
     if job is None:
         return
     sys.argv = [job.module, *job.arguments]
-    runpy.run_module(job.module, run_name="__main__", alter_sys=True)
+    codes: list[int] = []
+    atexit.register(_leave, codes)
+    try:
+        runpy.run_module(job.module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            codes.append(end.code or 0)
+        raise
+    codes.append(0)
+
+
+def _leave(codes: Sequence[int]) -> None:
+    """End before Python takes everything apart: that would first copy all memory that the template shares with us.
+
+    The command's threads have ended by now, and what it registered for its end has run.
+    """
+    if codes:
+        with suppress(OSError, ValueError):  # Python says better what is wrong with them.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(codes[0])
 
 
 if __name__ == "__main__":
