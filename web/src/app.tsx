@@ -7,7 +7,7 @@ import { sideWidth } from "./local/settings.ts";
 import { inbox } from "./mirror/inbox.ts";
 import { link, notice, refusal, retry } from "./mirror/store.ts";
 import { type Route, route } from "./routes.ts";
-import { Announcer, Confirm, Toasts } from "./ui/bits.tsx";
+import { Announcer, Confirm, Icon, Toasts } from "./ui/bits.tsx";
 import { InboxView } from "./views/inbox.tsx";
 import { LinkState, useStale } from "./views/link.tsx";
 import { Help, help, nextPending, Palette, palette } from "./views/palette.tsx";
@@ -136,9 +136,9 @@ export function App(): JSX.Element | null {
       </main>
       {side && <InSession view="SidePane" at={side} />}
       <nav class="tabbar" aria-label="Pages">
-        <a href="#/" aria-current={at.name === "inbox" ? "page" : undefined}>Inbox{count ? ` (${count})` : ""}</a>
-        <a href="#/sessions" aria-current={at.name === "sessions" ? "page" : undefined}>Sessions</a>
-        <a href="#/new" aria-current={at.name === "new" ? "page" : undefined}>New</a>
+        <a href="#/" aria-current={at.name === "inbox" ? "page" : undefined}><Icon name="inbox" />Inbox{count ? ` (${count})` : ""}</a>
+        <a href="#/sessions" aria-current={at.name === "sessions" ? "page" : undefined}><Icon name="list" />Sessions</a>
+        <a href="#/new" aria-current={at.name === "new" ? "page" : undefined}><Icon name="plus" />New</a>
       </nav>
       <Palette />
       <Help />

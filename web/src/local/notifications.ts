@@ -48,19 +48,22 @@ async function closeTag(tag: string): Promise<void> {
   for (const each of (await worker?.getNotifications({ tag })) ?? []) each.close();
 }
 
-const told = new Set<string>();
+/** What is known already, and whether nobody was looking when it came. */
+const told = new Map<string, boolean>();
 let primed = false;
 
-/** Announce what is new. What was there when the page was opened is not announced. */
+/** Announce what is new, once and in words. What was there when the page was opened is not announced. */
 function tell(items: InboxItem[]): void {
   const here = new Set(items.map((item) => item.key));
   for (const item of items) {
     if (told.has(item.key)) continue;
-    told.add(item.key);
-    if (primed && notifyMe.value && possible.value === "allowed" && document.hidden)
+    // What a session wants may be known a moment after that it wants something: the first moment counts.
+    const unseen = told.get(item.session) ?? document.hidden;
+    told.set(item.key, unseen);
+    if (primed && notifyMe.value && possible.value === "allowed" && unseen && document.hidden && !item.reading)
       void show(item.title, item.what, item.session, item.url);
   }
-  for (const key of told) if (!here.has(key)) told.delete(key);
+  for (const key of told.keys()) if (!here.has(key)) told.delete(key);
   primed = true;
 }
 

@@ -16,6 +16,8 @@ export interface InboxItem {
   request: InputNeeded | undefined;
   kind: "approval" | "question" | "sign-in" | "failure";
   resource?: string;
+  /** What the session wants is being read: this stands for it until then. */
+  reading?: boolean;
 }
 
 /** More sessions than this at once are counted and shown by their summary only. */
@@ -87,14 +89,21 @@ function wantedBy(request: InputNeeded): Pick<InboxItem, "kind" | "what"> {
   return { kind: "approval", what: result ? `Asks you to check the result of ${call}` : `Asks to use ${call}` };
 }
 
-function* ofSession(summary: SessionSummary, state: SessionState | undefined): Generator<InboxItem> {
+function* ofSession(summary: SessionSummary, followed: Watched<SessionState> | undefined): Generator<InboxItem> {
+  const state = followed?.seen.value.state;
   const shared = { session: summary.resource, title: titleOf(summary), summary };
   const requests = waitingIn(state);
   for (const request of requests)
     yield { ...shared, ...wantedBy(request), key: keyOf(request), url: sessionUrl(summary.resource, request.chat), request };
   if (state && requests.length === 0) return;
   if (!state)
-    yield { ...shared, key: summary.resource, kind: "approval", what: "Needs you", url: sessionUrl(summary.resource), request: undefined };
+    yield { ...shared, key: summary.resource, kind: "approval", what: "Needs you", url: sessionUrl(summary.resource), request: undefined, reading: followed !== undefined };
+}
+
+/** What one session asks for stays in the order in which it was asked. */
+function newestFirst(a: InboxItem, b: InboxItem): number {
+  const [one, other] = [a.summary?.modifiedAt ?? "", b.summary?.modifiedAt ?? ""];
+  return one < other ? 1 : one > other ? -1 : 0;
 }
 
 export const inbox = computed<InboxItem[]>(() => {
@@ -103,7 +112,7 @@ export const inbox = computed<InboxItem[]>(() => {
   for (const summary of sessions.value.values()) {
     if (isArchived(summary.status)) continue;
     const state = activity(summary.status);
-    if (state === "needs") items.push(...ofSession(summary, following.get(summary.resource)?.seen.value.state));
+    if (state === "needs") items.push(...ofSession(summary, following.get(summary.resource)));
     else if (state === "failed" && !isRead(summary.status))
       items.push({
         key: `${summary.resource} failed ${summary.modifiedAt}`, session: summary.resource, title: titleOf(summary),
@@ -115,5 +124,5 @@ export const inbox = computed<InboxItem[]>(() => {
       key: `sign-in ${signIn.resource}`, session: signIn.channel, title: signIn.name, what: "Needs a sign-in",
       url: "#/", summary: undefined, request: undefined, kind: "sign-in", resource: signIn.resource,
     });
-  return items.sort((a, b) => ((a.summary?.modifiedAt ?? "") < (b.summary?.modifiedAt ?? "") ? 1 : -1));
+  return items.sort(newestFirst);
 });

@@ -24,11 +24,13 @@ export const MARKS: Record<Activity, string> = { needs: "◆", failed: "✕", ru
 export const isRead = (status: number): boolean => (status & IS_READ) !== 0;
 export const isArchived = (status: number): boolean => (status & IS_ARCHIVED) !== 0;
 
-/** Text of a string-or-markdown value, without its marks: for titles and announcements. */
+/** Marks of Markdown around words. An underscore inside a word is none: `my_file.py` keeps its name. */
+const AROUND = /`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<![\p{L}\p{N}_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}_])/gu;
+
+/** Text of a string-or-markdown value, without its marks: for titles and announcements. A string has none. */
 export function plain(value: StringOrMarkdown | undefined): string {
-  if (value === undefined || value === null) return "";
-  const text = typeof value === "string" ? value : value.markdown;
-  return typeof text === "string" ? text.replace(/[`*_]{1,3}/g, "") : "";
+  if (typeof value === "string") return value;
+  return typeof value?.markdown === "string" ? value.markdown.replace(AROUND, "") : "";
 }
 
 export const pathOf = (uri: Uri): string => {
@@ -53,6 +55,12 @@ export function age(iso: string, at: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
   return seconds < 86_400 * 30 ? `${Math.floor(seconds / 86_400)}d` : new Date(iso).toLocaleDateString();
+}
+
+/** The same inside a sentence: "last seen 5m ago". */
+export function ago(iso: string, at: number): string {
+  const short = age(iso, at);
+  return /^\d+[mhd]$/.test(short) ? `${short} ago` : short;
 }
 
 export function duration(time: number): string {

@@ -163,6 +163,10 @@ export const root: ReadonlySignal<RootState | undefined> = computed(() =>
   hostInfo.value ? (rootEntry.seen.value?.state as RootState | undefined) : undefined,
 );
 
+/** An agent as people call it. */
+export const agentName = (provider: string | undefined): string =>
+  root.value?.agents.find((each) => each.provider === provider)?.displayName ?? provider ?? "";
+
 const summaries = new Map<Uri, SessionSummary>();
 const writeSessions = (): void => {
   sessions.value = new Map(summaries);

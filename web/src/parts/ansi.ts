@@ -2,9 +2,12 @@
 
 import Anser from "anser";
 
+/** What has no colour of ours keeps the text's own: it can be read on any background. */
+const COLOUR = /^ansi-(bright-)?(red|green|yellow|blue|cyan|magenta)$|^ansi-bright-black$/;
+
 export function pieces(text: string): { text: string; class: string }[] {
-  return Anser.ansiToJson(text, { use_classes: true, remove_empty: true }).map((piece) => ({
-    text: piece.content,
-    class: [piece.fg, piece.decorations?.includes("bold") ? "ansi-bold" : ""].filter(Boolean).join(" "),
+  return Anser.ansiToJson(text, { use_classes: true, remove_empty: true }).map(({ content, fg, decorations }) => ({
+    text: content,
+    class: [COLOUR.test(fg ?? "") ? `${fg}-fg` : "", ...(decorations ?? []).filter((each) => each === "bold" || each === "dim" || each === "underline").map((each) => `ansi-${each}`)].filter(Boolean).join(" "),
   }));
 }

@@ -3,13 +3,26 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileEdit } from "../ahp/index.ts";
-import { nameOf, pathOf } from "../mirror/selectors.ts";
+import { pathOf } from "../mirror/selectors.ts";
 import type { LineComments } from "./diff.tsx";
 
 const AUTO = 500;
 const GENERATED = /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|uv\.lock|poetry\.lock|Cargo\.lock|go\.sum)$|\.min\.\w+$|\.(map|snap)$|(^|\/)(dist|build|vendor|node_modules)\//;
 
 export const editPath = (edit: FileEdit): string => pathOf(edit.after?.uri ?? edit.before?.uri ?? "");
+
+/** A path inside one of the session's directories is said from there. */
+export function fromRoot(path: string, roots: readonly string[] = []): string {
+  const within = roots.map((root) => pathOf(root).replace(/\/*$/, "/")).filter((root) => path.startsWith(root));
+  return path.slice(Math.max(0, ...within.map((root) => root.length)));
+}
+
+/** The name first, because it tells most; its folder after it, as far as there is room. */
+export function FileName({ path, roots }: { path: string; roots?: readonly string[] | undefined }): JSX.Element {
+  const shown = fromRoot(path, roots);
+  const folder = shown.slice(0, Math.max(0, shown.lastIndexOf("/")));
+  return <span class="file-name mono" title={path}><span class="cut">{shown.slice(shown.lastIndexOf("/") + 1)}</span>{folder && <span class="cut-start muted"><bdi>{folder}</bdi></span>}</span>;
+}
 
 export function editWord(edit: FileEdit): string {
   if (!edit.before) return "Created";
@@ -47,14 +60,13 @@ export function Counts({ added, removed }: { added?: number | undefined; removed
   );
 }
 
-export function EditView({ edit, open }: { edit: FileEdit; open?: boolean }): JSX.Element {
-  const [shown, set] = useState(open ?? opensByItself(edit));
-  const path = editPath(edit);
+export function EditView({ edit, roots }: { edit: FileEdit; roots: readonly string[] | undefined }): JSX.Element {
+  const [shown, set] = useState(opensByItself(edit));
   return (
     <details class="file" open={shown} onToggle={(event) => set(event.currentTarget.open)}>
       <summary>
         <span class="muted">{editWord(edit)}</span>
-        <span class="mono cut grow" title={path}>{nameOf(edit.after?.uri ?? edit.before?.uri ?? "")}</span>
+        <FileName path={editPath(edit)} roots={roots} />
         <Counts added={edit.diff?.added} removed={edit.diff?.removed} />
         {!shown && <span class="muted small">Load diff</span>}
       </summary>

@@ -8,10 +8,11 @@ import { size } from "./markdown.tsx";
 const LINES = 100;
 const BYTES = 32_000;
 
-/** A line that was written over by `\r` shows what stood last. */
+/** A line that was written over by `\r` shows what stood last; titles and links for a terminal are left out. */
 export function folded(text: string): string {
-  if (!text.includes("\r")) return text;
-  return text.replaceAll("\r\n", "\n").replace(/[^\n]*\r(?!\n)/g, "");
+  const shown = text.includes("\u001b]") ? text.replace(/\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g, "") : text;
+  if (!shown.includes("\r")) return shown;
+  return shown.replaceAll("\r\n", "\n").replace(/[^\n]*\r(?!\n)/g, "");
 }
 
 function after(text: string, lines: number, limit: number): number {

@@ -83,7 +83,7 @@ export function Content({ content, live, around }: { content: ToolContent; live:
     case "text":
       return <Output text={String(content.text ?? "")} live={live} />;
     case "fileEdit":
-      return <EditView edit={content} />;
+      return <EditView edit={content} roots={around?.session?.workingDirectories} />;
     case "terminal":
       return <TerminalContent content={content} live={live} />;
     case "resource":
@@ -121,7 +121,7 @@ function Body({ call, around }: { call: ToolCall; around: Around | undefined }):
   return (
     <>
       {Payload && inputText(call) !== undefined ? <Payload call={call} /> : Payload && typeof call.toolInput === "object" ? <Payload call={call} /> : null}
-      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} />)}
+      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} roots={around?.session?.workingDirectories} />)}
       {call.content?.map((content, index) => <Content key={index} content={content} live={live} around={around} />)}
       {call.error && call.error.message !== "failed" && <p class="note danger break">{call.error.message}</p>}
       {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}

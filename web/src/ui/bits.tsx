@@ -23,6 +23,8 @@ export function memo<P extends object>(view: (props: P) => JSX.Element | null): 
 
 const PATHS = {
   plus: "M8 3v10M3 8h10",
+  inbox: "M2.5 9 4.500 3.500h7L13.500 9v3.500h-11zM2.500 9h3.200l1 1.500h2.600l1-1.500h3.200",
+  list: "M5.500 4h8M5.500 8h8M5.500 12h8M2.500 4h.01M2.500 8h.01M2.500 12h.01",
   send: "M8 13V3M3.5 7.5 8 3l4.5 4.5",
   stop: "M4.5 4.5h7v7h-7z",
   more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
@@ -58,6 +60,8 @@ export interface MenuEntry {
   sub?: string;
   danger?: boolean;
   disabled?: boolean;
+  /** The first of a group: a line separates it from those above. */
+  apart?: boolean;
   /** Several ways to do it, side by side below the label; `full` says the whole of each. */
   choices?: { label: string; full: string; run(): void }[];
   run(): void;
@@ -109,7 +113,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
             </div>
           </div>
         ) : (
-          <button key={entry.label} type="button" role="menuitem" class={`menu-item${entry.danger ? " danger" : ""}`} disabled={entry.disabled}
+          <button key={entry.label} type="button" role="menuitem" class={`menu-item${entry.danger ? " danger" : ""}${entry.apart ? " apart" : ""}`} disabled={entry.disabled}
             onClick={() => {
               layer.current?.hidePopover();
               entry.run();
@@ -249,6 +253,9 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
     }}>{done ? "Copied" : label}</button>
   );
 }
+
+/** A field that somebody asked for has the keyboard as soon as it is there. */
+export const focusNow = (element: HTMLElement | null): void => element?.focus();
 
 /** Put the keyboard where one writes next, unless it is somewhere. Not on a phone: its keyboard would cover the page. */
 export function focusWhenNowhere(element: HTMLElement | null | undefined): void {

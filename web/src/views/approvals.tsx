@@ -5,11 +5,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite } from "../local/me.ts";
 import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
-import { dispatch, readText, root } from "../mirror/store.ts";
+import { agentName, dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
+import { focusNow, focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -130,7 +130,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   const owner = ownerOf(call, session);
   const asked = plain(call.invocationMessage);
   const title = plain(call.confirmationTitle) || (result ? `Check the result of ${name}` : asked.includes("\n") || !asked ? name : asked);
-  const agent = root.value?.agents.find((each) => each.provider === session?.provider)?.displayName ?? session?.provider ?? "The agent";
+  const agent = agentName(session?.provider) || "The agent";
   const edits = call.edits?.items ?? [];
   return (
     <>
@@ -142,7 +142,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
       {asked !== title && <Words text={call.invocationMessage} />}
       {call.intention && <p class="small muted break">Why: {call.intention}</p>}
       <Risk call={call} />
-      {edits.map((edit, index) => <EditView key={index} edit={edit} />)}
+      {edits.map((edit, index) => <EditView key={index} edit={edit} roots={session?.workingDirectories} />)}
       {edits.length
         ? <details class="fold"><summary>Input of the call</summary><div class="folded"><Payload call={call} /></div></details>
         : <Payload call={call} />}
@@ -199,12 +199,12 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
     <div ref={ref}>
       {editing !== undefined && (
         <label class="field"><span>Edited input</span>
-          <textarea class="mono" rows={6} value={editing} onInput={(event) => edit(event.currentTarget.value)} />
+          <textarea ref={focusNow} class="mono" rows={6} value={editing} onInput={(event) => edit(event.currentTarget.value)} />
         </label>
       )}
       {note !== undefined && (
         <label class="field"><span>Why not? The agent reads this.</span>
-          <textarea rows={2} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+          <textarea ref={focusNow} rows={2} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
         </label>
       )}
       <div class="answers">

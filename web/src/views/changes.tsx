@@ -7,7 +7,7 @@ import { splitDiff } from "../local/settings.ts";
 import { nameOf, plain } from "../mirror/selectors.ts";
 import { dispatch, request, useChannel } from "../mirror/store.ts";
 import type { LineComments } from "../parts/diff.tsx";
-import { Counts, editPath, editWord, LazyDiff, opensByItself } from "../parts/edit.tsx";
+import { Counts, editPath, editWord, FileName, LazyDiff, opensByItself } from "../parts/edit.tsx";
 import { confirmed, Dialog, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import { annotationsOf, comment, reviewCount } from "./review.ts";
 import type { PanelProps } from "./session.tsx";
@@ -49,24 +49,24 @@ function Operations({ uri, operations, file }: { uri: string; operations: Change
   );
 }
 
-function File({ uri, file, operations, review, comments }: { uri: string; file: ChangesetFile; operations: ChangesetOperation[]; review: boolean; comments: LineComments }): JSX.Element {
+function File({ uri, file, operations, review, comments, roots }: { uri: string; file: ChangesetFile; operations: ChangesetOperation[]; review: boolean; comments: LineComments; roots: readonly string[] | undefined }): JSX.Element {
   const [open, set] = useState(opensByItself(file.edit) && !file.reviewed);
   const path = editPath(file.edit);
   return (
     <section class="file" aria-label={path}>
       <div class="file-head">
         <button type="button" class="btn quiet grow" aria-expanded={open} style={{ justifyContent: "flex-start", minWidth: 0 }} onClick={() => set(!open)}>
-          <span aria-hidden="true">{open ? "▾" : "▸"}</span><span class="mono cut-start" title={path}><bdi>{path.split("/").slice(-3).join("/")}</bdi></span>
+          <span aria-hidden="true">{open ? "▾" : "▸"}</span><FileName path={path} roots={roots} />
         </button>
         {editWord(file.edit) !== "Changed" && <span class="chip">{editWord(file.edit)}</span>}
         <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />
         {review && (
           <label class="check small">
-            <input type="checkbox" aria-label={`Reviewed: ${path}`} title="Reviewed" checked={file.reviewed === true} onChange={(event) => {
+            <input type="checkbox" aria-label={`Reviewed: ${path}`} checked={file.reviewed === true} onChange={(event) => {
               const reviewed = event.currentTarget.checked;
               if (reviewed) set(false);
               void dispatch(uri, { type: "changeset/filesReviewChanged", files: [file.id], reviewed }, "changeset").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
-            }} />
+            }} />Reviewed
           </label>
         )}
         <Operations uri={uri} operations={operations} file={file} />
@@ -103,7 +103,7 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
         <button type="button" class="btn quiet wide-only" aria-pressed={splitDiff.value} onClick={() => (splitDiff.value = !splitDiff.value)}>Side by side</button>
       </div>}
       {state.files.length > 0 && <Operations uri={uri} operations={operations} />}
-      {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
+      {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} roots={[...(props.chat?.workingDirectories ?? []), ...(props.session.workingDirectories ?? [])]} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
       {!state.files.length && <p class="empty">{NONE[changeset.changeKind] ?? "No changes."}</p>}
       {line && <Ask label="Add comment" field={`Comment on line ${line.line} of ${nameOf(line.resource)}. It goes out with your next message.`} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}
     </>

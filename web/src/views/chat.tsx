@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Action, ActiveTurn, Attachment, ChatState, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
+import type { Action, ActiveTurn, Attachment, ChatState, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
 import { customizationsOf, failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
@@ -11,7 +11,7 @@ import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
-import { memo, announce, confirmed, copy, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { memo, announce, confirmed, copy, focusNow, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -222,7 +222,6 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   const at = route.value.name === "session" ? route.value : undefined;
   const edited = editsOf(turn);
   const entries: MenuEntry[] = [
-    ...(canWrite ? [{ label: "Edit and resend", run: onEdit }] : []),
     ...(canFork ? [{ label: "Fork from here", run: () => void branch(around, turn.id, "fork") }] : []),
     ...(canAside ? [{ label: "Ask aside", sub: "A chat beside this one that knows it up to here", run: () => void branch(around, turn.id, "sideChat") }] : []),
     ...(at ? [{ label: "Timeline", run: () => go(panelUrl(at, "timeline", turn.id)) }] : []),
@@ -231,13 +230,12 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   return (
     <div class="turn-tools">
       <span>{facts.join(" · ")}</span>
-      {resumable && canWrite && <button type="button" class="btn primary" style={{ opacity: 1 }} title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
-      {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" style={{ opacity: 1 }} onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
+      {resumable && canWrite && <button type="button" class="btn primary" title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
+      {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
       <button type="button" class="btn quiet" onClick={() => void copy(answer())}>Copy</button>
-      {entries.map((entry) => entry.label !== "Timeline" && <button key={entry.label} type="button" class="btn quiet wide-only" title={entry.sub} onClick={entry.run}>{entry.label}</button>)}
+      {canWrite && <button type="button" class="btn quiet" aria-label="Edit and resend" title="Change the message and send it again" onClick={onEdit}>Edit</button>}
       {at && edited.files > 0 && <a class="btn quiet" title="What this turn changed, and how to undo it" href={panelUrl(at, "changes", turn.id)}>Changes <Counts added={edited.added} removed={edited.removed} /></a>}
-      {at && <a class="btn quiet wide-only" href={panelUrl(at, "timeline", turn.id)}>Timeline</a>}
-      <span class="phone-only"><Menu label="More about this turn" entries={entries} /></span>
+      {entries.length > 0 && <Menu label="More about this turn" entries={entries} />}
     </div>
   );
 }
@@ -284,7 +282,7 @@ function EditAndResend({ text, onEnd, around, previous, last }: TurnProps & { te
       event.preventDefault();
       void go();
     }}>
-      <label class="field"><span>Edit the message</span><textarea rows={4} value={value} onInput={(event) => set(event.currentTarget.value)} /></label>
+      <label class="field"><span>Edit the message</span><textarea ref={focusNow} rows={4} value={value} onInput={(event) => set(event.currentTarget.value)} /></label>
       <div class="row"><button type="submit" class="btn primary" disabled={!value.trim()}>Send</button><button type="button" class="btn" onClick={onEnd}>Cancel</button></div>
     </form>
   );
@@ -304,9 +302,14 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
     order.splice(index + by, 0, id as string);
     void act(uri, { type: "chat/queuedMessagesReordered", order });
   };
-  const take = (id: string, text: string): void => {
+  const take = ({ id, message }: PendingMessage): void => {
     void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id });
-    toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message: userMessage(text) }) });
+    toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message }) });
+  };
+  // It leaves the queue once it is taken: an agent that cannot be steered gets it later, as before.
+  const steer = async (each: PendingMessage): Promise<void> => {
+    if (await act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message }))
+      await act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id });
   };
   return (
     <ul class="queue" aria-label="Queued messages">
@@ -323,20 +326,23 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
               void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } });
               edit(undefined);
             }}>
-              <input aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
+              <input ref={focusNow} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
               <button type="submit" class="btn">Save</button>
             </form>
           ) : (
             <>
-              <span class="cut grow">{each.message.text}</span>
+              <span class="text grow" title={each.message.text}>{each.message.text}</span>
               <button type="button" class="btn quiet" onClick={() => edit({ id: each.id, text: each.message.text })}>Edit</button>
-              {chat.activeTurn && <button type="button" class="btn quiet" onClick={() => {
-                void act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message });
-                void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id });
-              }}>Steer</button>}
-              <button type="button" class="btn quiet icon" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
-              <button type="button" class="btn quiet icon" aria-label="Move down" disabled={index === queue.length - 1} onClick={() => move(index, 1)}><Icon name="down" /></button>
-              <button type="button" class="btn quiet icon" aria-label="Remove from the queue" onClick={() => take(each.id, each.message.text)}><Icon name="close" /></button>
+              {chat.activeTurn && <button type="button" class="btn quiet wide-only" title="The agent reads it while it works" onClick={() => void steer(each)}>Steer</button>}
+              <button type="button" class="btn quiet icon wide-only" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
+              <button type="button" class="btn quiet icon wide-only" aria-label="Move down" disabled={index === queue.length - 1} onClick={() => move(index, 1)}><Icon name="down" /></button>
+              <button type="button" class="btn quiet icon wide-only" aria-label="Remove from the queue" onClick={() => take(each)}><Icon name="close" /></button>
+              <span class="phone-only"><Menu label="What to do with this message" entries={[
+                ...(chat.activeTurn ? [{ label: "Steer now", sub: "The agent reads it while it works", run: () => void steer(each) }] : []),
+                { label: "Move up", disabled: index === 0, run: () => move(index, -1) },
+                { label: "Move down", disabled: index === queue.length - 1, run: () => move(index, 1) },
+                { label: "Remove from the queue", run: () => take(each) },
+              ]} /></span>
             </>
           )}
         </li>
@@ -392,6 +398,16 @@ function hold(box: Element, turn: Element, top: number, frames = SETTLING): void
   if (frames > 0 && turn.isConnected) requestAnimationFrame(() => hold(box, turn, top, frames - 1));
 }
 
+/** The scrollbar takes room from the text; the composer below gives up as much, so that both begin at the same edge. */
+function alignDock(box: HTMLElement | null): void {
+  if (box) box.parentElement?.style.setProperty("--gutter", `${(box.offsetWidth - box.clientWidth) / 2}px`);
+}
+
+/** Bring a card into sight: in the middle, or from its beginning when it is taller than the room. */
+function showWhole(card: Element | null, box: Element | null): void {
+  card?.scrollIntoView({ block: card.clientHeight > (box?.clientHeight ?? 0) ? "start" : "center" });
+}
+
 // Scrolling: follow at the end only; scrolling away detaches.
 
 function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
@@ -428,6 +444,7 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
     const inner = ref.current?.firstElementChild;
     if (!inner) return undefined;
     const observer = new ResizeObserver(() => {
+      alignDock(ref.current);
       if (following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
     });
     observer.observe(inner);
@@ -500,7 +517,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
         <ApprovalDock requests={approvals} session={session} uri={uri} />
         {questions.length > 0 && (
           <div class="row edits-bar"><span class="chip needs">◆ {questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
-            <button type="button" class="btn quiet" onClick={() => document.querySelector("form.card.needs")?.scrollIntoView({ block: "center" })}>Show it</button>
+            <button type="button" class="btn quiet" onClick={() => showWhole(document.querySelector("form.card.needs"), ref.current)}>Show it</button>
           </div>
         )}
         <Blocking uri={uri} session={session} />

@@ -22,6 +22,13 @@ interface Completion {
   attachment: Attachment;
 }
 
+/** What it does or is, where the host says so; its name again would tell nothing. */
+function aboutCompletion({ insertText, attachment }: Completion): string {
+  const about = attachment?._meta?.description;
+  if (typeof about === "string" && about) return about;
+  return attachment && attachment.label.trim() !== insertText.trim() ? attachment.label : "";
+}
+
 async function asAttachment(file: File): Promise<Attachment | undefined> {
   if (file.size > MAX_ATTACHMENT) {
     toast(`${file.name} is too large to attach (${size(file.size)}; at most ${size(MAX_ATTACHMENT)}).`);
@@ -241,7 +248,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
               <button key={`${item.insertText}${index}`} id={`completion-${index}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={index === chosen}
                 onPointerDown={(event) => event.preventDefault()} onClick={() => accept(item)}>
                 <span class="cut">{item.insertText}</span>
-                <span class="sub cut">{item.attachment?.label}</span>
+                <span class="sub cut">{aboutCompletion(item)}</span>
               </button>
             ))}
           </div>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Device, devices, leave, me, pair, revoke, type Right, RIGHTS } from "../local/me.ts";
 import { renderSVG } from "uqr";
-import { age } from "../mirror/selectors.ts";
+import { ago } from "../mirror/selectors.ts";
 import { confirmed, CopyButton, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
 /** The picture of the code, as an image so that nothing in it could ever run. */
@@ -64,7 +64,7 @@ export default function DevicesView(): JSX.Element {
       <ul class="tree" style={{ gap: "8px" }}>
         {list?.map((device) => (
           <li key={device.id} class="tree-row card">
-            <div class="grow stack" style={{ gap: "2px" }}><div class="row wrap"><strong class="break">{device.name}</strong>{device.current && <span class="chip">This one</span>}</div><p class="small muted break">{RIGHTS[device.right]} · last seen {age(device.lastSeenAt, at)}</p></div>
+            <div class="grow stack" style={{ gap: "2px" }}><div class="row wrap"><strong class="break">{device.name}</strong>{device.current && <span class="chip">This one</span>}</div><p class="small muted break">{RIGHTS[device.right]} · last seen {ago(device.lastSeenAt, at)}</p></div>
             {!device.current && <button type="button" class="btn bad" onClick={() => void remove(device)}>Revoke</button>}
             {device.current && <button type="button" class="btn" onClick={() => void leave().finally(() => location.replace("/"))}>Sign out</button>}
           </li>

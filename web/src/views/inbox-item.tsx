@@ -1,10 +1,12 @@
 /** One thing that waits, with its answer in place. Its code is loaded when something waits. */
 
 import type { JSX } from "preact";
-import type { ChatState, SessionState } from "../ahp/index.ts";
+import { useState } from "preact/hooks";
+import type { ChatState, InputNeeded, SessionState } from "../ahp/index.ts";
 import type { InboxItem } from "../mirror/inbox.ts";
 import { age } from "../mirror/selectors.ts";
 import { dispatch, useChannel } from "../mirror/store.ts";
+import { Markdown } from "../parts/markdown.tsx";
 import { Mark, tellRefused } from "../ui/bits.tsx";
 import { ApprovalCard, serverOf } from "./approvals.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -31,7 +33,23 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
   );
 }
 
-export default function Item({ item, at }: { item: InboxItem; at: number }): JSX.Element {
+/** As many questions are shown at once while other things wait as well. */
+const QUESTIONS = 3;
+
+/** A long form would hide what waits below it: it opens when somebody wants to answer it. */
+function Question({ request, alone }: { request: Extract<InputNeeded, { kind: "chatInput" }>; alone: boolean }): JSX.Element {
+  const [open, set] = useState(false);
+  const count = request.request.questions?.length ?? 0;
+  if (open || alone || count <= QUESTIONS) return <QuestionForm chat={request.chat} request={request.request} response={undefined} expired={false} />;
+  return (
+    <div class="card needs stack">
+      {request.request.message && <Markdown content={request.request.message} />}
+      <div><button type="button" class="btn primary" onClick={() => set(true)}>Answer {count} questions</button></div>
+    </div>
+  );
+}
+
+export default function Item({ item, at, alone }: { item: InboxItem; at: number; alone: boolean }): JSX.Element {
   const session = useChannel<SessionState>(item.summary ? item.session : undefined, "session").value.state;
   const request = item.request;
   return (
@@ -43,7 +61,7 @@ export default function Item({ item, at }: { item: InboxItem; at: number }): JSX
         <span class="muted">{item.summary ? age(item.summary.modifiedAt, at) : ""}</span>
       </div>
       {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}
-      {request?.kind === "chatInput" && <QuestionForm chat={request.chat} request={request.request} response={undefined} expired={false} />}
+      {request?.kind === "chatInput" && <Question request={request} alone={alone} />}
       {request?.kind === "toolAuthentication" && <div class="card needs"><SignIn auth={request.toolCall.auth} server={serverOf(request.toolCall, item.session)} /></div>}
       {!request && item.kind === "failure" && <Failure item={item} />}
       {!request && item.kind === "sign-in" && item.resource && (

@@ -10,7 +10,7 @@ import { sessions, sessionsLoaded } from "../mirror/store.ts";
 import { useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 
-type ItemView = ComponentType<{ item: InboxItem; at: number }>;
+type ItemView = ComponentType<{ item: InboxItem; at: number; alone: boolean }>;
 
 export function InboxView(): JSX.Element {
   const at = useNow(30_000);
@@ -28,10 +28,11 @@ export function InboxView(): JSX.Element {
         {possible.value === "ask" && !notifyMe.value && sessions.value.size > 0 && (
           <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
         )}
-        {Item && items.map((item) => <Item key={item.key} item={item} at={at} />)}
+        {Item && items.map((item) => <Item key={item.key} item={item} at={at} alone={items.length === 1} />)}
         {!items.length && sessionsLoaded.value && (
           <div class="empty">
             <p>Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>
+            {!sessions.value.size && <p class="small" style={{ maxWidth: "28rem" }}>An agent works in a session. Whatever it asks you, an approval or a question, appears here, whichever session it comes from.</p>}
             <a class="btn primary" href="#/new">New session</a>
           </div>
         )}

@@ -6,7 +6,7 @@ import { useMemo, useState } from "preact/hooks";
 import { inbox, type InboxItem, pointed, sessionUrl } from "../mirror/inbox.ts";
 import { theme } from "../local/settings.ts";
 import { titleOf } from "../mirror/selectors.ts";
-import { sessions } from "../mirror/store.ts";
+import { agentName, sessions } from "../mirror/store.ts";
 import { go, type Panel, panelUrl, route } from "../routes.ts";
 import { Dialog, toast } from "../ui/bits.tsx";
 import { archive, markRead } from "./sessions.tsx";
@@ -42,7 +42,7 @@ function commands(): Command[] {
     list.unshift(...PANELS.map(([panel, label]) => ({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) })));
     if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
   }
-  for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: summary.provider, run: () => go(sessionUrl(summary.resource)) });
+  for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: `Session · ${agentName(summary.provider)}`, run: () => go(sessionUrl(summary.resource)) });
   return list;
 }
 

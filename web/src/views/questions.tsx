@@ -100,7 +100,7 @@ function Field(props: FieldProps): JSX.Element {
   const { question, value, disabled, onChange } = props;
   if (question.kind === "boolean")
     return (
-      <div class="row">
+      <div class="yes-no">
         {[true, false].map((each) => (
           <label key={String(each)} class="check">
             <input type="radio" name={props.name} disabled={disabled} checked={value?.kind === "boolean" && value.value === each} onChange={() => onChange({ kind: "boolean", value: each })} />

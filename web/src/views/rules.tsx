@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ROOT, type SessionSummary } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
-import { age, pathOf, titleOf } from "../mirror/selectors.ts";
+import { age, ago, pathOf, titleOf } from "../mirror/selectors.ts";
 import { clientId, request, sessions } from "../mirror/store.ts";
 import { Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
@@ -62,7 +62,7 @@ const sayWhat = (rule: Rule): string =>
 
 function RuleRow({ rule, at, onTake }: { rule: Rule; at: number; onTake(): void }): JSX.Element {
   const owner = ownerWords(rule.owner);
-  const facts = [owner && `Tool of ${owner}`, rule.createdAt ? `since ${age(new Date(rule.createdAt).toISOString(), at)}` : "", rule.configured ? "set in the host's settings, and taken out there" : ""];
+  const facts = [owner && `Tool of ${owner}`, rule.createdAt ? `made ${ago(new Date(rule.createdAt).toISOString(), at)}` : "", rule.configured ? "set in the host's settings; remove it there" : ""];
   return (
     <li class="tree-row card">
       <Mark of={rule.decision === "deny" ? "failed" : "done"} />

@@ -9,10 +9,10 @@ import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { activity, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
-import { clientId, creating, dispatch, presence, request, root, sessions, useChannel } from "../mirror/store.ts";
+import { agentName, clientId, creating, dispatch, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
-import { confirmed, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
+import { confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
 import { ChatView } from "./chat.tsx";
 import { markRead, menuFor } from "./sessions.tsx";
 
@@ -82,7 +82,7 @@ function Title({ uri, title, opening }: { uri: string; title: string; opening: s
       event.preventDefault();
       save();
     }}>
-      <input autofocus aria-label="Title" value={editing} onInput={(event) => edit(event.currentTarget.value)} onBlur={save} onKeyDown={(event) => event.key === "Escape" && edit(undefined)} />
+      <input ref={focusNow} aria-label="Title" value={editing} onInput={(event) => edit(event.currentTarget.value)} onBlur={save} onKeyDown={(event) => event.key === "Escape" && edit(undefined)} />
     </form>
   );
 }
@@ -95,7 +95,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
   const status = chat?.status ?? summary?.status ?? 1;
   const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
   const canvases = state?.openCanvases?.length ?? 0;
-  const agent = root.value?.agents.find((each) => each.provider === (state?.provider ?? summary?.provider));
+  const fresh = chat !== undefined && activity(status) === "done" && !chat.turns.length;
   return (
     <header class="pane-head">
       <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
@@ -103,7 +103,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <div class="grow" style={{ lineHeight: 1.25 }}>
         <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} opening={opening(summary)} />
         <div class="small muted cut" style={{ fontSize: ".75rem" }}>
-          {WORDS[activity(status)]} · {agent?.displayName ?? state?.provider ?? summary?.provider}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
+          {fresh ? "Ready" : WORDS[activity(status)]} · {agentName(state?.provider ?? summary?.provider)}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>
       </div>
       {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${others.map((each) => each.displayName ?? each.clientId).join(", ")}`}><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">+{others.length}</span></span>}
@@ -112,17 +112,16 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <a class="btn quiet wide-only" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
       <Menu label="This session" entries={[
         { label: "Changes", run: () => go(panelUrl(at, "changes")) },
-        { label: "Canvases", run: () => go(panelUrl(at, "canvases")) },
+        ...(canvases > 0 ? [{ label: "Canvases", run: () => go(panelUrl(at, "canvases")) }] : []),
         { label: "Terminals", run: () => go(panelUrl(at, "terminals")) },
-        { label: "Customizations and servers", run: () => go(panelUrl(at, "setup")) },
+        { label: "Setup", sub: "Directories, MCP servers, plugins", run: () => go(panelUrl(at, "setup")) },
         { label: "Timeline of the last turn", run: () => go(panelUrl(at, "timeline")) },
         { label: "Usage", run: () => go(panelUrl(at, "usage")) },
-        { label: "Rename", run: () => {
+        { label: "Rename", apart: true, run: () => {
           rename(renaming + 1);
           requestAnimationFrame(() => document.querySelector("header h1")?.dispatchEvent(new MouseEvent("dblclick", { bubbles: true })));
         } },
         ...(mayWrite() ? [{ label: "New chat in this session", run: () => void newChat(at.session) }] : []),
-        ...(mayWrite() && agent?.capabilities?.multipleWorkingDirectories ? [{ label: "Working directories", run: () => go(panelUrl(at, "setup")) }] : []),
         ...(chat && (state?.chats.length ?? 0) > 1 && mayWrite() ? chatMenu(at.session, chat, state) : []),
         ...(summary ? menuFor(summary) : []),
       ]} />

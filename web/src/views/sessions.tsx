@@ -6,10 +6,10 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, titleOf } from "../mirror/selectors.ts";
-import { askAgents, dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { agentName, askAgents, dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
-import { memo, confirmed, Icon, Mark, Menu, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 import { palette } from "./palette.tsx";
 
@@ -34,8 +34,8 @@ export async function dispose(summary: SessionSummary): Promise<void> {
   await request("disposeSession", { channel: summary.resource }).catch((error: Error) => tellRefused(error.message));
 }
 
-export const menuFor = (summary: SessionSummary): { label: string; danger?: boolean; run(): void }[] => [
-  { label: isRead(summary.status) ? "Mark unread" : "Mark read", run: () => void markRead(summary.resource, !isRead(summary.status)) },
+export const menuFor = (summary: SessionSummary): MenuEntry[] => [
+  { apart: true, label: isRead(summary.status) ? "Mark unread" : "Mark read", run: () => void markRead(summary.resource, !isRead(summary.status)) },
   { label: isArchived(summary.status) ? "Take out of the archive" : "Archive", run: () => void archive(summary, !isArchived(summary.status)) },
   { label: "Delete…", danger: true, run: () => void dispose(summary) },
 ];
@@ -47,9 +47,9 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
       <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto">{titleOf(summary)}</span>
-        <span class="age">{age(summary.modifiedAt, at)}</span>
+        <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>
         <span class="meta">
-          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : summary.provider}</span>
+          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : agentName(summary.provider)}</span>
           {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>

@@ -8,7 +8,7 @@ import { hostInfo } from "../mirror/store.ts";
 
 function Choice<T extends string>({ name, label, value, options, onChange }: { name: string; label: string; value: T; options: [T, string][]; onChange(value: T): void }): JSX.Element {
   return (
-    <fieldset class="question"><legend>{label}</legend>
+    <fieldset class="question" style={{ margin: 0 }}><legend>{label}</legend>
       {options.map(([each, words]) => <label key={each} class="check"><input type="radio" name={name} checked={value === each} onChange={() => onChange(each)} />{words}</label>)}
     </fieldset>
   );

@@ -6,7 +6,7 @@ import type { Customization, Enablement, SessionState } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { customizationsOf, nameOf, pathOf, toUri } from "../mirror/selectors.ts";
 import { dispatch, request, root } from "../mirror/store.ts";
-import { Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { focusNow, Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import type { PanelProps } from "./session.tsx";
 import { SignIn } from "./signin.tsx";
 
@@ -204,7 +204,7 @@ function Directories({ uri, session }: { uri: string; session: SessionState }): 
           act("session/workingDirectorySet", toUri(adding.trim()));
           add(undefined);
         }}>
-          <input class="mono" aria-label="Directory to add" placeholder="/path/to/it" autofocus spellcheck={false} value={adding} onInput={(event) => add(event.currentTarget.value)} />
+          <input class="mono" aria-label="Directory to add" placeholder="/path/to/it" ref={focusNow} spellcheck={false} value={adding} onInput={(event) => add(event.currentTarget.value)} />
           <button type="submit" class="btn" disabled={!adding.trim()}>Add</button>
         </form>
       ))}

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Turn } from "../ahp/index.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { price, titleOf, tokens, total } from "../mirror/selectors.ts";
-import { root, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { agentName, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
 
@@ -64,7 +64,7 @@ export default function UsageView(): JSX.Element {
     };
   }, [loaded]);
   const days = grouped(used, (turn) => (turn.startedAt ?? "").slice(0, 10) || "earlier").sort(([a], [b]) => (a < b ? -1 : 1)).slice(-30);
-  const agents = grouped(used, (_, summary) => root.value?.agents.find((each) => each.provider === summary.provider)?.displayName ?? summary.provider);
+  const agents = grouped(used, (_, summary) => agentName(summary.provider));
   const bySession = used.map(({ summary, turns }) => ({ summary, sum: total(turns) })).sort((a, b) => b.sum.input + b.sum.output - a.sum.input - a.sum.output).slice(0, 20);
   return (
     <div class="pane-body">

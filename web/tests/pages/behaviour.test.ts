@@ -283,6 +283,19 @@ describe("approvals", () => {
     await until(() => dispatched("chat/toolCallConfirmed").length === 3, "all allowed");
   });
 
+  it("of one session are in the inbox in the order in which they were asked, and a long form leaves room for them", async () => {
+    const made = approval("p1", "make first");
+    ask(made, "p2", "make second");
+    asking(host);
+    const page = await visit("#/");
+    await page.locator("main .approval").nth(1).waitFor();
+    const commands = await page.locator("main .approval .payload").allTextContents();
+    expect(commands).toEqual(["make first", "make second"]);
+    expect(await page.getByText("A name for the module").count()).toBe(0);
+    await page.getByRole("button", { name: "Answer 5 questions" }).click();
+    await page.locator("form.card.needs").getByText("A name for the module").first().waitFor();
+  });
+
   it("answered in one window close in the other, and a second answer is refused in words", async () => {
     const { session } = approval();
     const one = await visit(at(session));
@@ -392,13 +405,46 @@ describe("the composer", () => {
     await until(() => dispatched("chat/turnCancelled").length === 1, "stopped");
   });
 
+  it("has every part of the queue within reach of a thumb, however long a message is (24)", async () => {
+    const made = host.addSession("q");
+    host.startTurn(made.chat, "t", "go");
+    for (const [index, text] of ["short", "Then run the tests and tell me which of them are slower than before, in a table with all the numbers", "last"].entries())
+      host.act(made.chat, { type: "chat/pendingMessageSet", kind: "queued", id: `q${index}`, message: { text, origin: { kind: "user" } } });
+    const page = await visit(at(made.session), { viewport: { width: 360, height: 780 }, hasTouch: true, isMobile: true });
+    await page.locator(".queue li").nth(2).waitFor();
+    const beyond = await page.locator(".queue li .btn:visible").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).filter((box) => box.right > 360 || box.height < 44).length);
+    expect(beyond).toBe(0);
+    await page.locator(".queue li").nth(1).getByRole("button", { name: "What to do with this message" }).click();
+    await page.getByRole("menuitem", { name: "Move up" }).click();
+    await page.locator(".queue li").nth(0).getByText("Then run the tests").waitFor();
+    await page.locator(".queue li").nth(0).getByRole("button", { name: "Edit" }).click();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Queued message");
+  });
+
+  it("keeps a queued message that the agent cannot be steered with, and gives one back whole", async () => {
+    const made = host.addSession("q");
+    host.startTurn(made.chat, "t", "go");
+    const message = { text: "with a file", origin: { kind: "user" }, attachments: [{ type: "simple", label: "notes.md" }] };
+    host.act(made.chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q0", message });
+    host.judge = (_, action) => (action.kind === "steering" ? "this agent cannot be steered" : undefined);
+    const page = await visit(at(made.session));
+    await page.locator(".queue li").getByRole("button", { name: "Steer" }).click();
+    await page.getByText("this agent cannot be steered").first().waitFor();
+    expect(dispatched("chat/pendingMessageRemoved")).toEqual([]);
+    await page.locator(".queue li").getByRole("button", { name: "Remove" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await until(() => dispatched("chat/pendingMessageSet").some((action) => action.kind === "queued"), "given back");
+    expect(dispatched("chat/pendingMessageSet").find((action) => action.kind === "queued")?.message).toEqual(message);
+  });
+
   it("says how many completions there are beyond those it shows", async () => {
     const made = host.addSession("many");
-    const item = (number: number) => ({ insertText: `/skill-${number}`, attachment: { type: "simple", label: "A skill" } });
+    const item = (number: number) => ({ insertText: `/skill-${number}`, attachment: { type: "simple", label: `/skill-${number}`, _meta: { description: "Sorts a list" } } });
     host.methods.completions = () => ({ items: Array.from({ length: 60 }, (_, number) => item(number)), _meta: { "ahpkit/more": 5 } });
     const page = await visit(at(made.session));
     await composer(page).click();
     await page.keyboard.type("/sk");
+    await page.getByRole("option", { name: "/skill-7 Sorts a list" }).waitFor();
     await page.getByText("15 more. Type on to find them.").waitFor();
     expect(await page.locator(".completions [role=option]").count()).toBe(50);
   });
@@ -450,7 +496,8 @@ describe("the composer", () => {
     expect(dispatched("chat/truncated")[0]?.turnId).toBe("t1");
     host.act(made.chat, { type: "chat/turnComplete", turnId: dispatched("chat/turnStarted")[0]?.turnId, duration: 3 });
     await page.locator(".turn").nth(0).hover();
-    await page.locator(".turn").nth(0).getByRole("button", { name: "Fork from here" }).click();
+    await page.locator(".turn").nth(0).getByRole("button", { name: "More about this turn" }).click();
+    await page.getByRole("menuitem", { name: "Fork from here" }).click();
     await until(() => host.requests.some((each) => each.method === "createChat"), "forked");
     expect(host.requests.find((each) => each.method === "createChat")?.params.source).toMatchObject({ kind: "fork", turnId: "t1" });
   });
@@ -521,6 +568,27 @@ describe("the transcript", () => {
     await page.getByRole("button", { name: "Earlier in this turn (3850)" }).click();
     await page.getByText("remark 3700 of many").waitFor({ state: "attached" });
     expect(await page.getByText(/remark \d+ of many/).count()).toBe(150);
+  });
+
+  it("has the colours of a program's output, and tables as they were aligned", async () => {
+    const text = "\u001b[32mPASSED\u001b[0m one\n\u001b[31mFAILED\u001b[0m two\n";
+    const made = host.addSession("colours", {}, { turns: [turn("t1", "go", [call("c1", { success: false, content: [{ type: "text", text }], error: { message: "exit 1" } }), md("| file | size |\n|---|---:|\n| a.py | 12 |")])] });
+    const page = await visit(at(made.session));
+    const colour = (words: string): Promise<string> => page.locator(".output").getByText(words, { exact: true }).evaluate((element) => getComputedStyle(element).color);
+    const plain = await page.locator(".output").evaluate((element) => getComputedStyle(element).color);
+    expect(new Set([await colour("PASSED"), await colour("FAILED"), plain]).size).toBe(3);
+    expect(await page.getByRole("cell", { name: "12" }).evaluate((element) => getComputedStyle(element).textAlign)).toMatch(/end|right/);
+  });
+
+  it("begins at the same edge as the composer, and every head ends at the same height", async () => {
+    const { session } = changing(host);
+    const page = await visit(at(session, "?panel=changes"), { viewport: { width: 1280, height: 800 } });
+    await page.locator(".diff-row").first().waitFor();
+    const box = async (what: string): Promise<{ x: number; y: number; width: number; height: number }> => (await page.locator(what).first().boundingBox()) ?? { x: -1, y: -1, width: -1, height: -1 };
+    const [said, writing] = [await box(".said"), await box(".composer")];
+    expect([writing.x, writing.width]).toEqual([said.x, said.width]);
+    const ends = await page.locator(".pane-head").evaluateAll((heads) => heads.map((head) => head.getBoundingClientRect().bottom));
+    expect(new Set(ends).size, String(ends)).toBe(1);
   });
 
   it("shows 5 MB of output and 5 MB of text without dying (21)", async () => {
@@ -619,6 +687,16 @@ describe("changes", () => {
   });
 });
 
+/**
+ * What the browser reported while hostile text was cleaned. The page's policy also holds in the document in which that
+ * happens, which is never shown, and browsers say what they forbade there.
+ */
+const WHILE_CLEANING = /^(Applying inline style|Setting the document's base URI|Executing inline event handler)/;
+
+/** Whatever could run something and is in the page itself. */
+const dangerous = (page: Page): Promise<string[]> => page.evaluate(() => [...document.querySelectorAll("*")].flatMap((each) =>
+  each.localName === "script" && !(each as HTMLScriptElement).src ? ["script"] : each.getAttributeNames().filter((name) => name.startsWith("on")).map((name) => `${each.localName} ${name}`)));
+
 describe("attacks", () => {
   it("hostile text in every field runs nothing and loads nothing", async () => {
     const evil = "<img src=https://evil.example/x onerror=\"document.title='owned'\"><script>document.title='owned'</script>[x](javascript:document.title='owned')![y](https://evil.example/y)";
@@ -634,7 +712,11 @@ describe("attacks", () => {
       if (panel) await page.locator("aside .empty, aside .tree, aside .stack, aside section, aside p").first().waitFor();
       await drawn(page);
     }
-    for (const each of opened) expect(await each.page.title()).not.toContain("owned");
+    for (const each of opened) {
+      expect(await each.page.title()).not.toContain("owned");
+      expect(await dangerous(each.page)).toEqual([]);
+      expect(each.problems.splice(0).filter((problem) => !WHILE_CLEANING.test(problem))).toEqual([]);
+    }
     const foreign = opened.flatMap((each) => each.requests).filter((url) => !url.startsWith(server.url.replace("http", "")) && !url.startsWith(server.url) && !url.startsWith("data:") && !url.startsWith("blob:"));
     expect(foreign.filter((url) => !url.includes(`:${server.port}`))).toEqual([]);
   });
@@ -680,8 +762,8 @@ describe("attacks", () => {
     expect(await page.title()).not.toContain("owned");
     const here = opened.at(-1);
     expect(here?.requests.filter((url) => url.includes("evil.example"))).toEqual([]);
-    // The policy also holds in the document in which the text is cleaned; the browser reports what it forbade there.
-    expect(here?.problems.splice(0).filter((problem) => !/^(Applying inline style|Setting the document's base URI)/.test(problem))).toEqual([]);
+    expect(await dangerous(page)).toEqual([]);
+    expect(here?.problems.splice(0).filter((problem) => !WHILE_CLEANING.test(problem))).toEqual([]);
   });
 
   it("a canvas reaches neither the page, nor its cookie, nor the network", async () => {
@@ -931,6 +1013,7 @@ describe("notifications", () => {
     ask(made, "p2", "secret command");
     await page.waitForFunction(() => document.body.textContent?.includes("told: Later, Asks to use Run a command."));
     const told = await page.evaluate(() => document.body.textContent?.split("told: ").slice(1).join());
+    expect(told?.split("Later,").length, "told once").toBe(2);
     expect(told).not.toContain("Approve me");
     expect(told).not.toContain("secret command");
   });

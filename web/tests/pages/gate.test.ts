@@ -115,7 +115,8 @@ describe("changes", () => {
     await page.getByLabel("Which turn").waitFor();
     await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
     await shot(page, "gate-turn-changes");
-    await page.locator(".turn").last().getByRole("link", { name: "Timeline" }).click();
+    await page.locator(".turn").last().getByRole("button", { name: "More about this turn" }).click();
+    await page.getByRole("menuitem", { name: "Timeline" }).click();
     await page.locator("aside").getByText("Whole turn").waitFor();
     await panel(page, "changes");
     await page.locator("aside .file").filter({ hasText: "loader.py" }).locator(".diff-row.add").first().waitFor();
@@ -225,8 +226,8 @@ describe("a chat", () => {
     await begin(page, host, "Why is the loader slow?");
     await page.getByText("The old interface stays").waitFor();
     await idle(page);
-    await page.locator(".turn").last().hover();
-    await page.getByRole("button", { name: "Ask aside" }).click();
+    await page.locator(".turn").last().getByRole("button", { name: "More about this turn" }).click();
+    await page.getByRole("menuitem", { name: /^Ask aside/ }).click();
     await page.getByRole("navigation", { name: "Chats" }).getByText("Side chat").waitFor();
     await page.getByText("What shall we do?").waitFor();
     await say(page, "What did I ask before?");

@@ -167,12 +167,9 @@ describe("a session", () => {
     await page.locator(".turn", { hasText: "said better" }).waitFor();
     await idle();
     expect(await page.locator(".turn").count()).toBe(before);
-    const fork = page.getByRole("button", { name: "Fork from here" });
-    if (await fork.count()) {
-      await last().hover();
-      await fork.last().click();
-      await page.getByRole("navigation", { name: "Chats" }).waitFor();
-    }
+    await last().getByRole("button", { name: "More about this turn" }).click();
+    await page.getByRole("menuitem", { name: "Fork from here" }).click();
+    await page.getByRole("navigation", { name: "Chats" }).waitFor();
   });
 
   it("completes commands", async () => {

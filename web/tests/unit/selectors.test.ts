@@ -3,7 +3,8 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, groups, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, groups, plain, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { pieces } from "../../src/parts/ansi.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
 import { ends, folded } from "../../src/parts/output.tsx";
 import { narrowest } from "../../src/views/approvals.tsx";
@@ -54,6 +55,24 @@ describe("what waits", () => {
     expect(narrowest(options, "approve")?.id).toBe("once");
     expect(narrowest(options, "deny")?.id).toBe("no");
     expect(narrowest(undefined, "deny")).toBeUndefined();
+  });
+});
+
+describe("coloured output", () => {
+  it("has a class for each colour that the page knows, and no colour that could not be read", () => {
+    const found = pieces("\u001b[32mok\u001b[0m \u001b[1;91mbad\u001b[0m \u001b[2mdim\u001b[0m \u001b[30mblack\u001b[38;5;200mpalette");
+    expect(found.filter((each) => each.text.trim()).map((each) => [each.text.trim(), each.class])).toEqual([
+      ["ok", "ansi-green-fg"], ["bad", "ansi-bright-red-fg ansi-bold"], ["dim", "ansi-dim"], ["black", ""], ["palette", ""],
+    ]);
+  });
+});
+
+describe("words of an agent", () => {
+  it("keep the names of files, whether they are text or Markdown", () => {
+    expect(plain("Edit src/my_file.py and __init__.py")).toBe("Edit src/my_file.py and __init__.py");
+    expect(plain("2 * 3 * 4, `ls *.py`")).toBe("2 * 3 * 4, `ls *.py`");
+    expect(plain({ markdown: "Edit `src/my_file.py`, **not** *that_one* or _this_" })).toBe("Edit src/my_file.py, not that_one or this");
+    expect(plain(undefined)).toBe("");
   });
 });
 
@@ -109,6 +128,7 @@ describe("output", () => {
   });
   it("folds carriage returns", () => {
     expect(folded("10%\r20%\r100%\ndone\r\n")).toBe("100%\ndone\n");
+    expect(folded("\u001b]0;title\u0007a \u001b]8;;https://example.com\u001b\\link\u001b]8;;\u001b\\")).toBe("a link");
   });
 });
 
