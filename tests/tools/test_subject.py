@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ahpkit.tools.approvals import options_for
 from ahpkit.tools.rules import Place, Rule, judge, path_pattern
 from ahpkit.tools.subject import Subject, subject_of
 
@@ -76,6 +77,9 @@ def test_what_a_call_writes_is_not_what_it_touches(tool_input: Any) -> None:
         {"source": "secret/key", "destination": "src/key"},
         {"edits": [{"path": "secret/key"}]},
         {"path": "secret/key\0"},
+        {"path": "FILE:///code/secret/key"},
+        {"path": " secret/key"},
+        {"path": "src\\..\\secret\\key"},
     ],
 )
 def test_a_denied_file_is_found_however_it_is_written(tool_input: Any) -> None:
@@ -88,12 +92,62 @@ def test_a_denied_file_is_found_however_it_is_written(tool_input: Any) -> None:
         {"path": "secret"},
         {"path": "/code"},
         {"path": "SECRET/key"},
+        {"path": "ſecret/key"},
         {"path": "src/a", "template": "secret/key"},
+        {"path": "src/a", "target": "secret"},
+        {"path": "src/a", "root": "."},
+        {"path": "sec*/key"},
+        {"path": "src", "pattern": "../sec*/key"},
+        {"path": "{src,secret}/key"},
+        {"path": "$PWD/secret/key"},
+        {"path": "src/a", "command": "cat secret/key"},
+        {"path": "file://elsewhere/code/src/a"},
         {"anything": 1},
     ],
 )
 def test_a_call_that_may_touch_a_denied_file_is_left_to_a_person(tool_input: Any) -> None:
     assert decided(read(tool_input), deny="/code/secret/**") == "ask"
+
+
+@pytest.mark.parametrize("denied", ["/**/.env", "/code/**/*.key", "/code/src/*", "/code/*/b/c", "/code/src/**"])
+def test_a_folder_in_which_denied_files_may_be_is_left_to_a_person(denied: str) -> None:
+    folders = {"/code/src"}
+    assert decided(read({"path": "src"}, is_folder=folders.__contains__), deny=denied) == "ask"
+    assert decided(read({"path": "other/a", "in": "./src"}, is_folder=folders.__contains__), deny=denied) == "ask"
+    assert decided(read({"path": "other/a.py"}, is_folder=folders.__contains__), deny=denied) == "allow"
+
+
+def test_a_folder_beside_denied_files_is_not_asked_about() -> None:
+    assert decided(read({"path": "src"}, is_folder=lambda path: True), deny="/code/secret/**") == "allow"
+    assert decided(read({"path": "src"}, is_folder=lambda path: True), deny="/code/*.key") == "allow"
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"path": "src/a", "command": "rm -rf ~"},
+        {"path": "src/a", "cmd": ["rm", "x"]},
+        {"path": "src/a", "command": {"run": "rm"}},
+        {"path": "src/{a,../../secret/key}"},
+        {"path": "src/*/../../secret/key"},
+    ],
+)
+def test_a_folder_is_not_allowed_or_offered_where_more_may_happen(tool_input: Any) -> None:
+    subject = read(tool_input)
+    assert decided(subject, allow="/code/src/**") == "ask"
+    assert not [option for option in options_for(subject) if ":path:" in option["id"]]
+
+
+def test_the_operation_of_an_editor_is_no_command_line() -> None:
+    assert decided(read({"command": "view", "path": "src/a"}), allow="/code/src/**") == "allow"
+
+
+def test_a_command_in_a_folder_that_a_link_leads_out_of_is_not_judged() -> None:
+    def real(path: str) -> str:
+        return path.replace("/code/door", "/etc")
+
+    assert read({"command": "ls", "cwd": "src"}, real=real).command == "ls"
+    assert read({"command": "ls", "cwd": "door"}, real=real).command is None
 
 
 def test_an_input_with_one_name_twice_is_left_to_a_person() -> None:
@@ -134,7 +188,7 @@ def test_names_that_are_no_files_make_no_offer_of_a_folder() -> None:
 def test_an_offered_pattern_matches_the_file_it_was_made_from(parts: list[str]) -> None:
     subject = read({"path": "/" + "/".join(parts)})
     pattern = path_pattern(subject.touched)
-    if pattern is not None:
+    if pattern is not None and not subject.more:
         Rule(
             id="r", decision="allow", kind="path", owner="agent:x", tool="edit", pattern=pattern, scope="everywhere"
         ).check()

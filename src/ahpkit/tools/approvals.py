@@ -60,7 +60,7 @@ def _kinds(subject: Subject) -> list[tuple[RuleKind, str]]:
     kinds: list[tuple[RuleKind, str]] = []
     if (prefix := command_prefix(subject.command)) is not None:
         kinds.append(("command", f"`{prefix} …`"))
-    elif (pattern := path_pattern(subject.touched)) is not None:
+    elif not subject.more and (pattern := path_pattern(subject.touched)) is not None:
         kinds.append(("path", f"{subject.tool} in {pattern}"))
     kinds.append(("tool", subject.tool))
     if subject.is_server:

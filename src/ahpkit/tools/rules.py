@@ -17,11 +17,12 @@ import fnmatch
 import posixpath
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
-from ahpkit.tools.subject import Subject
+from ahpkit.tools.subject import Subject, fixed_part
 
 Decision = Literal["allow", "deny"]
 RuleKind = Literal["tool", "server", "command", "path"]
@@ -31,14 +32,17 @@ SCOPES: tuple[Scope, ...] = ("chat", "session", "workspace", "everywhere")
 KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
 """The narrowest first, as `SCOPES`."""
 
-_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#\n\r\0]|^\s*\w+\+?=")
-"""What makes a shell do something else than run one program with these words."""
+_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#]|[^\S \t]|[\0-\x08\x0b-\x1f\x7f-\x9f]|^\s*\w+\+?=")
+"""What makes a shell do something else than run one program with these words. Control characters and spaces that not
+every shell takes for a space are among it."""
 
 _LAUNCHERS = frozenset(
     {
         *("sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "toybox", "env", "xargs", "parallel"),
         *("sudo", "doas", "su", "runuser", "chroot", "nsenter", "unshare", "setpriv", "ssh", "nice", "ionice"),
         *("nohup", "setsid", "timeout", "stdbuf", "time", "watch", "strace", "exec", "command", "builtin", "eval"),
+        *("pkexec", "run0", "systemd-run", "fakeroot", "firejail", "bwrap", "proot", "flock", "chrt", "taskset", "numactl"),
+        *("prlimit", "setarch", "ltrace", "script", "unbuffer", "xvfb-run", "dbus-run-session", "entr", "npx", "uvx"),
         *("source", ".", "trap", "find", "if", "then", "while", "until", "do", "for", "case", "function", "coproc"),
     }
 )
@@ -269,23 +273,38 @@ def _unclear(rule: Rule, subject: Subject) -> bool:
 
 
 def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
-    """Whether a command may run the denied words: through a launcher (`env rm`), or with options in between (`git -C .
-    push`)."""
-    program = posixpath.basename(words[0])
+    """Whether a command may run the denied words: through a launcher (`env rm`), with options in between (`git -C .
+    push`), or in other letters (`RM`), which is the same file on some systems."""
+    program = posixpath.basename(words[0]).casefold()
     if program in _LAUNCHERS:
         return True
     rest = iter(words[1:])
-    return denied[0] in (program, words[0]) and all(word in rest for word in denied[1:])
+    return denied[0].casefold() in (program, words[0].casefold()) and all(word in rest for word in denied[1:])
 
 
 def _may_touch(pattern: str, subject: Subject) -> bool:
-    """A folder with denied files in it, a name that differs in case only, a text that may be a file, more than
+    """A folder with denied files in it, a name that differs in letters only, a text that may be a file, more than
     was looked at; or no file."""
-    files = subject.named
-    base = fixed_part(pattern)
-    within = any(f"{base}/".startswith(f"{path.rstrip('/')}/") for path in files)
-    alike = any(path_matches(pattern.lower(), path.lower()) for path in (*files, *subject.perhaps))
-    return not files or within or alike or subject.more
+    files, wanted = (*subject.named, *subject.perhaps), _letters(pattern)
+    base = f"{fixed_part(wanted)}/"
+    above = any(base.startswith(f"{_letters(path).rstrip('/')}/") for path in files)
+    alike = any(path_matches(wanted, _letters(path)) for path in files)
+    inside = any(_may_match_below(wanted, _letters(folder)) for folder in subject.folders)
+    return not subject.named or subject.more or above or alike or inside
+
+
+def _letters(path: str) -> str:
+    """A path in letters that are the same for all spellings which some file systems take for one name."""
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def _may_match_below(pattern: str, folder: str) -> bool:
+    """Whether a pattern can match something inside a folder: the folder fits the beginning of the pattern."""
+    wanted, given = _parts(pattern, folder)
+    return any(
+        _parts_match(wanted[:count], given) or (wanted[count] == "**" and _parts_match(wanted[: count + 1], given))
+        for count in range(1, len(wanted))
+    )
 
 
 def _is_absolute(pattern: str) -> bool:
@@ -313,7 +332,11 @@ def words_of(command: str) -> list[str] | None:
 
 def path_matches(pattern: str, path: str) -> bool:
     """A glob: `*` stays inside one folder, `**` is any number of folders. `/project/src/**` is all that is below."""
-    return _parts_match(pattern.rstrip("/").split("/"), posixpath.normpath(path).split("/"))
+    return _parts_match(*_parts(pattern, path))
+
+
+def _parts(pattern: str, path: str) -> tuple[list[str], list[str]]:
+    return pattern.rstrip("/").split("/"), posixpath.normpath(path).rstrip("/").split("/")
 
 
 def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
@@ -330,20 +353,14 @@ def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
     return len(given) in reached
 
 
-def fixed_part(pattern: str) -> str:
-    """The folders of a pattern that it names outright."""
-    parts = pattern.split("/")
-    count = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
-    return "/".join(parts[:count])
-
-
 # -- what to offer ----------------------------------------------------------------------------------------------
 
 
 def command_prefix(command: str | None) -> str | None:
-    """The prefix to offer for a command: the program, and the subcommand where there is one."""
+    """The prefix to offer for a command: the program, and the subcommand where there is one. None for a program that
+    runs others: `sudo …` would be anything."""
     words = words_of(command) if command is not None else None
-    if not words:
+    if not words or posixpath.basename(words[0]) in _LAUNCHERS:
         return None
     count = 2 if len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1]) else 1
     return shlex.join(words[:count])
@@ -369,7 +386,6 @@ __all__ = [
     "Ruling",
     "Scope",
     "command_prefix",
-    "fixed_part",
     "judge",
     "matches",
     "path_matches",

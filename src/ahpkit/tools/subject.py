@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -42,6 +43,12 @@ _TEXT_KEYS = frozenset(
 """Parameters that are text: what is written, or looked for."""
 _NO_FILE_KEYS = _TEXT_KEYS | _HARMLESS | {*_COMMAND_KEYS}
 
+_GLOB = re.compile(r"[*?\[]")
+_WILD = re.compile(r"[*?\[{$]")
+"""What some tools replace by names of files: wildcards, alternatives, variables."""
+
+_UP = re.compile(r"(?:^|[/,{])\.\.(?:$|[/,}])")
+
 _MAX_TEXTS = 1000
 """Texts of an input that are looked at."""
 _MAX_NAMES = 600
@@ -67,8 +74,10 @@ class Subject:
     """The same with all links followed. Empty: as they are named."""
     perhaps: tuple[str, ...] = ()
     """Texts that may be further files, absolute, as they are named and with links followed."""
+    folders: tuple[str, ...] = ()
+    """Folders that it names, and those in which a name with wildcards (`src/*.py`) may find files."""
     more: bool = False
-    """Whether it names more than was looked at, so that rules cannot judge all of it."""
+    """Whether it does more than was looked at, so that rules cannot judge all of it."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -91,26 +100,32 @@ def subject_of(
     paths: Sequence[str] = (),
     home: str = "",
     real: Callable[[str], str] = posixpath.normpath,
+    is_folder: Callable[[str], bool] = lambda path: False,
 ) -> Subject:
     """A call as a subject. `paths` are those that are known besides the input, such as the files of an edit.
 
     `real` follows the links of an absolute path. It gets the path as it is written: `link/..` is not always where the
-    link is.
+    link is. `is_folder` says whether there is a folder of that name.
     """
     given = _object(tool_input)
     found, perhaps, more_texts = _files(given)
     sure, unsure, more_files = _few_enough([*found, *paths], perhaps)
     named = [raw for text in sure for raw in _readings(text, workspace, home)]
     maybe = [raw for text in unsure for raw in _readings(text, workspace, home)]
+    touched = _unique(name for raw in named for name in (real(raw), real(posixpath.normpath(raw))))
+    possible = _unique(name for raw in maybe for name in (posixpath.normpath(raw), real(raw)))
     return Subject(
         owner=owner,
         tool=tool,
         is_server=is_server,
-        command=_command(given, workspace),
+        command=_command(given, lambda folder: _inside(folder, workspace, real)),
         paths=_unique(map(posixpath.normpath, named)),
-        real=_unique(name for raw in named for name in (real(raw), real(posixpath.normpath(raw)))),
-        perhaps=_unique(name for raw in maybe for name in (posixpath.normpath(raw), real(raw))),
-        more=more_texts or more_files,
+        real=touched,
+        perhaps=possible,
+        folders=_unique(
+            chain((name for name in (*touched, *possible) if is_folder(name)), _searched((*named, *maybe), real))
+        ),
+        more=more_texts or more_files or _runs_more(given) or any(map(_is_unclear, (*sure, *unsure))),
     )
 
 
@@ -154,7 +169,7 @@ def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
     for count, (key, text, beside) in enumerate(_texts("", given, frozenset())):
         if count >= _MAX_TEXTS:
             return sure, unsure, True
-        if key in _PATH_KEYS or text.startswith("file:") or _is_paired(key, beside):
+        if key in _PATH_KEYS or _is_file_uri(text) or _is_paired(key, beside):
             sure.append(text)
         elif key not in _NO_FILE_KEYS and _looks_like_file(key, text):
             unsure.append(text)
@@ -185,39 +200,74 @@ def _is_paired(key: str, beside: frozenset[str]) -> bool:
 
 
 def _looks_like_file(key: str, text: str) -> bool:
-    named = re.search(r"path|file|dir|folder|source|dest|target|output|uri", key, re.IGNORECASE)
+    named = re.search(r"path|file|dir|folder|root|base|source|dest|target|output|uri", key, re.IGNORECASE)
     return named is not None or "/" in text or text.startswith(("~", ".."))
 
 
 def _readings(text: str, workspace: str, home: str) -> list[str]:
-    """The absolute paths that a text may stand for. What follows a NUL is not seen by the system."""
+    """The absolute paths that a text may stand for. What follows a NUL is not seen by the system. Some tools take
+    spaces away, or read a backslash as a slash."""
     text = text.partition("\0")[0]
-    if text.startswith("file:"):
-        text = unquote(_path_in(text)).partition("\0")[0]
-    found = [posixpath.join(workspace, text)]
+    if _is_file_uri(text):
+        text = unquote(_uri(text)[1]).partition("\0")[0]
+    spelled = dict.fromkeys([text, text.strip(), text.replace("\\", "/")])
+    found = [posixpath.join(workspace, spelling) for spelling in spelled]
     if home and (text == "~" or text.startswith("~/")):
         found.append(posixpath.join(home, text[2:]))
     return found
 
 
-def _path_in(uri: str) -> str:
+def _is_file_uri(text: str) -> bool:
+    return text[:5].lower() == "file:"
+
+
+def _uri(uri: str) -> tuple[str, str]:
+    """The machine and the path of a `file:` URI."""
     try:
-        return urlsplit(uri).path
+        parts = urlsplit(uri)
     except ValueError:
-        return uri
+        return "", uri
+    return parts.netloc.lower(), parts.path
+
+
+def _is_unclear(text: str) -> bool:
+    """Whether nobody can tell where a name leads: a file of another machine, or `..` beside a wildcard."""
+    machine = _uri(text)[0] if _is_file_uri(text) else ""
+    return machine not in ("", "localhost") or (_UP.search(text) is not None and _WILD.search(text) is not None)
+
+
+def _searched(names: Sequence[str], real: Callable[[str], str]) -> Iterator[str]:
+    """The folders in which names with wildcards or variables may find files."""
+    for name in names:
+        if _WILD.search(name) is not None:
+            yield real(fixed_part(name, _WILD) or "/")
+
+
+def fixed_part(pattern: str, wild: re.Pattern[str] = _GLOB) -> str:
+    """The folders of a pattern that it names outright."""
+    parts = pattern.split("/")
+    count = next((number for number, part in enumerate(parts) if wild.search(part)), len(parts))
+    return "/".join(parts[:count])
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
 
 
-def _command(given: Mapping[str, Any], workspace: str) -> str | None:
-    """The one command line of an input that says nothing else of importance."""
+def _runs_more(given: Mapping[str, Any]) -> bool:
+    """Whether it runs a command line: nobody can tell which files that touches. One word may be the name of an
+    operation, such as `view` of an editor."""
+    lines = [_line(given[key]) for key in _COMMAND_KEYS if key in given]
+    return any(line is None or re.fullmatch(r"\w*", line) is None for line in lines)
+
+
+def _command(given: Mapping[str, Any], is_inside: Callable[[str], bool]) -> str | None:
+    """The one command line of an input that says nothing else of importance. It runs in a folder that `is_inside`."""
     named = [key for key in _COMMAND_KEYS if key in given]
     others = given.keys() - set(named) - _HARMLESS
     folders = {key: given[key] for key in others & _FOLDER_KEYS}
     if len(named) != 1 or others - _FOLDER_KEYS:
         return None
-    if any(not isinstance(folder, str) or not _inside(folder, workspace) for folder in folders.values()):
+    if any(not isinstance(folder, str) or not is_inside(folder) for folder in folders.values()):
         return None
     return _line(given[named[0]])
 
@@ -233,9 +283,9 @@ def _line(value: Any) -> str | None:
     return shlex.join(words)
 
 
-def _inside(path: str, workspace: str) -> bool:
-    whole = posixpath.normpath(posixpath.join(workspace, path))
-    return whole == workspace or whole.startswith(f"{workspace.rstrip('/')}/")
+def _inside(path: str, workspace: str, real: Callable[[str], str]) -> bool:
+    whole, base = real(posixpath.join(workspace, path)), real(workspace)
+    return whole == base or whole.startswith(f"{base.rstrip('/')}/")
 
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["Subject", "fixed_part", "subject_of"]

@@ -23,8 +23,8 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
 from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
 from ahpkit.tools.gate import Objection
-from ahpkit.tools.rules import ASK, Place, Rule, Ruling, fixed_part, judge
-from ahpkit.tools.subject import Subject, subject_of
+from ahpkit.tools.rules import ASK, Place, Rule, Ruling, judge
+from ahpkit.tools.subject import Subject, fixed_part, subject_of
 
 _log = logging.getLogger(__name__)
 
@@ -270,6 +270,7 @@ class CallGate:
             paths=paths,
             home=str(Path.home()),
             real=_real_name,
+            is_folder=os.path.isdir,
         )
 
     def judge(self, subject: Subject) -> Ruling:
