@@ -110,18 +110,54 @@ async def test_a_hook_that_asks_leaves_a_call_to_a_person_whatever_would_allow_i
         assert (told["tool_name"], told["tool_input"]) == ("mcp__test__fail", {"a": 1})
 
 
+@pytest.mark.parametrize("kind", ACP)
+async def test_where_a_setting_denies_nobody_is_asked_what_a_hook_leaves_to_a_person(tmp_path: Path, kind: str) -> None:
+    """Also for tools that nobody is asked about otherwise, and where a denying rule cannot be judged."""
+    files = {".claude/settings.json": json.dumps({"hooks": {"PreToolUse": HOOKS}})}
+    async with (
+        agent_of_kind(kind, tmp_path, permissions="deny") as agent,
+        staged(agent, tmp_path, servers=server(tmp_path), files=files, allow_hooks=True) as stage,
+    ):
+        await stage.server("test", "ready")
+        unclear = {"decision": "deny", "kind": "path", "pattern": "/secret/**", "scope": "everywhere"}
+        await stage.client.ask("_ahpkit/rules/add", owner="host", tool="canvas_open", **unclear)
+        for call in (
+            'CALL test_add {"a": 1, "b": 2}',
+            'CALL show_note {"text": "hi"}',
+            'CALL canvas_open {"canvasId": "board", "instanceId": "one"}',
+        ):
+            [shown] = (await stage.turn(call)).calls
+            assert (shown["status"], shown["_meta"][SETTLED]) == ("cancelled", "setting")
+        assert not stage.ran
+        assert not stage.board.calls
+
+
 @requirement("client-tools:deny:while-running")
 async def test_the_owner_of_a_tool_cancels_it_while_it_runs(opened: Open) -> None:
     async with opened() as stage:
 
         async def deny(about: Json) -> None:
-            no = {"approved": False, "reason": "denied", "reasonMessage": "no display"}
+            instead = {"text": "write a file", "origin": {"kind": "user"}}
+            no = {"approved": False, "reason": "denied", "reasonMessage": "no display", "userSuggestion": instead}
             stage.client.post(stage.chat, {"type": "chat/toolCallConfirmed", **about, **no})
 
         turn = await stage.turn('CALL show_note {"text": "hi"}', own=deny)
         [shown] = turn.calls
         assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "no display")
         assert "no display" in turn.text
+        assert "write a file" in turn.text
+        assert shown["userSuggestion"]["text"] == "write a file"
+
+
+async def test_an_agent_reads_what_the_user_wants_instead_of_a_denied_call(opened: Open) -> None:
+    async with opened() as stage:
+        stage.suggests = "subtract"
+        turn = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["deny-once"])
+        [shown] = turn.calls
+        assert (shown["status"], shown["userSuggestion"]["text"]) == ("cancelled", "subtract")
+        if "was denied" not in turn.text:  # An agent that asks by itself gets it with the answer to its request.
+            assert "not today" in turn.text
+            assert "subtract" in turn.text
 
 
 @pytest.mark.parametrize("released", [True, False])

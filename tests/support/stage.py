@@ -101,6 +101,8 @@ class Stage:
     ran: list[tuple[str, Json]] = field(default_factory=list[Any])
     """Calls that this client ran."""
     seconds: float = 30.0
+    suggests: str = ""
+    """What the person wants instead of a call that they deny."""
     _own: Own | None = None
     """What the client does with a call of its own tool, in place of running it."""
     _turns: int = 0
@@ -158,7 +160,10 @@ class Stage:
 
     def _decide(self, ready: Json, option: str) -> None:
         approved = option.startswith("allow")
-        how = {"confirmed": "user-action"} if approved else {"reason": "denied", "reasonMessage": "not today"}
+        no: Json = {"reason": "denied", "reasonMessage": "not today"}
+        if self.suggests:
+            no["userSuggestion"] = {"text": self.suggests, "origin": {"kind": "user"}}
+        how = {"confirmed": "user-action"} if approved else no
         about = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
         found = [one for one in ready["options"] if one["id"] == option]
         picked = found[0] if found else ready["options"][0 if approved else 1]

@@ -35,6 +35,7 @@ from ahpkit.protocol.chat.actions import (
 )
 from ahpkit.protocol.chat.state import (
     ConfirmationOption,
+    Message,
     ToolCallConfirmationReason,
     ToolCallEdits,
     ToolCallResult,
@@ -171,7 +172,7 @@ class LiveToolCall:
         if ruling.decision == "allow" and ruling.rule is not None:
             return self._allowed(request, by="rule", who=ruling.rule.id)
         if setting is False:
-            return self._denied(request, "The host's configuration denies this.", by="setting")
+            return self._denied_by_setting(request)
         if setting and not ruling.needs_person:
             return self._allowed(request, by="setting")
         options, editable = given.get("options", ()), given.get("editable", False)
@@ -256,7 +257,7 @@ class LiveToolCall:
         try:
             answer = await self._admitted(given)
             if not answer.approved:
-                return ToolOutcome(success=False, error=answer.reason or "the user denied this tool call")
+                return ToolOutcome(success=False, error=_refusal(answer.reason, answer.suggestion))
             return await self._run(run, answer.tool_input)
         except asyncio.CancelledError:
             self.withdraw("The agent gave this call up.")
@@ -268,9 +269,9 @@ class LiveToolCall:
         covered, self._covered = self._covered, None
         if covered is not None and same_input(covered.tool_input, self._input(tool_input)):
             return self._still_allowed(covered)
+        gate = self._ports.gate
+        setting = gate.setting if gate is not None and self._owner is not None else None
         if given.get("asks", True):
-            gate = self._ports.gate
-            setting = gate.setting if gate is not None and self._owner is not None else None
             return await self.confirm(
                 tool_input=tool_input, message=message, options=options, editable=editable, setting=setting
             )
@@ -278,6 +279,8 @@ class LiveToolCall:
         ruling = await self._judged(request)
         if isinstance(ruling, Confirmation):
             return ruling
+        if ruling.needs_person and setting is False:
+            return self._denied_by_setting(request)
         if ruling.needs_person:
             return await self._ask_person(request, options, editable=editable, why=ruling.why)
         self._ready(request.tool_input, message, confirmed="not-needed")
@@ -380,6 +383,9 @@ class LiveToolCall:
         self._ready(request.tool_input, request.message, confirmed="setting")
         return Confirmation(approved=True, tool_input=request.tool_input)
 
+    def _denied_by_setting(self, request: _Request) -> Confirmation:
+        return self._denied(request, "The host's configuration denies this.", by="setting")
+
     def _denied(self, request: _Request, reason: str, *, by: By, who: str = "") -> Confirmation:
         """Show the call as denied, with the reason."""
         request.passage.take("deny")
@@ -456,13 +462,16 @@ class LiveToolCall:
         if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
             self._show_pending("owner")
             denied = chat_tool_call_denied(
-                **self._about, reason=action["reason"], reason_message=action.get("reasonMessage")
+                **self._about,
+                reason=action["reason"],
+                reason_message=action.get("reasonMessage"),
+                user_suggestion=action.get("userSuggestion"),
             )
             self._ports.say(denied)
             return  # It is heard again with the decision that counts.
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
-        _resolve(self._completed, _failure(reason))
+        _resolve(self._completed, _failure(_refusal(reason, action.get("userSuggestion"))))
 
     def _show_pending(self, by: str, request: _Request | None = None) -> None:
         """Show the call as pending for one action, because only a pending call can be denied.
@@ -533,6 +542,12 @@ class LiveToolCall:
 
 def _denied_by(rule: Rule) -> str:
     return f"A rule denies this: {rule.says()}"
+
+
+def _refusal(reason: str | None, suggestion: Message | None) -> str:
+    """What an agent reads about a denied call: why, and what to do instead."""
+    why = reason or "the user denied this tool call"
+    return f"{why}\nThe user suggests instead: {suggestion['text']}" if suggestion and suggestion["text"] else why
 
 
 def canonical(tool_input: str) -> str:
