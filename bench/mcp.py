@@ -7,6 +7,8 @@ stdio; (2) through the host, which the agent starts as its own server: our relay
 card with start, approval and result in the durable log, and the host's own connection to the server. Somebody watches,
 in a process of their own. Beside them (3), one commit: a durable action until that person sees it stored. The target is
 (2) <= (1) + one more SDK round trip + one commit.
+
+For comparison (4), a proxy that does nothing else: a server of the SDK that passes each call to a client of the SDK.
 """
 
 from __future__ import annotations
@@ -64,6 +66,23 @@ async def serve() -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
+async def proxy() -> None:
+    """The two halves of the SDK, and nothing between them."""
+    parameters = StdioServerParameters(command=SERVER[0], args=list(SERVER[1:]), env=dict(os.environ))
+    async with Client(parameters, cache=None) as client:
+        tools = await client.list_tools()
+
+        async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+            return tools
+
+        async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+            return await client.call_tool(params.name, params.arguments)
+
+        server: Server[Any] = Server("proxy", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+
 async def call(tool: str, calls: int, command: Sequence[str]) -> None:
     """The agent: prints the milliseconds of each call."""
     parameters = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(os.environ))
@@ -91,6 +110,10 @@ async def direct(calls: int) -> list[float]:
     return await agent_process("echo", calls, ("--", *SERVER), {})
 
 
+async def through_proxy(calls: int) -> list[float]:
+    return await agent_process("echo", calls, ("--", sys.executable, __file__, "--role", "proxy"), {})
+
+
 async def through_host(calls: int, directory: Path) -> tuple[list[float], list[float]]:
     """Calls through a host with a durable log, and commits of the same host."""
     measured: list[float] = []
@@ -102,15 +125,17 @@ async def through_host(calls: int, directory: Path) -> tuple[list[float], list[f
         measured.extend(await agent_process("bench_echo", calls, command, config["env"]))
 
     declared = {"name": "bench", "command": SERVER[0], "args": list(SERVER[1:])}
-    customizations = Customizations(CustomizationSettings(default_directory=directory, servers=[declared]))
+    work = directory / "work"
+    work.mkdir()
+    customizations = Customizations(CustomizationSettings(default_directory=work, servers=[declared]))
     host = Host(
         open_storage(directory, "full"),
         agents=[PythonAgent(run, name="bench")],
         features=[customizations, McpServers(customizations.servers)],
-        config=HostConfig(default_directory=directory),
+        config=HostConfig(default_directory=work),
     )
     async with host, serve_http(host.serve, auth=Authenticator(None)) as server:
-        role = (sys.executable, __file__, "--role", "person", "--calls", str(calls), server.url, directory.as_uri())
+        role = (sys.executable, __file__, "--role", "person", "--calls", str(calls), server.url, work.as_uri())
         process = await asyncio.create_subprocess_exec(*role, stdout=asyncio.subprocess.PIPE, limit=2**24)
         printed, _ = await process.communicate()
     return measured, json.loads(printed)
@@ -134,17 +159,21 @@ async def commit(session: Any, number: int) -> float:
 
 def report(calls: int, rounds: int) -> bool:
     direct_ms: list[float] = []
+    proxy_ms: list[float] = []
     host_ms: list[float] = []
     commit_ms: list[float] = []
     for _ in range(rounds):
         direct_ms += asyncio.run(direct(calls))
+        proxy_ms += asyncio.run(through_proxy(calls))
         with tempfile.TemporaryDirectory() as directory:
             through, commits = asyncio.run(through_host(calls, Path(directory)))
         host_ms, commit_ms = host_ms + through, commit_ms + commits
-    one, through, stored = (statistics.median(values) for values in (direct_ms, host_ms, commit_ms))
+    medians = (statistics.median(values) for values in (direct_ms, proxy_ms, host_ms, commit_ms))
+    one, passed_on, through, stored = medians
     allowed = 2 * one + stored
     print(f"{calls} calls, {rounds} rounds, medians")
     print(f"directly                 {one:7.2f} ms")
+    print(f"through a bare proxy     {passed_on:7.2f} ms   {passed_on / one:5.2f} x direct")
     print(f"one durable action       {stored:7.2f} ms")
     print(f"through the host         {through:7.2f} ms   {through / one:5.2f} x direct")
     met = through <= allowed
@@ -157,12 +186,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--role", choices=["server", "agent", "person"])
+    parser.add_argument("--role", choices=["server", "agent", "person", "proxy"])
     parser.add_argument("--tool", default="echo")
     parser.add_argument("command", nargs="*")
     given = parser.parse_args()
     if given.role == "server":
         asyncio.run(serve())
+    elif given.role == "proxy":
+        asyncio.run(proxy())
     elif given.role == "agent":
         asyncio.run(call(given.tool, given.calls, given.command))
     elif given.role == "person":

@@ -268,7 +268,7 @@ class CallGate:
             workspace=str(local_path(workspace) or workspace),
             is_server=owner is not None and owner.startswith("mcp:"),
             paths=paths,
-            home=str(Path.home()),
+            home=os.path.expanduser("~"),
             real=_real_name,
             is_folder=os.path.isdir,
         )
