@@ -19,6 +19,7 @@ from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
 from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.meta_keys import KEEP_TOKEN
 from ahpkit.transports.memory import memory_pair
 from ahpkit.wire.transport import Transport
 from mcp_servers.authorization import AuthorizationServer
@@ -132,6 +133,29 @@ async def test_a_token_is_its_sessions_own_and_goes_with_its_client(place: Place
     await entry(place.bench, client, session, "ready", "tickets")
     other, _, _ = await waiting(place, watcher)
     assert (await entry(place.bench, watcher, other, "authRequired", "tickets"))["state"]["reason"] == "required"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_an_empty_token_takes_a_login_back_and_the_next_call_asks_for_another(place: Place, kept: bool) -> None:
+    outcomes: list[Any] = []
+    place.bench.agent.script = calling(outcomes, "tickets_add", {"a": 1, "b": 2})
+    client, other = await place.bench.connect(), await place.bench.client()
+    await client.initialize(protocolVersions=["1.0.0"])
+    session, chat, _ = await waiting(place, client)
+    place.guard.tokens.add("first")
+    how: Json = {"resource": place.url} | ({"_meta": {KEEP_TOKEN: True}} if kept else {})
+    await client.ask("authenticate", **how, token="first")
+    await entry(place.bench, client, session, "ready", "tickets")
+    await client.ask("_ahpkit/rules/add", decision="allow", kind="server", owner="mcp:tickets", scope="everywhere")
+    refused = await other.refused("authenticate", resource=place.url, token="")
+    assert refused["code"] == -32602, "it is not this client's login"
+    await client.ask("authenticate", **how, token="")
+    await client.accepted(chat, {**say("go"), "startedAt": "2026-01-01T00:00:00.000Z"})
+    needed = (await client.action("chat/toolCallAuthRequired"))["action"]["auth"]
+    assert needed["reason"] == "expired"
+    await client.ask("authenticate", **how, token="first")
+    await client.action("chat/turnComplete")
+    assert outcomes[0].content[0]["text"] == "3"
 
 
 @requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set")

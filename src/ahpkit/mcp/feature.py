@@ -293,8 +293,13 @@ class McpServers(Feature):
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
-        """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting."""
+        """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting.
+
+        An empty one takes back what this client gave: it is not sent again.
+        """
         resource = params["resource"]
+        if not params["token"] and self.tokens.take_back(_giver(client_id, params), resource):
+            return True
         waiting = [
             (session, server)
             for session in self._sessions.values()
@@ -316,7 +321,7 @@ class McpServers(Feature):
         from ahpkit.mcp.tokens import Login, Renewal
 
         meta: JsonObject = params.get("_meta") or {}
-        giver = "" if meta.get(KEEP_TOKEN) is True else client_id
+        giver = _giver(client_id, params)
         renewal = Renewal.read(meta.get(RENEWAL))
         login = Login(params["token"], expires_in=params.get("expiresIn"), renewal=renewal)
         for session, server in waiting:
@@ -369,6 +374,12 @@ class McpServers(Feature):
 
     def _tell(self, gateway: Gateway) -> None:
         self._services.spawn(gateway.changed(), name="tell an agent of its tools")
+
+
+def _giver(client_id: str, params: JsonObject) -> str:
+    """Whose token it is: the client's, or nobody's where the host is to keep it after the client has left."""
+    meta: JsonObject = params.get("_meta") or {}
+    return "" if meta.get(KEEP_TOKEN) is True else client_id
 
 
 class Files(Protocol):

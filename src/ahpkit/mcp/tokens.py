@@ -305,10 +305,15 @@ class Tokens:
         self._logins: dict[tuple[str, str, str], Login] = {}
 
     def give(self, client_id: str, session: str, resource: str, login: Login) -> None:
-        """Keep a token. An empty one takes back what this client gave before."""
+        """Keep a token, in place of the one that this client gave before."""
         self._forget(lambda key, known: key == (client_id, session, resource))  # The newest stands last.
-        if login.token:
-            self._logins[client_id, session, resource] = login
+        self._logins[client_id, session, resource] = login
+
+    def take_back(self, client_id: str, resource: str) -> bool:
+        """Drop what a client gave for a resource, in every session. Returns whether there was anything."""
+        before = len(self._logins)
+        self._forget(lambda key, known: (key[0], key[2]) == (client_id, resource))
+        return len(self._logins) < before
 
     def find(self, session: str, resource: str) -> str | None:
         """The newest token for a resource in a session."""
