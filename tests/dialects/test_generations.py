@@ -7,6 +7,7 @@ import pytest
 from ahpkit.dialects import IDENTICAL, Generation, Stream, needs_snapshot, payload, routes
 from ahpkit.dialects.generations import OUR_ACTIONS, generation_of, knows_action, may_dispatch
 from ahpkit.dialects.v0_4.registry import ACTIONS
+from ahpkit.protocol.registry import ACTIONS as CANONICAL
 from ahpkit.protocol.version import Version
 from ahpkit.wire.codec import encode
 from support import requirement
@@ -52,6 +53,12 @@ def test_each_generation_knows_its_actions(generation: Generation) -> None:
     known = [kind for kind in ALL if knows_action(generation, kind)]
     dispatchable = [kind for kind in ALL if may_dispatch(generation, kind)]
     assert (len(known), len(dispatchable)) == KNOWN[generation]
+
+
+def test_an_action_of_the_registry_needs_no_row_here() -> None:
+    """So that a new action is in four files: its shape, its row in the registry, its reducer, its policy."""
+    newest = {spec.type: spec.client_dispatchable for spec in CANONICAL.values() if spec.type not in OUR_ACTIONS}
+    assert {kind: may_dispatch(V.V1_0, kind) for kind in newest if knows_action(V.V1_0, kind)} == newest
 
 
 def test_our_canvas_actions_are_for_who_asks_for_them() -> None:

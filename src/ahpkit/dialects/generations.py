@@ -1,7 +1,7 @@
 """Table of the generations of AHP: their versions, what each supports, and which of them receive the same bytes.
 
-Tables and lookups only; `actions_down` changes the bytes. It is long because most of it is one table of what each
-generation has.
+Tables and lookups only; `actions_down` changes the bytes. What 1.0.0 has, and since when, is in the registry of
+`ahpkit.protocol`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, TypedDict, cast
 
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.version import Version
 
 
@@ -157,45 +158,11 @@ IDENTICAL: Final = frozenset(
 """Actions with the same bytes for every generation, so they are never decoded. All streaming actions are here."""
 
 _SINCE: Final[Mapping[str, Generation]] = {
-    "session/activeClientSet": Generation.V0_5_0,
-    "session/activeClientRemoved": Generation.V0_5_0,
-    "chat/activityChanged": Generation.V0_5_0,
-    "chat/draftChanged": Generation.V0_5_0,
-    "chat/turnsLoaded": Generation.V0_5_1,
-    "session/inputNeededSet": Generation.V0_5_1,
-    "session/inputNeededRemoved": Generation.V0_5_1,
-    "session/mcpServerStartRequested": Generation.V0_5_2,
-    "session/mcpServerStopRequested": Generation.V0_5_2,
-    "changeset/filesReviewChanged": Generation.V0_6,
-    "chat/toolCallAuthRequired": Generation.V0_6,
-    "chat/toolCallAuthResolved": Generation.V0_6,
-    "chat/workingDirectoryRemoved": Generation.V0_7,
-    "chat/workingDirectorySet": Generation.V0_7,
-    "session/workingDirectoryRemoved": Generation.V0_7,
-    "session/workingDirectorySet": Generation.V0_7,
-    "session/workingDirectoryReplaced": Generation.V0_8,
-    "automation/createRequested": Generation.V0_9,
-    "automation/removed": Generation.V0_9,
-    "automation/set": Generation.V0_9,
-    "automation/updateRequested": Generation.V0_9,
-    "automationRun/cancelRequested": Generation.V0_9,
-    "automationRun/lifecycleChanged": Generation.V0_9,
-    "automationRun/primarySessionChanged": Generation.V0_9,
-    "automationRun/sessionRemoved": Generation.V0_9,
-    "automationRun/sessionSet": Generation.V0_9,
-    "chat/turnResume": Generation.V0_9,
-    "canvas/stateChanged": Generation.V1_0,
-    "chat/backgroundWorkRemoved": Generation.V1_0,
-    "chat/backgroundWorkSet": Generation.V1_0,
-    "chat/canvasesChanged": Generation.V1_0,
-    "chat/changesetsChanged": Generation.V1_0,
-    "chat/isArchivedChanged": Generation.V1_0,
-    "chat/isReadChanged": Generation.V1_0,
-    "chat/movableChanged": Generation.V1_0,
-    "session/chatsReordered": Generation.V1_0,
-    "session/mcpServerBackgroundRequested": Generation.V1_0,
+    spec.type: since
+    for spec in ACTIONS.values()
+    if (since := generation_of(Version.parse(spec.since))) not in (None, Generation.V0_4)
 }
-"""Actions that came after 0.4, with the generation whose release first had them."""
+"""Actions that came after 0.4, with the generation whose release first had them: `since` in the registry."""
 
 _GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
     "session/activeClientChanged": (Generation.V0_4, Generation.V0_4),
@@ -208,63 +175,16 @@ _GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
 
 _BY_CLIENTS: Final = frozenset(
     {
-        "annotations/entryRemoved",
-        "annotations/entrySet",
-        "annotations/removed",
-        "annotations/set",
-        "annotations/updated",
-        "automation/createRequested",
-        "automation/removed",
-        "automation/updateRequested",
-        "automationRun/cancelRequested",
-        "changeset/filesReviewChanged",
-        "chat/draftChanged",
-        "chat/inputAnswerChanged",
-        "chat/inputCompleted",
-        "chat/isArchivedChanged",
-        "chat/isReadChanged",
-        "chat/pendingMessageRemoved",
-        "chat/pendingMessageSet",
-        "chat/queuedMessagesReordered",
-        "chat/toolCallComplete",
-        "chat/toolCallConfirmed",
-        "chat/toolCallContentChanged",
-        "chat/toolCallResultConfirmed",
-        "chat/truncated",
-        "chat/turnCancelled",
-        "chat/turnResume",
-        "chat/turnStarted",
-        "chat/workingDirectoryRemoved",
-        "chat/workingDirectorySet",
-        "root/configChanged",
+        *(spec.type for spec in ACTIONS.values() if spec.client_dispatchable),
         "session/activeClientChanged",
-        "session/activeClientRemoved",
-        "session/activeClientSet",
         "session/activeClientToolsChanged",
         "session/agentChanged",
-        "session/canvasInstanceCloseRequested",
         "session/canvasInstanceUpdated",
-        "session/canvasRequestCompleted",
-        "session/configChanged",
-        "session/customizationToggled",
-        "session/isArchivedChanged",
-        "session/isReadChanged",
-        "session/mcpServerBackgroundRequested",
-        "session/mcpServerStartRequested",
-        "session/mcpServerStopRequested",
         "session/modelChanged",
-        "session/titleChanged",
-        "session/workingDirectoryRemoved",
-        "session/workingDirectoryReplaced",
-        "session/workingDirectorySet",
-        "terminal/claimed",
-        "terminal/cleared",
-        "terminal/input",
-        "terminal/resized",
-        "terminal/titleChanged",
     }
 )
-"""Actions that clients may dispatch, in the generations that know them."""
+"""Actions that clients may dispatch, in the generations that know them: as the registry says, and those that only 0.4
+has or that only our canvas model lets clients dispatch."""
 
 _METHODS_SINCE: Final[Mapping[str, Generation]] = {
     "moveChat": Generation.V1_0,
