@@ -1,10 +1,13 @@
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from ahpkit.customizations.discovery import Library
+from ahpkit.customizations.details import Parsed
+from ahpkit.customizations.discovery import Library, Location
+from ahpkit.customizations.session_tree import SessionTree
 from ahpkit.host.agent import Turn
 from customizations.builders import skill, text, write
 from customizations.desk import Desk, seen, updates
@@ -148,6 +151,31 @@ async def test_a_second_session_of_a_workspace_reads_nothing_again(desk: Desk, m
     session, _ = await desk.session(client)
     assert reads == []
     assert (await desk.containers(client, session))[".claude/commands"]["children"][0]["name"] == "a"
+
+
+async def test_places_that_hold_nothing_are_no_reason_to_make_the_list_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.files({".claude/commands/a.md": "1"})
+    client = await desk.start()
+    places: list[Parsed | None] = []
+    lists: list[int] = []
+    read, entries = Library.read, SessionTree.entries
+
+    def counted_read(library: Library, location: Location) -> Parsed | None:
+        places.append(read(library, location))
+        return places[-1]
+
+    def counted_entries(tree: SessionTree, state: Sequence[Json]) -> list[Json]:
+        lists.append(len(places))
+        return entries(tree, state)
+
+    monkeypatch.setattr(Library, "read", counted_read)
+    monkeypatch.setattr(SessionTree, "entries", counted_entries)
+    await desk.session(client)
+    held = [place for place in places if place is not None]
+    assert held
+    assert len(lists) < len(held) + 10 < len(places)
 
 
 async def test_a_directory_appears_when_it_is_created_and_goes_when_it_is_deleted(desk: Desk) -> None:

@@ -336,10 +336,10 @@ class Customizations(Feature):
         """Read containers one after the other. Sessions that have them are told of what changed, a new one of all."""
         for location in locations:
             read = await self._places.read(location, again=again)
-            if new is not None:
-                new.read[location.id] = read.parsed
             if read.is_news:
                 self._tell(location, read.parsed, new)
+            if new is not None:
+                new.read[location.id] = read.parsed
         if new is not None:
             self._convert(new)
             self._publish(new)
@@ -357,8 +357,9 @@ class Customizations(Feature):
         for uri in self._places.users(location):
             tree = self._trees.get(uri)
             if tree is not None:
+                matters = latest is not None or tree.shows(location)  # Most places hold nothing, and are not listed.
                 tree.read[location.id] = latest
-                if tree is new or not tree.is_reading:
+                if matters and (tree is new or not tree.is_reading):
                     self._publish(tree)
 
     def _judge(self, location: Location, parsed: Parsed) -> Judged:

@@ -240,8 +240,15 @@ class SessionTree:
                 yield from done[location.id]["children"]
             elif location.id in done:
                 yield done[location.id]
-            elif location.id not in self.read and location.id in self.expected:
+            elif self._is_loading(location):
                 yield cast("JsonObject", location.loading)
+
+    def shows(self, location: Location) -> bool:
+        """Whether the session shows something of a place: what was read there, or that it is being read."""
+        return self.read.get(location.id) is not None or self._is_loading(location)
+
+    def _is_loading(self, location: Location) -> bool:
+        return location.id not in self.read and location.id in self.expected
 
     def _published(self, done: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
         for id, plugin in self.plugins.items():
