@@ -235,17 +235,21 @@ def _import_everything() -> None:
 
 def _check_everything() -> None:
     """Make the checks of all messages: a host and a client make each one when it is first needed, and keep it."""
+    from ahpkit.dialects.generations import Generation
+    from ahpkit.dialects.shapes import check_action, check_params
     from ahpkit.protocol.errors import InvalidParams
     from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
-    from ahpkit.protocol.validation import check_action, check_params, make_whole
+    from ahpkit.protocol.validation import make_whole
 
     for method in (*COMMANDS, *NOTIFICATIONS):
         make_whole(method, {}, result={})
-        with suppress(InvalidParams):
-            check_params(method, {})
-    for type in ACTIONS:
-        with suppress(InvalidParams):
-            check_action({"type": type})
+    for generation in Generation:
+        for method in COMMANDS:
+            with suppress(InvalidParams):
+                check_params(method, {}, by=generation)
+        for type in ACTIONS:
+            with suppress(InvalidParams):
+                check_action({"type": type}, by=generation)
 
 
 def main() -> None:
