@@ -19,10 +19,12 @@ from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.protocol.channels import CHANNELS as NEW
-from support.histories import INITIAL, KINDS, histories, opening
+from ahpkit.protocol.chat.turns import find_tool_call, find_turn
+from support import requirement
+from support.histories import INITIAL, KINDS, SAID_BY_0_4, histories, opening
 from support.properties import examples
 from support.specification import specification
-from support.squares import hinted, plain, project, refused, resyncs, told, unexplained
+from support.squares import differences, hinted, plain, project, refused, resyncs, told, unexplained
 
 Json = dict[str, Any]
 
@@ -93,6 +95,43 @@ def test_vscode_arrives_at_what_the_host_shows(vscode: VsCode, kind: str) -> Non
     def holds(history: list[Json]) -> None:
         started = [*opening(), *history] if kind == "chat" else history
         assert list(broken_squares(vscode, kind, INITIAL[kind], started)) == []
+
+    holds()
+
+
+def repeats(action: Json, state: Json) -> bool:
+    """Whether an action would give an id to a second turn, part or call. No rule says what happens to the two."""
+    turn: Json = state.get("activeTurn") or {}
+    if action["type"] == "chat/turnStarted":
+        return find_turn(state, action["turnId"]) is not None
+    if action["type"] == "chat/toolCallStart":
+        return find_tool_call(turn, action["toolCallId"]) is not None
+    if action["type"] == "chat/responsePart":
+        return any(part.get("id") == action["part"]["id"] for part in turn.get("responseParts", ()))
+    return False
+
+
+def disagreements(vscode: VsCode, kind: str, state: Json, actions: list[Json]) -> Iterator[tuple[Json, Any]]:
+    """The actions, legal or not, after which our reducer and that of VS Code have different states."""
+    reducer = NEW[kind].reducer
+    assert reducer is not None
+    for action in actions:
+        if action["type"] in SAID_BY_0_4 or told(action, READER) is None or repeats(action, state):
+            continue
+        after = reducer(state, action)
+        if found := list(differences(plain(after), vscode.reduce(kind, state, action))):
+            yield action, found
+        state = after
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@requirement("gen:project:commuting-square")
+def test_our_reducers_do_what_those_of_vscode_do(vscode: VsCode, kind: str) -> None:
+    @examples(0.5)
+    @given(histories(kind))
+    def holds(history: list[Json]) -> None:
+        started = [*opening(), *history] if kind == "chat" else history
+        assert list(disagreements(vscode, kind, INITIAL[kind], started)) == []
 
     holds()
 

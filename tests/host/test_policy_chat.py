@@ -186,9 +186,20 @@ def test_the_option_must_mean_what_the_decision_says() -> None:
 
 
 def test_only_editable_input_can_be_edited() -> None:
-    assert confirm(busy_chat(tool_call("pending-confirmation", editable=True)), editedToolInput="{}") is None
+    editable = tool_call("pending-confirmation", editable=True, toolInput="{}")
+    assert confirm(busy_chat(editable), editedToolInput="[]") is None
     assert confirm(busy_chat(tool_call("pending-confirmation")), editedToolInput="{}") == (
         "the input of this tool call cannot be edited"
+    )
+
+
+@requirement("gen:tool:input-ref-edited")
+@pytest.mark.parametrize("shown", [{}, {"toolInput": {"uri": "x:/input"}}], ids=["none", "reference"])
+def test_an_input_that_no_client_sees_as_text_cannot_be_edited(shown: JsonObject) -> None:
+    waiting = busy_chat(tool_call("pending-confirmation", editable=True, **shown))
+    assert confirm(waiting) is None
+    assert confirm(waiting, editedToolInput="{}") == (
+        "the input of this tool call is missing or a reference, so it cannot be edited"
     )
 
 

@@ -52,6 +52,18 @@ _messages = st.fixed_dictionaries(
     optional={"attachments": _attachments, "model": st.just({"id": "m"}), "agent": st.just({"uri": "file:///agent"})},
 )
 _inputs = st.sampled_from(('{"a":1}', "text"))
+_contributors = st.sampled_from(
+    (
+        {"kind": "mcp", "customizationId": "c"},
+        {"kind": "client", "clientId": "one"},
+        {"kind": "client", "clientId": "two"},
+    )
+)
+_options = st.lists(
+    st.sampled_from(({"id": "yes", "label": "Yes", "kind": "approve"}, {"id": "no", "label": "No", "kind": "deny"})),
+    max_size=2,
+    unique_by=lambda option: option["id"],
+)
 
 _call_of: dict[str, Any] = {"turnId": _turns, "toolCallId": _calls}
 _text_content = st.lists(st.just({"type": "text", "text": "out"}), max_size=1)
@@ -73,20 +85,42 @@ _CHAT: tuple[Strategy, ...] = (
     _made("chat/reasoning", turnId=_turns, partId=_parts, content=_words),
     _made(
         "chat/toolCallStart",
-        {"contributor": {"kind": "mcp", "customizationId": "c"}, "intention": "look"},
+        {"contributor": _contributors, "intention": "look", "_meta": {"begun": True}},
         **_call_of,
         toolName="tool",
         displayName="Tool",
     ),
-    _made("chat/toolCallDelta", **_call_of, content=st.just("x")),
+    _made("chat/toolCallDelta", {"invocationMessage": "Soon"}, **_call_of, content=st.just("x")),
     _made(
         "chat/toolCallReady",
-        {"toolInput": _inputs, "confirmed": "not-needed", "riskAssessment": {"kind": "judge", "status": "loading"}},
+        {
+            "toolInput": _inputs,
+            "confirmed": "not-needed",
+            "riskAssessment": {"kind": "judge", "status": "loading"},
+            "contributor": _contributors,
+            "intention": "see",
+            "confirmationTitle": "Really?",
+            "options": _options,
+            "editable": st.booleans(),
+            "_meta": {"ready": True},
+        },
         **_call_of,
         invocationMessage="Run it",
     ),
-    _made("chat/toolCallConfirmed", **_call_of, approved=True, confirmed="user-action"),
-    _made("chat/toolCallConfirmed", {"userSuggestion": _messages}, **_call_of, approved=False, reason="denied"),
+    _made(
+        "chat/toolCallConfirmed",
+        {"editedToolInput": "edited", "selectedOptionId": st.sampled_from(("yes", "unknown")), "_meta": {"sure": True}},
+        **_call_of,
+        approved=True,
+        confirmed="user-action",
+    ),
+    _made(
+        "chat/toolCallConfirmed",
+        {"userSuggestion": _messages, "reasonMessage": "No", "selectedOptionId": "no"},
+        **_call_of,
+        approved=False,
+        reason="denied",
+    ),
     _made("chat/toolCallComplete", {"requiresResultConfirmation": True}, **_call_of, result=_result),
     _made("chat/toolCallResultConfirmed", **_call_of, approved=st.booleans()),
     _made("chat/toolCallContentChanged", **_call_of, content=_text_content),
@@ -151,24 +185,26 @@ _decisions = st.sampled_from(
         [{"kind": "workspace", "uri": "file:///a", "enabled": True}, {"kind": "global", "enabled": False}],
     )
 )
-_customizations = st.fixed_dictionaries(
-    {"type": st.just("plugin"), "id": st.sampled_from(("x", "y")), "uri": st.just("file:///p"), "name": st.just("p")},
-    optional={
-        "enablement": _decisions.filter(bool),
-        "children": st.just(
-            [
-                {
-                    "type": "mcpServer",
-                    "id": "m",
-                    "uri": "file:///m",
-                    "name": "m",
-                    "state": {"kind": "stopped"},
-                    "enablement": [{"kind": "session", "enabled": False}],
-                }
-            ]
-        ),
-    },
-)
+
+
+def _plugin(plugin: str) -> Strategy:
+    server: Json = {
+        "type": "mcpServer",
+        "id": f"{plugin}-server",
+        "uri": "file:///m",
+        "name": "m",
+        "state": {"kind": "stopped"},
+        "enablement": [{"kind": "session", "enabled": False}],
+    }
+    return st.fixed_dictionaries(
+        {"type": st.just("plugin"), "id": st.just(plugin), "uri": st.just("file:///p"), "name": st.just("p")},
+        optional={"enablement": _decisions.filter(bool), "children": st.just([server])},
+    )
+
+
+_customizations = _plugin("x") | _plugin("y")
+_servers = st.sampled_from(("x-server", "y-server"))
+_switchable = st.sampled_from(("x", "x-server", "y-server"))
 _active = st.fixed_dictionaries(
     {"clientId": _clients, "tools": st.lists(st.just({"name": "t"}), max_size=1)},
     optional={
@@ -218,9 +254,12 @@ _SESSION: tuple[Strategy, ...] = (
     _made("session/activeClientRemoved", clientId=_clients),
     _made("session/customizationsChanged", customizations=st.lists(_customizations, max_size=2, unique_by=_id)),
     _made("session/customizationUpdated", customization=_customizations),
-    _made("session/customizationToggled", id=st.sampled_from(("x", "m")), enablement=_decisions),
-    _made("session/customizationRemoved", id=st.sampled_from(("x", "m"))),
-    _made("session/mcpServerStateChanged", id="m", state=st.sampled_from(({"kind": "ready"}, {"kind": "starting"}))),
+    _made("session/customizationToggled", id=_switchable, enablement=_decisions),
+    _made("session/customizationRemoved", id=_switchable),
+    _made("session/mcpServerStartRequested", id=_servers),
+    _made(
+        "session/mcpServerStateChanged", id=_servers, state=st.sampled_from(({"kind": "ready"}, {"kind": "starting"}))
+    ),
     _made("session/configChanged", config={"depth": 2}),
     _made("session/metaChanged", {"_meta": st.just({"elsewhere": 1})}),
     _made("session/modelChanged", model=st.sampled_from(({"id": "m"}, {"id": "n"}))),
@@ -245,7 +284,7 @@ _claims = st.sampled_from(
 _lives = st.sampled_from(({"status": "running"}, {"status": "exited", "exitCode": 3}, {"status": "exited"}))
 
 _TERMINAL: tuple[Strategy, ...] = (
-    _made("terminal/data", data=_words.filter(bool)),
+    _made("terminal/data", data=_words),
     _made("terminal/resized", cols=80, rows=24),
     _made("terminal/claimed", claim=_claims),
     _made("terminal/titleChanged", title=_words),

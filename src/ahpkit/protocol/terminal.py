@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
-from ahpkit.protocol.common.reducing import Handler, amend, apply, assign, index_of, put, replaced, unchanged
+from ahpkit.protocol.common.reducing import Handler, amend, apply, assign, put, replaced, unchanged
 from ahpkit.protocol.common.state import URI, BaseParams, JsonObject
 from ahpkit.protocol.rope import Rope
 from ahpkit.protocol.type_schemas import CLOSED
@@ -292,10 +292,10 @@ def _data(state: JsonObject, action: JsonObject) -> JsonObject:
     data: str = action["data"]
     content: list[JsonObject] = state["content"]
     field = _growing_field(content[-1]) if content else None
-    if not data:
-        return state
     if field is None:
         return {**state, "content": [*content, {"type": "unclassified", "value": Rope.of(data)}]}
+    if not data:
+        return state
     last = content[-1]
     return {**state, "content": replaced(content, -1, {**last, field: Rope.of(last[field]).add(data)})}
 
@@ -320,12 +320,15 @@ def _command_executed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
-    content: list[JsonObject] = state["content"]
-    index = index_of(content, "commandId", action["commandId"])
-    if index < 0:
-        return state
+    """The command is over: every part of that id, should a shell have used it twice."""
     ended = {"isComplete": True, "exitCode": action.get("exitCode"), "durationMs": action.get("durationMs")}
-    return {**state, "content": replaced(content, index, amend(_settled_part(content[index]), ended))}
+
+    def after(part: JsonObject) -> JsonObject:
+        is_it = part["type"] == "command" and part["commandId"] == action["commandId"]
+        return amend(_settled_part(part), ended) if is_it else part
+
+    content: list[JsonObject] = [after(part) for part in state["content"]]
+    return state if content == state["content"] else {**state, "content": content}
 
 
 def _exited(state: JsonObject, action: JsonObject) -> JsonObject:

@@ -32,7 +32,7 @@ def test_every_action_of_the_channel_has_a_handler() -> None:
 @requirement("core:reducer:not-applicable-same-object")
 @pytest.mark.parametrize(
     "action",
-    [data(""), {"type": "terminal/input", "data": "x"}, {"type": "terminal/cleared"}, FINISHED],
+    [{"type": "terminal/input", "data": "x"}, {"type": "terminal/cleared"}, FINISHED],
     ids=lambda action: action["type"],
 )
 def test_an_action_that_changes_nothing_returns_the_same_state(action: JsonObject) -> None:

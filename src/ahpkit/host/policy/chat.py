@@ -212,8 +212,8 @@ def _check_decision(call: ToolCallState, action: ChatToolCallConfirmedAction) ->
             return f"option {option_id!r} means {option['kind']}, which contradicts `approved`"
     if "editedToolInput" in action and not call.get("editable"):
         return "the input of this tool call cannot be edited"
-    if "editedToolInput" in action and not isinstance(call.get("toolInput", ""), str):
-        return "the input of this tool call is a reference, so it cannot be edited"
+    if "editedToolInput" in action and not isinstance(call.get("toolInput"), str):
+        return "the input of this tool call is missing or a reference, so it cannot be edited"
     return None
 
 

@@ -35,7 +35,7 @@ from ahpkit.protocol.chat.actions import (
     ChatTurnStartedAction,
     ChatUsageAction,
 )
-from ahpkit.protocol.chat.turns import is_resumable, tool_call_index
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, is_resumable, tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
     apply,
@@ -66,7 +66,8 @@ from ahpkit.protocol.rope import Rope
 __all__ = ["HANDLERS", "chat_reducer"]
 
 _SHORT = 100
-"""Responses with fewer parts are always searched for what waits; that takes a few microseconds."""
+"""Responses with fewer parts are always searched for what waits: that takes a few microseconds, and a state that was
+made elsewhere may be inconsistent."""
 
 
 def chat_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -176,10 +177,7 @@ def _tool_call_started(state: JsonObject, action: ChatToolCallStartAction) -> Js
 
 def _with_part_added(state: JsonObject, turn_id: str, part: JsonObject) -> JsonObject:
     turn = _active_turn(state, turn_id)
-    if turn is None:
-        return state
-    after = _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
-    return _with_status_of_call(after, {part["toolCall"]["status"]}) if part.get("kind") == "toolCall" else after
+    return state if turn is None else _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
 
 
 def _text_appended(kind: str, state: JsonObject, action: ChatDeltaAction | ChatReasoningAction) -> JsonObject:
@@ -196,20 +194,23 @@ def _text_appended(kind: str, state: JsonObject, action: ChatDeltaAction | ChatR
 
 
 def _tool_call_changed(state: JsonObject, action: tool_calls.ToolCallAction) -> JsonObject:
+    """Every action that does more than make a call longer computes the activity anew, also when it does not apply.
+
+    In a long response a call that did not wait and does not wait now changes no activity, and nothing is searched.
+    """
+    grows = action["type"] in STREAMING_ACTIONS
     turn = _active_turn(state, action["turnId"])
-    if turn is None:
-        return state
-    parts: list[JsonObject] = turn["responseParts"]
     index = tool_call_index(turn, action["toolCallId"])
-    if index < 0:
-        return state
+    if turn is None or index < 0:
+        return state if grows else _with_status(state)
+    parts: list[JsonObject] = turn["responseParts"]
     call = parts[index]["toolCall"]
     after = tool_calls.advanced(call, action)
-    if after is call:
+    if after is not call:
+        state = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
+    if grows or (len(parts) > _SHORT and tool_calls.WAITING.isdisjoint((call["status"], after["status"]))):
         return state
-    changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
-    statuses = {call["status"], after["status"]}
-    return changed if len(statuses) == 1 else _with_status_of_call(changed, statuses)
+    return _with_status(state)
 
 
 def _settled(part: JsonObject) -> JsonObject:
@@ -235,8 +236,11 @@ def _pending_message_removed(state: JsonObject, action: ChatPendingMessageRemove
 
 
 def _without_pending(state: JsonObject, message_id: str | None) -> JsonObject:
-    """Remove the pending message with which a turn starts from the slot or the queue."""
-    return state if message_id is None else _without_steering(_without_queued(state, message_id), message_id)
+    """Remove the pending message with which a turn starts from the slot or the queue; an empty queue is left out."""
+    if message_id is None:
+        return state
+    after = _without_steering(_without_queued(state, message_id), message_id)
+    return after if after.get("queuedMessages") else without(after, "queuedMessages")
 
 
 def _without_steering(state: JsonObject, message_id: str) -> JsonObject:
@@ -291,7 +295,7 @@ def _input_answer_changed(state: JsonObject, action: ChatInputAnswerChangedActio
     part: JsonObject = turn["responseParts"][index]
     before: JsonObject = part["request"].get("answers") or {}
     answers = put(before, action["questionId"], action.get("answer"))
-    if answers is before:
+    if answers is before and answers:
         return state
     after = {**part, "request": put(part["request"], "answers", answers or None)}
     return _with_turn(state, {"responseParts": replaced(turn["responseParts"], index, after)})
@@ -344,17 +348,9 @@ def _with_status(state: JsonObject) -> JsonObject:
     return _with_activity(state, INPUT_NEEDED if _waits(turn["responseParts"]) else IN_PROGRESS)
 
 
-def _with_status_of_call(state: JsonObject, statuses: set[str]) -> JsonObject:
-    """`state` after a call had these statuses. In a long response a call that never waited changes no activity.
-
-    A short response is always searched, because a state that was made elsewhere may be inconsistent.
-    """
-    is_long = len(state["activeTurn"]["responseParts"]) > _SHORT
-    return state if is_long and tool_calls.WAITING.isdisjoint(statuses) else _with_status(state)
-
-
 def _with_activity(state: JsonObject, activity: int) -> JsonObject:
-    return {**state, "status": with_activity(state["status"], activity)}
+    status = with_activity(state["status"], activity)
+    return state if status == state["status"] else {**state, "status": status}
 
 
 def _waits(parts: Iterable[JsonObject]) -> bool:

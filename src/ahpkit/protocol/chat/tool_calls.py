@@ -177,14 +177,14 @@ def _refined(call: JsonObject, action: ChatToolCallReadyAction) -> JsonObject:
     if (intention := action.get("intention")) is not None:
         changes["intention"] = intention
     contributor = action.get("contributor")
-    if contributor is not None and "client" not in (contributor["kind"], _contributor_kind(call)):
+    if contributor is not None and _owner(contributor) == _owner(call.get("contributor")):
         changes["contributor"] = contributor
     return changes
 
 
-def _contributor_kind(call: JsonObject) -> str | None:
-    contributor: JsonObject = call.get("contributor") or {}
-    return contributor.get("kind")
+def _owner(contributor: Mapping[str, Any] | None) -> str | None:
+    """The client that runs the calls of a contributor; None when the host runs them."""
+    return contributor.get("clientId") if contributor is not None and contributor["kind"] == "client" else None
 
 
 def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> _Event:
@@ -193,9 +193,9 @@ def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> _Event:
         why: JsonObject = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
         return "denied", {**why, "selectedOption": option}
     tool_input, edited = call.get("toolInput"), action.get("editedToolInput")
-    if edited is not None and not isinstance(tool_input, dict):  # the host rewrites what a reference leads to
+    if edited is not None and isinstance(tool_input, str):  # the host rewrites what a reference leads to
         tool_input = edited
-    return "approved", {"toolInput": tool_input, "confirmed": action["confirmed"], "selectedOption": option}
+    return "approved", {"toolInput": tool_input, "confirmed": action.get("confirmed"), "selectedOption": option}
 
 
 def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
@@ -205,7 +205,8 @@ def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
 
 def _complete(call: JsonObject, action: ChatToolCallCompleteAction) -> _Event:
     result = {key: value for key, value in action["result"].items() if key not in _NOT_RESULT}
-    changes = {**dict.fromkeys(_RESULT), **result, "confirmed": call.get("confirmed", "not-needed")}
+    confirmed = "not-needed" if call["status"] == "pending-confirmation" else call.get("confirmed")
+    changes = {**dict.fromkeys(_RESULT), **result, "confirmed": confirmed}
     if call["status"] == "auth-required":
         content = _first(result.get("content"), call.get("content"))
         return _NOTHING if result.get("success") else "gave up", {**changes, "content": content}
@@ -222,7 +223,8 @@ def _content_changed(call: JsonObject, action: ChatToolCallContentChangedAction)
 
 def _auth_required(call: JsonObject, action: ChatToolCallAuthRequiredAction) -> _Event:
     """Only the tools of MCP servers can want a token."""
-    return "token wanted" if _contributor_kind(call) == "mcp" else _NOTHING, {"auth": action["auth"]}
+    contributor: JsonObject = call.get("contributor") or {}
+    return "token wanted" if contributor.get("kind") == "mcp" else _NOTHING, {"auth": action["auth"]}
 
 
 def _auth_resolved(call: JsonObject, action: ChatToolCallAuthResolvedAction) -> _Event:

@@ -275,7 +275,7 @@ def _removed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObject:
-    """`state` with `change` applied to the entry with that id, at top level or in a container."""
+    """`state` with `change` applied to the entry with that id, at top level or, when none is there, in a container."""
 
     def edit(entries: list[JsonObject]) -> list[JsonObject]:
         for index, entry in enumerate(entries):
@@ -285,9 +285,8 @@ def edited(state: JsonObject, customization_id: str, change: _Change) -> JsonObj
         return entries
 
     entries: list[JsonObject] = state.get("customizations") or []
-    after = edit(entries)
-    if after is entries:
-        after = _each_container(entries, edit)
+    is_top_level = index_of(entries, "id", customization_id) >= 0
+    after = edit(entries) if is_top_level else _each_container(entries, edit)
     return state if after is entries else {**state, "customizations": after}
 
 

@@ -94,7 +94,7 @@ const usage: Handler = (state, action) =>
 
 const partAdded = (state: Obj, action: Obj, part: Obj): Obj => {
   const turn = activeTurn(state, action);
-  return turn ? withStatus(withParts(state, [...turn.responseParts, part])) : state;
+  return turn ? withParts(state, [...turn.responseParts, part]) : state;
 };
 
 /** Error parts come with the end of a turn, questions with `chat/inputRequested`. */
@@ -115,19 +115,21 @@ const textAppended =
     return withParts(state, replaced(turn.responseParts, index, { ...part, content: part.content + action.content }));
   };
 
-const toolCallChanged: Handler = (state, action) => {
-  const turn = activeTurn(state, action);
-  if (!turn) return state;
-  const parts: Obj[] = turn.responseParts;
+const callChanged = (state: Obj, action: Obj): Obj => {
+  const parts: Obj[] = activeTurn(state, action)?.responseParts ?? [];
   let index = parts.length - 1;
   while (index >= 0 && parts[index]?.toolCall?.toolCallId !== action.toolCallId) index -= 1;
   const part = parts[index];
   const change = CHANGES[action.type];
   if (!part || !change) return state;
   const next = change(part.toolCall, action);
-  if (next === part.toolCall) return state;
-  const changed = withParts(state, replaced(parts, index, { ...part, toolCall: next }));
-  return next.status === part.toolCall.status ? changed : withStatus(changed);
+  return next === part.toolCall ? state : withParts(state, replaced(parts, index, { ...part, toolCall: next }));
+};
+
+/** What does more than make a call longer computes the activity anew, also when it does not apply. */
+const toolCallChanged: Handler = (state, action) => {
+  const grows = action.type === "chat/toolCallDelta" || action.type === "chat/toolCallContentChanged";
+  return grows ? callChanged(state, action) : withStatus(callChanged(state, action));
 };
 
 // Pending messages
@@ -141,7 +143,10 @@ function withoutQueued(state: Obj, id: unknown): Obj {
   return kept === queue ? state : put(state, "queuedMessages", kept.length ? kept : null);
 }
 
-const withoutPending = (state: Obj, id: unknown): Obj => withoutSteering(withoutQueued(state, id), id);
+const withoutPending = (state: Obj, id: unknown): Obj => {
+  const after = withoutSteering(withoutQueued(state, id), id);
+  return after.queuedMessages?.length ? after : without(after, "queuedMessages");
+};
 
 const pendingMessageSet: Handler = (state, action) => {
   const pending = { id: action.id, message: action.message };
@@ -189,7 +194,7 @@ function withRequest(state: Obj, id: unknown, change: (part: Obj) => Obj): Obj {
   const index = openRequest(state, id);
   if (index < 0) return state;
   const parts: Obj[] = state.activeTurn.responseParts;
-  return withStatus(withParts(state, replaced(parts, index, change(parts[index] as Obj))));
+  return withParts(state, replaced(parts, index, change(parts[index] as Obj)));
 }
 
 const inputAnswerChanged: Handler = (state, action) =>
@@ -198,12 +203,14 @@ const inputAnswerChanged: Handler = (state, action) =>
     return { ...part, request: put(part.request, "answers", Object.keys(answers).length ? answers : null) };
   });
 
-const inputCompleted: Handler = (state, action) =>
-  withRequest(state, action.requestId, (part) => {
+const inputCompleted: Handler = (state, action) => {
+  const after = withRequest(state, action.requestId, (part) => {
     const answers = { ...part.request.answers, ...action.answers };
     const request = put(part.request, "answers", Object.keys(answers).length ? answers : null);
     return { ...part, request, response: action.response };
   });
+  return after === state ? state : withStatus(after);
+};
 
 // Background work
 

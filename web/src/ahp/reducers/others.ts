@@ -14,7 +14,6 @@ export const rootReducer = reducer({
 // Terminals: output belongs to the command that runs, else to the unclassified part at the end, else to a new one.
 
 const terminalData: Handler = (state, action) => {
-  if (!action.data) return state;
   const last: Obj | undefined = state.content.at(-1);
   const end = state.content.length - 1;
   if (last?.type === "command" && !last.isComplete)
@@ -41,10 +40,12 @@ const commandExecuted: Handler = (state, action) => ({
 });
 
 const commandFinished: Handler = (state, action) => {
-  const index = lastIndex(state.content, "commandId", action.commandId);
-  if (index < 0) return state;
   const ended = { isComplete: true, exitCode: action.exitCode, durationMs: action.durationMs };
-  return { ...state, content: replaced(state.content, index, amend(state.content[index], ended)) };
+  const isIt = (part: Obj): boolean => part.type === "command" && part.commandId === action.commandId;
+  const content: Obj[] = state.content;
+  return content.some(isIt)
+    ? { ...state, content: content.map((part) => (isIt(part) ? amend(part, ended) : part)) }
+    : state;
 };
 
 export const terminalReducer = reducer({

@@ -16,6 +16,7 @@ const FIELDS: Record<string, string[]> = {
   completed: [...PARAMETERS, ...CONFIRMED, ...RESULT],
   cancelled: [...PARAMETERS, "reason", "reasonMessage", "userSuggestion", "selectedOption"],
 };
+const IDENTITY = ["toolCallId", "toolName", "displayName", "intention", "contributor", "_meta"];
 const PASSING = new Set(Object.values(FIELDS).flat());
 
 export const WAITING = new Set(["pending-confirmation", "pending-result-confirmation", "auth-required"]);
@@ -36,8 +37,13 @@ const present = (from: Obj, keys: string[]): Obj =>
   Object.fromEntries(keys.filter((key) => from[key] !== undefined && from[key] !== null).map((key) => [key, from[key]]));
 
 export function started(action: Obj): Obj {
-  const identity = ["toolCallId", "toolName", "displayName", "intention", "contributor", "_meta"];
-  return { status: "streaming", ...present(action, identity) };
+  return { status: "streaming", ...present(action, IDENTITY) };
+}
+
+/** What a result writes: all of its own members, known or not. */
+function resultOf(action: Obj): Obj {
+  const own = (key: string): boolean => key !== "status" && !IDENTITY.includes(key) && !PASSING.has(key);
+  return { ...pick(action.result, RESULT), ...pick(action.result, Object.keys(action.result).filter(own)) };
 }
 
 /** Cancels a tool call that is still open when its turn ends. */
@@ -57,11 +63,15 @@ const delta: Change = (call, action) => {
   return entered(call, "streaming", changes, action._meta);
 };
 
+/** The client that runs the calls of a contributor; undefined when the host runs them. */
+const owner = (contributor: Obj | undefined): unknown =>
+  contributor?.kind === "client" ? contributor.clientId : undefined;
+
 /** `intention` and a contributor may be refined; a client's call keeps its owner, and a call of the host never becomes a client's. */
 function refined(call: Obj, action: Obj): Obj {
   const changes = present(action, ["intention"]);
   const next = action.contributor;
-  if (next && call.contributor?.kind !== "client" && next.kind !== "client") changes.contributor = next;
+  if (next && owner(next) === owner(call.contributor)) changes.contributor = next;
   return changes;
 }
 
@@ -87,8 +97,8 @@ const confirmed: Change = (call, action) => {
     const why = pick(action, ["reason", "reasonMessage", "userSuggestion"]);
     return entered(call, "cancelled", { ...why, selectedOption: option }, action._meta);
   }
-  const editable = call.toolInput === undefined || typeof call.toolInput === "string";
-  const toolInput = editable ? (action.editedToolInput ?? call.toolInput) : call.toolInput;
+  const isText = typeof call.toolInput === "string";
+  const toolInput = isText ? (action.editedToolInput ?? call.toolInput) : call.toolInput;
   return entered(call, "running", { toolInput, confirmed: action.confirmed, selectedOption: option }, action._meta);
 };
 
@@ -97,11 +107,12 @@ const complete: Change = (call, action) => {
   if (call.status === "auth-required") {
     if (result.success) return call;
     const content = result.content ?? call.content;
-    return entered(call, "completed", { ...pick(result, RESULT), content }, action._meta);
+    return entered(call, "completed", { ...resultOf(action), content }, action._meta);
   }
   if (call.status !== "running" && call.status !== "pending-confirmation") return call;
   const next = action.requiresResultConfirmation ? "pending-result-confirmation" : "completed";
-  return entered(call, next, { ...pick(result, RESULT), confirmed: call.confirmed ?? "not-needed" }, action._meta);
+  const confirmed = call.status === "running" ? call.confirmed : "not-needed";
+  return entered(call, next, { ...resultOf(action), confirmed }, action._meta);
 };
 
 const resultConfirmed: Change = (call, action) => {
