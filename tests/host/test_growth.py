@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+import ahpkit
 from ahpkit.dialects.base import Dialect, Identity
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
@@ -22,6 +23,7 @@ from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.errors import InvalidRequest
 from support.growth import KINDS, Bed, Kind, Lines, bed
+from support.raw_client import RawClient
 
 FEW, MANY = 10, 80
 MOST = 1.3
@@ -50,6 +52,30 @@ async def test_one_more_is_the_same_work_among_many_as_among_few(name: str, tmp_
             await fill(made)
         many = await least_work(made, kind)
     assert many <= MOST * few, f"{few} lines among {FEW}, {many} among {MANY}"
+
+
+# -- actions ---------------------------------------------------------------------------------------------------------
+
+MOST_LINES = 530
+"""Lines of the host for one action of a client that comes with others, from its bytes to the bytes of its echo."""
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+async def test_an_action_that_comes_with_others_is_little_work(version: str, tmp_path: Path) -> None:
+    async with bed(tmp_path, MemoryStorage()) as made:
+        client = await made.connect("writer", version)
+        await client.ask("subscribe", made.session)
+        few, many = await lines_for_titles(made, client, 10), await lines_for_titles(made, client, 50)
+    assert (many - few) / 40 <= MOST_LINES
+
+
+async def lines_for_titles(made: Bed, client: RawClient, count: int) -> int:
+    """Lines of the host for so many actions that one client sends at once."""
+    with Lines(below=Path(ahpkit.__file__).parent) as lines:
+        titles = [{"type": "session/titleChanged", "title": f"title {number}"} for number in range(count)]
+        sent = [client.post(made.session, title) for title in titles]
+        await client.action(lambda told: told.get("origin") == {"clientId": "writer", "clientSeq": sent[-1]})
+    return lines.count
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------

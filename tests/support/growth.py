@@ -63,11 +63,11 @@ class Bed:
         self.rules = 0
         self._serving: set[asyncio.Task[None]] = set()
 
-    async def connect(self, name: str) -> RawClient:
+    async def connect(self, name: str, *versions: str) -> RawClient:
         ours, theirs = memory_pair()
         self._serving.add(asyncio.create_task(self.host.serve(theirs)))
         client = RawClient(ours, name)
-        await client.initialize()
+        await client.initialize(**({"protocolVersions": [*versions]} if versions else {}))
         self.others.append(client)
         return client
 
@@ -238,9 +238,12 @@ KINDS = {
 
 class Lines:
     """`with Lines() as lines`: counts the lines of Python that run in this thread. Says how much work something is,
-    on a busy machine as on an idle one."""
+    on a busy machine as on an idle one. `below`: only those of files there."""
 
     count = 0
+
+    def __init__(self, *, below: Path | None = None) -> None:
+        self._below = "" if below is None else str(below)
 
     def __enter__(self) -> Lines:
         self._before = sys.gettrace()
@@ -250,7 +253,9 @@ class Lines:
     def __exit__(self, *exc: object) -> None:
         sys.settrace(self._before)
 
-    def _trace(self, frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, Any], Any]:
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, Any], Any] | None:
+        if not frame.f_code.co_filename.startswith(self._below):
+            return None
         if event == "line":
             self.count += 1
         return self._trace

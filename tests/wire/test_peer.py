@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import ERRORS, NotFound
+from ahpkit.wire.codec import Notification, Request
 from ahpkit.wire.errors import (
     InvalidRequest,
     LocalProtocolError,
@@ -16,7 +17,7 @@ from ahpkit.wire.errors import (
     RemoteProtocolError,
     RpcError,
 )
-from ahpkit.wire.peer import TOO_MANY_REQUESTS, Answered, Incoming, Peer, Rejected
+from ahpkit.wire.peer import TOO_MANY_REQUESTS, Answered, Peer, Rejected
 from support import requirement
 
 
@@ -130,25 +131,25 @@ class TestAnswersNobodyWaitsFor:
 
 class TestServing:
     def test_a_notification_comes_without_an_id(self) -> None:
-        assert Peer().receive(wire(method="n", params={"a": 1})) == Incoming(None, "n", {"a": 1})
+        assert Peer().receive(wire(method="n", params={"a": 1})) == Notification("n", {"a": 1})
 
     def test_missing_params_are_empty(self) -> None:
-        assert Peer().receive(wire(id=1, method="m")) == Incoming(1, "m", {})
+        assert Peer().receive(wire(id=1, method="m")) == Request(1, "m", {})
 
     @requirement("core:wire:ids")
     @pytest.mark.parametrize("id", [1, 0, -5, 2**60, "1", "", "a-b"])
     def test_the_answer_has_the_id_of_the_request_whatever_its_type(self, id: int | str) -> None:
         peer = Peer()
-        assert peer.receive(wire(id=id, method="m")) == Incoming(id, "m", {})
+        assert peer.receive(wire(id=id, method="m")) == Request(id, "m", {})
         assert json.loads(peer.respond(id, {"ok": True})) == {"jsonrpc": "2.0", "id": id, "result": {"ok": True}}
 
     def test_a_string_and_a_number_are_two_ids(self) -> None:
         peer = Peer()
         peer.receive(wire(id=1, method="m"))
-        assert peer.receive(wire(id="1", method="m")) == Incoming("1", "m", {})
+        assert peer.receive(wire(id="1", method="m")) == Request("1", "m", {})
 
     def test_extension_methods_are_ordinary(self) -> None:
-        assert Peer().receive(wire(id=1, method="_acme/x", params={})) == Incoming(1, "_acme/x", {})
+        assert Peer().receive(wire(id=1, method="_acme/x", params={})) == Request(1, "_acme/x", {})
 
     def test_an_error_is_sent_with_its_code(self) -> None:
         peer = Peer()
@@ -189,7 +190,7 @@ class TestServing:
         reply = reply_to(rejection(peer, wire(id=1, method="m")))
         assert (reply["id"], reply["error"]["code"]) == (1, -32600)
         peer.respond(1, None)
-        assert peer.receive(wire(id=1, method="m")) == Incoming(1, "m", {})
+        assert peer.receive(wire(id=1, method="m")) == Request(1, "m", {})
 
     def test_requests_over_the_limit_are_refused_and_later_ones_served(self) -> None:
         peer = Peer(max_pending=2)
@@ -197,9 +198,9 @@ class TestServing:
         peer.receive(wire(id=2, method="m"))
         reply = reply_to(rejection(peer, wire(id=3, method="m")))
         assert (reply["id"], reply["error"]["code"]) == (3, TOO_MANY_REQUESTS)
-        assert peer.receive(wire(method="n")) == Incoming(None, "n", {})
+        assert peer.receive(wire(method="n")) == Notification("n", {})
         peer.respond(1, None)
-        assert peer.receive(wire(id=4, method="m")) == Incoming(4, "m", {})
+        assert peer.receive(wire(id=4, method="m")) == Request(4, "m", {})
 
 
 class TestRejecting:
@@ -254,7 +255,7 @@ class TestRejecting:
     def test_after_a_malformed_message_the_next_one_counts(self) -> None:
         peer = Peer()
         rejection(peer, b"garbage")
-        assert peer.receive(wire(id=1, method="m")) == Incoming(1, "m", {})
+        assert peer.receive(wire(id=1, method="m")) == Request(1, "m", {})
 
     @given(st.binary(max_size=200))
     def test_no_bytes_make_it_raise(self, data: bytes) -> None:

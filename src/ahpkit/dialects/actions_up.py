@@ -42,6 +42,11 @@ class Said(NamedTuple):
 _Reading = Callable[[JsonObject, Said], JsonObject]
 
 
+def is_rewritten(action_type: str, by: Generation) -> bool:
+    """Whether `refusal` and `action` have to look at actions of this type."""
+    return by < V.V0_9 and action_type in _READINGS
+
+
 def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
     """A client's action, valid in its own generation, as 1.0.0."""
     if by >= V.V0_9:
@@ -299,4 +304,4 @@ def _create_chat(value: JsonObject, by: Generation) -> JsonObject:
     return value
 
 
-__all__ = ["Said", "action", "default_chat", "elapsed", "params", "refusal", "with_hints"]
+__all__ = ["Said", "action", "default_chat", "elapsed", "is_rewritten", "params", "refusal", "with_hints"]

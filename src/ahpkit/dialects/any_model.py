@@ -17,7 +17,7 @@ ACTION: Final = "root/agentsChanged"
 
 ID: Final = "ahpkit-any-model"
 _NAME: Final = "The agent's own choice"
-_MESSAGES: Final = ("message", "draft", "initialMessage")
+_MESSAGES: Final = frozenset({"message", "draft", "initialMessage"})
 """Members of actions and params that hold a message."""
 
 
@@ -43,7 +43,7 @@ def _agent(agent: JsonObject) -> JsonObject:
 
 def without_it(value: JsonObject) -> JsonObject:
     """An action or params without the stand-in model."""
-    for key in _MESSAGES:
+    for key in () if _MESSAGES.isdisjoint(value) else _MESSAGES:
         message: Any = value.get(key)
         if isinstance(message, dict) and _is_it(cast("JsonObject", message)):
             value = {**value, key: without(cast("JsonObject", message), "model")}

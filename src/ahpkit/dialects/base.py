@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NewType, Protocol
 from ahpkit.dialects.generations import Routes
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import RpcError
+from ahpkit.protocol.validation import check_action
 
 SentAction = NewType("SentAction", JsonObject)
 """An action as a client sent it, in its own protocol version. A refusal sends it back unchanged."""
@@ -83,7 +84,8 @@ class Dialect(Protocol):
         ...
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
-        """The canonical form of an action the client dispatched; raises `InvalidParams` when it has none."""
+        """The canonical form of an action the client dispatched, well formed; raises `InvalidParams` when it has
+        none."""
         ...
 
     def read_answer(self, method: str, result: Any) -> Any:
@@ -153,6 +155,7 @@ class Identity:
         return method, params
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+        check_action(action)
         return action
 
     def read_answer(self, method: str, result: Any) -> Any:

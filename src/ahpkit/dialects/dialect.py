@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from ahpkit.dialects import actions_down, actions_up, any_model, mcp_apps, shapes
@@ -28,6 +29,7 @@ from ahpkit.dialects.generations import (
 from ahpkit.dialects.negotiation import Agreed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
+from ahpkit.protocol.validation import check_action
 from ahpkit.wire.pieces import Items
 
 V = Generation
@@ -97,18 +99,23 @@ class GenerationDialect:
         return method, actions_up.params(method, said, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
-        shapes.check_action(action, by=self.generation)
-        if (reason := self._refuse(action["type"])) is not None:
-            raise InvalidParams(reason)
+        by = self.generation
+        shapes.check_action(action, by=by)
+        kind = action["type"]
+        if not may_dispatch(by, kind, ours=self.ours):
+            raise InvalidParams(self._refusal(kind))
+        own = any_model.without_it(shapes.own_action(action))
+        if _is_newest(by, kind):
+            return own
         said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
         if (reason := actions_up.refusal(action, said)) is not None:
             raise InvalidParams(reason)
-        return actions_up.action(any_model.without_it(shapes.own_action(action)), said, by=self.generation)
+        read = actions_up.action(own, said, by=by)
+        check_action(read)
+        return read
 
-    def _refuse(self, action_type: str) -> str | None:
-        """Why a client of this version may not dispatch an action, or None."""
-        if may_dispatch(self.generation, action_type, ours=self.ours):
-            return None
+    def _refusal(self, action_type: str) -> str:
+        """Why a client of this version may not dispatch an action."""
         if knows_action(self.generation, action_type) or (self.ours and action_type in OUR_ACTIONS):
             return f"{action_type} is dispatched by the host, not by clients"
         return f"unknown action type {action_type[:_MAX_NAME]!r}: version {self.version} has no such action"
@@ -238,6 +245,12 @@ def dialect_for(
 ) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
     return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps, needs_models)
+
+
+@cache
+def _is_newest(by: Generation, action_type: str) -> bool:
+    """Whether what clients of a generation dispatch is an action of 1.0.0 as it is."""
+    return shapes.is_newest(action_type, by) and not actions_up.is_rewritten(action_type, by)
 
 
 def _completion(item: JsonObject, to: Generation) -> JsonObject:

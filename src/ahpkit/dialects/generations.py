@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypedDict, cast
 
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
@@ -207,9 +207,13 @@ def knows_action(generation: Generation, action_type: str) -> bool:
 
 def may_dispatch(generation: Generation, action_type: str, *, ours: bool = False) -> bool:
     """Whether a client of that generation may dispatch an action; `ours`: including our canvas actions."""
-    if action_type not in _BY_CLIENTS:
-        return False
-    return ours if action_type in OUR_ACTIONS else knows_action(generation, action_type)
+    return action_type in _dispatched(generation, ours)
+
+
+@cache
+def _dispatched(generation: Generation, ours: bool) -> frozenset[str]:
+    """What clients of a generation may dispatch."""
+    return frozenset(kind for kind in _BY_CLIENTS if (ours if kind in OUR_ACTIONS else knows_action(generation, kind)))
 
 
 def knows_method(generation: Generation, method: str) -> bool:
@@ -374,9 +378,14 @@ class Selection(TypedDict, total=False):
 _NOTES: Final = "ahpkit.dev/"
 """The prefix of all notes."""
 
+_NOTED: Final = frozenset({"_meta", "activeClient"})
+"""Members of an action or of params that notes may be in."""
+
 
 def without_notes(said: JsonObject, *, but: Collection[str] = ()) -> JsonObject:
     """A client's action without notes that only the host may set, in its `_meta` and in that of an active client."""
+    if _NOTED.isdisjoint(said):
+        return said
     after = said
     for key, holder in (("_meta", said), ("activeClient", said.get("activeClient"))):
         meta: Any = cast("JsonObject", holder).get("_meta") if isinstance(holder, dict) else None

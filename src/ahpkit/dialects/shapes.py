@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
@@ -229,6 +230,7 @@ _PARAMS: Final[_Shapes] = {
 """Params that had another form, in the same way."""
 
 
+@cache
 def _registry(by: Generation) -> ModuleType:
     """The types of a generation. Those of 0.4 are loaded only when they are needed."""
     if by != V.V0_4:
@@ -279,10 +281,21 @@ def check_action(action: JsonObject, *, by: Generation) -> None:
     """Raise `InvalidParams` when a client's action is malformed in its version; one of unknown type passes."""
     kind = action.get("type")
     known = _registry(by).ACTIONS.get(kind) if isinstance(kind, str) else None
-    shape = _AnyAction if known is None else _earlier(_ACTIONS, known.type, by) or known.shape
-    check(shape, action, at="action")
-    if by == V.V0_8 and kind == "session/customizationToggled" and "enabled" not in action:
+    check(_AnyAction if known is None else _shape(known.type, by), action, at="action")
+    if kind == "session/customizationToggled" and by == V.V0_8 and "enabled" not in action:
         check(newest.ACTIONS[kind].shape, action, at="action")
+
+
+def is_newest(action_type: str, by: Generation) -> bool:
+    """Whether an action that a generation knows has the form of 1.0.0 there."""
+    known = newest.ACTIONS.get(action_type)
+    return known is not None and _shape(action_type, by) is known.shape
+
+
+@cache
+def _shape(action_type: str, by: Generation) -> Any:
+    """The form of an action that a generation knows."""
+    return _earlier(_ACTIONS, action_type, by) or _registry(by).ACTIONS[action_type].shape
 
 
 def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
@@ -292,4 +305,4 @@ def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
     return next((shape for below, shape in shapes.get(name, ()) if by < below), None)
 
 
-__all__ = ["check_action", "check_params", "load_all", "own_action", "own_params"]
+__all__ = ["check_action", "check_params", "is_newest", "load_all", "own_action", "own_params"]

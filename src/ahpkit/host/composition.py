@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ahpkit.dialects.base import Reading
 from ahpkit.host.agent import Agent
@@ -106,7 +107,6 @@ class ClientParts:
 
     def __init__(self, basis: Basis, spine: Spine) -> None:
         config = basis.config
-        self._now = basis.now
         self.clients = Clients(
             spine.store,
             spine.fanout,
@@ -115,7 +115,7 @@ class ClientParts:
             not_stored=basis.registered.actions.not_stored,
             reader_patience=config.reader_patience,
         )
-        self.times = SessionTimes(spine.values, basis.now)
+        self.times = SessionTimes(spine.values, basis.now, spine.dispatcher.before_storing)
         self.catalogue = SessionCatalogue(
             spine.store.committed,
             self.clients,
@@ -133,7 +133,7 @@ class ClientParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.actions.listen(lambda applied: self.times.heard(applied, self._now()), *STAMPING)
+        registered.actions.listen(self.times.heard, *STAMPING)
 
 
 class TurnParts:
@@ -304,6 +304,7 @@ class FrontParts:
         config, store = basis.config, spine.store
         surroundings = Surroundings(spine.index, clients.catalogue, spine.kinds.name_of)
 
+        @lru_cache(1_000)
         def reading(client_id: str) -> Reading:
             return Reading(client_id, basis.now, store.state)
 

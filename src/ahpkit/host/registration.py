@@ -175,9 +175,10 @@ class _ByType(Generic[_T]):
 
     def of(self, action_type: str) -> Sequence[_T]:
         """Those for actions of this type, in the order in which they were added."""
-        if action_type not in self._found:
-            self._found[action_type] = [one for one, begins in self._all if action_type.startswith(begins)]
-        return self._found[action_type]
+        found = self._found.get(action_type)
+        if found is None:
+            found = self._found[action_type] = [one for one, begins in self._all if action_type.startswith(begins)]
+        return found
 
 
 class ActionHooks:

@@ -224,17 +224,23 @@ class Log:
 
     def _committed(self, batch: Batch, refused: Refusals) -> None:
         before, self.durable = self.durable, self.durable + len(batch)
-        reasons = {id(step): reason for step, reason in refused}
         try:
-            for number, step in enumerate(batch if reasons else (), before + 1):
-                if id(step) in reasons:
-                    self._on_refused(step, number, reasons[id(step)])
-            self._on_commit([step for step in batch if type(step) is Entry and id(step) not in reasons])
+            if refused:
+                batch = self._without(refused, batch, before)
+            self._on_commit([step for step in batch if type(step) is Entry])
         finally:
             while self._flushes and self._flushes[0][0] <= self.durable:
                 _seq, flush = self._flushes.popleft()
                 if not flush.done():
                     flush.set_result(None)
+
+    def _without(self, refused: Refusals, batch: Batch, before: int) -> Batch:
+        """What is left of a batch; says which steps are not, of which there were so many `before`."""
+        reasons = {id(step): reason for step, reason in refused}
+        for number, step in enumerate(batch, before + 1):
+            if id(step) in reasons:
+                self._on_refused(step, number, reasons[id(step)])
+        return [step for step in batch if id(step) not in reasons]
 
 
 def _say_refused(step: Step, _number: int, reason: str) -> None:

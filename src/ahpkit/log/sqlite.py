@@ -357,7 +357,10 @@ def _stat(path: Path) -> os.stat_result | None:
 
 def _as_stored(step: Step) -> Step:
     """Without the forms for readers, which may be several times as large."""
-    return step._replace(forms=None) if type(step) is Entry else step
+    if type(step) is not Entry:
+        return step
+    seq, channel, payload, client_id, client_seq, at, *_ = step
+    return Entry(seq, channel, payload, client_id, client_seq, at)
 
 
 def _code(exc: Exception) -> int:

@@ -69,8 +69,9 @@ def check_params(method: str, params: JsonObject) -> None:
     """
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
     check(_AnyParams if spec is None else spec.params, params)
-    for name, value in params.items():
-        if name in _URIS and isinstance(value, str) and len(value) > MAX_URI_LENGTH:
+    for name in _URIS.intersection(params):
+        value = params[name]
+        if isinstance(value, str) and len(value) > MAX_URI_LENGTH:
             raise InvalidParams(f"{name}: a URI has at most {MAX_URI_LENGTH} characters, this one has {len(value)}")
 
 

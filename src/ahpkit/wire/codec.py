@@ -202,9 +202,7 @@ def _count_members(value: Json) -> int:
 
 
 def _check_values(data: bytes, limit: int) -> None:
-    """Refuse a message with too many values, because each costs time everywhere. Small messages need not be counted."""
-    if len(data) <= 2 * limit:
-        return
+    """Refuse a message with too many values, because each costs time everywhere."""
     if data.count(b'"') - data.count(b'\\"') <= 4 * limit:
         data = _outside_strings(data)
         if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:
@@ -216,16 +214,16 @@ def _check_values(data: bytes, limit: int) -> None:
 
 def _check_escapes(data: bytes, limit: int) -> None:
     """Refuse too many escapes: reading and writing them takes ten times as long as other text."""
-    if len(data) > limit and data.count(b"\\") > limit:
+    if data.count(b"\\") > limit:
         raise InvalidRequest(
             f"Invalid request: one message may hold {limit} backslashes; send long text with many escapes as base64"
         )
 
 
-def _check_depth(value: Json, data: bytes, limit: int) -> None:
-    if len(data) <= 2 * limit or data.count(b"{") + data.count(b"[") <= limit:
-        return
-    if is_deeper(value, limit):
+def _check_depth(value: Json, data: bytes) -> None:
+    is_answer = isinstance(value, dict) and "method" not in value
+    limit = MAX_ANSWER_DEPTH if is_answer else MAX_DEPTH
+    if data.count(b"{") + data.count(b"[") > limit and is_deeper(value, limit):
         raise ParseError(f"Parse error: nested more than {limit} levels deep")
 
 
@@ -294,15 +292,16 @@ def decode(
     Raises `ParseError` or `InvalidRequest`, with `request_id` where one could be read.
     """
     raw = _as_bytes(data)
-    if len(raw) > max_bytes:
-        raise InvalidRequest(f"Invalid request: {len(raw)} bytes, at most {max_bytes} are accepted")
-    if max_escapes is not None:
+    size = len(raw)
+    if size > max_bytes:
+        raise InvalidRequest(f"Invalid request: {size} bytes, at most {max_bytes} are accepted")
+    if max_escapes is not None and size > max_escapes:
         _check_escapes(raw, max_escapes)
-    if max_values is not None:
+    if max_values is not None and size > 2 * max_values:
         _check_values(raw, max_values)
     value, repeated = _read(raw)
-    is_answer = isinstance(value, dict) and "method" not in value
-    _check_depth(value, raw, MAX_ANSWER_DEPTH if is_answer else MAX_DEPTH)
+    if size > 2 * MAX_DEPTH:
+        _check_depth(value, raw)
     if isinstance(value, list):
         raise InvalidRequest("Invalid request: batches are not supported")
     if not isinstance(value, dict):
@@ -322,9 +321,9 @@ def _refusal(reason: str, message: dict[str, Any], *, known: RequestId | None) -
 
 
 def _call(message: dict[str, Any]) -> Request | Notification:
-    request_id = _request_id(message)
     method, params = message["method"], message.get("params")
-    if "id" in message and request_id is None:
+    request_id = _request_id(message) if "id" in message else None
+    if request_id is None and "id" in message:
         raise InvalidRequest('Invalid request: "id" must be a string or a whole number')
     if not isinstance(method, str):
         raise InvalidRequest('Invalid request: "method" must be a string', request_id=request_id)

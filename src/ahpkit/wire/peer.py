@@ -14,7 +14,6 @@ from typing import Any
 
 from ahpkit.wire.codec import (
     ErrorResponse,
-    JsonObject,
     Message,
     Notification,
     Request,
@@ -52,15 +51,6 @@ ACP."""
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
-    """A request (answer it with `respond` or `fail`) or, without an id, a notification."""
-
-    id: RequestId | None
-    method: str
-    params: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
 class Answered:
     """The answer to one of our requests; `error` tells which kind."""
 
@@ -77,7 +67,8 @@ class Rejected:
     error: AhpError
 
 
-Event = Incoming | Answered | Rejected
+Event = Request | Notification | Answered | Rejected
+"""A request is answered with `respond` or `fail`."""
 
 
 class Peer:
@@ -182,7 +173,7 @@ class Peer:
         """Handle a message that was read."""
         match message:
             case Notification():
-                return Incoming(None, message.method, message.params)
+                return message
             case InvalidAnswer():
                 return self._on_invalid_answer(message)
             case InvalidNotification():
@@ -194,12 +185,12 @@ class Peer:
             case Response() | ErrorResponse():
                 return self._on_response(message)
 
-    def _on_request(self, request: Request) -> Incoming | Rejected:
+    def _on_request(self, request: Request) -> Request | Rejected:
         error = self._refusal(request)
         if error is not None:
             return Rejected(encode_error(request.id, error), error)
         self._asking.add(request.id)
-        return Incoming(request.id, request.method, request.params)
+        return request
 
     def _refusal(self, request: Request) -> RpcError | None:
         if request.id in self._asking:
@@ -234,7 +225,6 @@ __all__ = [
     "TOO_MANY_REQUESTS",
     "Answered",
     "Event",
-    "Incoming",
     "Peer",
     "Rejected",
 ]

@@ -22,9 +22,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ahpkit.wire.codec import JsonObject
+from ahpkit.wire.codec import JsonObject, Notification, Request
 from ahpkit.wire.errors import AhpError, RequestId, RpcError, TransportClosed
-from ahpkit.wire.peer import Answered, Event, Incoming, Peer, Rejected
+from ahpkit.wire.peer import Answered, Event, Peer, Rejected
 from ahpkit.wire.transport import Transport
 
 Params = JsonObject
@@ -119,7 +119,7 @@ class RpcLoop:
         try:
             while True:
                 event = await self.next_event()
-                if type(event) is Incoming and event.id is None:
+                if isinstance(event, Notification):
                     if (waiting := self._hear(event.method, event.params)) is not None:
                         await waiting
                 else:
@@ -132,10 +132,9 @@ class RpcLoop:
             self._closed = self._closed or TransportClosed("connection closed")
             self._abandon(self._closed)
 
-    async def _handle(self, event: Event, handlers: asyncio.TaskGroup) -> None:
+    async def _handle(self, event: Request | Answered | Rejected, handlers: asyncio.TaskGroup) -> None:
         match event:
-            case Incoming(id, method, params):
-                assert id is not None  # Notifications are heard before.
+            case Request(id, method, params):
                 work = self.begin(id, method, params)
                 if work is not None and work.ordered:
                     await work.run()

@@ -52,15 +52,21 @@ _UNKNOWN: Final = Times(iso_time(0), iso_time(0))
 class SessionTimes:
     """The times of all sessions of a host."""
 
-    def __init__(self, values: Values, now: Callable[[], int]) -> None:
+    def __init__(
+        self, values: Values, now: Callable[[], int], before_storing: Callable[[Callable[[], None]], None]
+    ) -> None:
         self._values = values
         self._now = now
+        self._before_storing = before_storing
         self._started = now()
+        self._changed: set[str] = set()
+        """Sessions that a person changed in this step of the event loop."""
 
     def created(self, uri: str, now: int) -> None:
         self._values.set(PREFIX + uri, Times(iso_time(now), iso_time(now)))
 
     def forget(self, uri: str) -> None:
+        self._changed.discard(uri)
         self._values.set(PREFIX + uri, None)
 
     def of(self, uri: str) -> Times:
@@ -74,13 +80,20 @@ class SessionTimes:
             return time
         return iso_time(min(now, self._started))
 
-    def heard(self, applied: AnyApplied, now: int) -> None:
+    def heard(self, applied: AnyApplied) -> None:
         """One of `STAMPING` was applied: if a person did it, the session was changed now."""
         if applied.client_id is not None and applied.after is not applied.before:
-            key, modified = PREFIX + applied.channel, iso_time(now)
-            created, before = self._values.get(key) or _UNKNOWN
+            if not self._changed:
+                self._before_storing(self._stamp)
+            self._changed.add(applied.channel)
+
+    def _stamp(self) -> None:
+        changed, self._changed = self._changed, set()
+        modified = iso_time(self._now())
+        for uri in changed:
+            created, before = self.of(uri)
             if modified != before:
-                self._values.set(key, Times(created, modified))
+                self._values.set(PREFIX + uri, Times(created, modified))
 
 
 _ANNOTATIONS = "/annotations"

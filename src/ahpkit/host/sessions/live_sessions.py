@@ -142,7 +142,7 @@ class LiveSessions:
         session = self._session_of(channel)
         if session is None:
             return
-        if self.make_live(session) and self._started:
+        if session not in self._live and self.make_live(session) and self._started:
             self._resume(session)
         self._use(session)
 

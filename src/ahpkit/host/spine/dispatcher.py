@@ -1,8 +1,8 @@
 """Takes every action of clients and of the host itself: checks it, applies it, and calls the listeners.
 
-A client's action is checked: its shape, the channel, the policy, the features, in that order. Then it is applied, or
-refused with a reason. Listeners are called in order, for one action at a time: an action that a listener dispatches is
-applied at once, but listeners get it after the action that caused it.
+A client's action has the right shape: its dialect has checked that. The channel, the policy and the features are asked,
+in that order. Then it is applied, or refused with a reason. Listeners are called in order, for one action at a time: an
+action that a listener dispatches is applied at once, but listeners get it after the action that caused it.
 
 All actions applied in one step of the event loop are stored together. Work that follows from several of them is done
 once, at the end of the step (`before_storing`).
@@ -27,7 +27,6 @@ from ahpkit.log.engine import LogEngine
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check_action
 
 _log = logging.getLogger(__name__)
@@ -122,10 +121,6 @@ class Dispatcher:
         """Why a client may not do this now, or None."""
         if (reason := self._closed or self._log.failing) is not None:
             return reason
-        try:
-            check_action(action)
-        except InvalidParams as error:
-            return error.message
         state = self._store.state(uri)
         if state is None:
             return f"there is no channel {uri}"
