@@ -503,8 +503,9 @@ async def test_looking_at_a_large_session_that_rests_does_not_hold_the_loop(tmp_
         await client.aclose()
 
 
-async def test_a_refusal_does_not_hold_the_loop_where_many_sessions_rest(tmp_path: Path) -> None:
-    """Whether one of them opens a file is in their states, which are texts after a restart."""
+async def test_nothing_that_needs_many_sessions_that_rest_holds_the_loop(tmp_path: Path) -> None:
+    """After a restart their states are texts. A refusal needs them, because one of them may open the file; and a client
+    may follow all of them with one frame."""
     steps, work = tmp_path / "steps", tmp_path / "work"
     work.mkdir()
     (work / "file").write_text("x")
@@ -519,6 +520,16 @@ async def test_a_refusal_does_not_hold_the_loop_where_many_sessions_rest(tmp_pat
         client = await host.client(ROOT)
         await client.refused("resourceRead", uri=(tmp_path / "elsewhere").as_uri())
         assert (await client.ask("resourceRead", uri=(work / "file").as_uri()))["data"] == "x"
+        uris = [f"ahp-session:/{number}" for number in range(300)]
+        for version in ("1.0.0", "0.4.0"):
+            all_of_them = await host.connect(version)
+            told = await all_of_them.initialize(*uris, protocolVersions=[version])
+            assert [one["resource"] for one in told["snapshots"]] == uris
+            await all_of_them.aclose()
+        back = await host.connect("1.0.0")
+        told = await back.ask("reconnect", clientId="1.0.0", lastSeenServerSeq=0, subscriptions=uris)
+        assert [one["resource"] for one in told["snapshots"]] == uris
+        await back.aclose()
         slow = steps.read_text().splitlines()
         await client.aclose()
     assert _worst(sorted(slow, reverse=True)) <= BOUND * _this_machine(), slow

@@ -46,6 +46,7 @@ class Preparing(Feature):
     name = "preparing"
 
     def __init__(self) -> None:
+        self.begun: list[str] = []
         self.prepared: list[str] = []
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -54,6 +55,7 @@ class Preparing(Feature):
         host.sessions.prepare.add(self._prepare)
 
     async def _prepare(self, session_uri: str) -> None:
+        self.begun.append(session_uri)
         await self.go_on.wait()
         self.prepared.append(session_uri)
 
@@ -95,6 +97,21 @@ async def test_after_a_restart_sessions_rest_until_somebody_looks(bench: Bench) 
     shown = (await client.ask("subscribe", chat))["snapshot"]["state"]
     assert shown["turns"] == []
     await eventually(lambda: preparing.prepared == [session])
+
+
+async def test_of_many_that_wake_at_once_few_are_prepared_and_the_one_that_is_used_comes_first(bench: Bench) -> None:
+    """Otherwise one client that follows thousands of sessions holds up everyone."""
+    client = await bench.client(ROOT_URI)
+    uris = [(await bench.session(client))[0] for _ in range(COUNT)]
+    preparing = await restart(bench)
+    preparing.go_on.clear()
+    back = await bench.client(*uris)
+    await eventually(lambda: len(preparing.begun) == 8)
+    used = next(uri for uri in uris if uri not in preparing.begun)
+    await back.ask("subscribe", used)
+    preparing.go_on.set()
+    await eventually(lambda: len(preparing.prepared) == COUNT)
+    assert preparing.begun[8] == used
 
 
 async def test_a_session_that_is_deleted_while_it_wakes_is_no_error(

@@ -36,7 +36,7 @@ from ahpkit.protocol.common.commands import (
     SubscribeParams,
     SubscribeResult,
 )
-from ahpkit.protocol.common.state import Snapshot
+from ahpkit.protocol.common.state import JsonObject, Snapshot
 from ahpkit.protocol.errors import (
     InvalidRequest,
     NotFound,
@@ -125,7 +125,8 @@ class Handshake:
         states = self._with_states(client, wanted)
         observed = [uri for uri in states if await self._may_observe(client, uri)]
         await self._wake(observed)
-        snapshots = [self._snapshot(uri, client) for uri in observed if self._exists(uri)]
+        shown = {uri: self._followed(uri, client) for uri in observed if self._exists(uri)}
+        snapshots = client.outlet.snapshots(shown, self._store.committed_head)
         self._clients.back(client, resumed=False)
         result: InitializeResult = {
             "protocolVersion": dialect.version,
@@ -170,9 +171,7 @@ class Handshake:
         client.outlet.hold()  # Actions from here on are sent after the answer.
         self._clients.back(client, resumed=True)
 
-        def snapshots() -> list[Snapshot]:
-            return [client.outlet.snapshot(uri, state, until) for uri, state in states.items()]
-
+        snapshots = partial(client.outlet.snapshots, states, until)
         actions = await self._missed(client, params, present, until, snapshots)
         if actions is None:
             self._windows.begin(client.client_id)
@@ -231,6 +230,9 @@ class Handshake:
             await self._sessions.wake_gently(uri)
 
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> Snapshot:
+        return client.outlet.snapshot(uri, self._followed(uri, client, turns), self._store.committed_head)
+
+    def _followed(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
         """The committed state, and a subscription to every later action: both in one step, so that none is missed.
 
         A session that rests is woken meanwhile.
@@ -238,7 +240,7 @@ class Handshake:
         self._sessions.wake(uri)
         state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
         self._clients.follow(uri, client)
-        return client.outlet.snapshot(uri, state, self._store.committed_head)
+        return state
 
     def _unsubscribe(self, client: Connection, params: Params) -> None:
         if isinstance(uri := params.get("channel"), str):

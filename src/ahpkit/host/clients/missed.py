@@ -75,7 +75,7 @@ class Missed:
         if following is None:
             return Pieces(partial(_joined, bodies))
         if prefer != "actions":
-            states = list(snapshots())
+            states = snapshots()
             size = await measure(states, at_most=_PAGE)
             if size <= _PAGE:  # Reading stops as soon as it is clear that the actions are more.
                 bodies, following = await self._page(self._after, size)

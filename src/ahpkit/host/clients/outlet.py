@@ -34,6 +34,9 @@ from ahpkit.wire.transport import Transport
 
 _log = logging.getLogger(__name__)
 
+_STATES = 20
+"""Channels whose states are translated at once."""
+
 _TURNS = 50
 """Turns of a chat that are projected in one step."""
 
@@ -164,6 +167,15 @@ class Outlet:
         shown = self._dialect.state(uri, {**state, "turns": turns[-1:]})
         later = Items(partial(self._project_turns, uri, state, turns))
         return {"resource": uri, "state": {**shown, "turns": later}, "fromSeq": seq}
+
+    def snapshots(self, states: Mapping[str, JsonObject], seq: int) -> list[Snapshot]:
+        """The states of several channels for an answer. When there are many, they are translated while they are
+        written."""
+
+        def told() -> Iterator[Snapshot]:
+            return (self.snapshot(uri, state, seq) for uri, state in states.items())
+
+        return [*told()] if len(states) <= _STATES else cast("list[Snapshot]", Items(told))
 
     def _project_turns(self, uri: str, state: JsonObject, turns: Sequence[Turn]) -> Iterator[Turn]:
         for start in range(0, len(turns), _TURNS):

@@ -86,7 +86,7 @@ class Resources(Feature):
         host.turns.content.provide(self._store_content)
         host.sessions.check_directory.add(self._check_directory)
         host.completions.add(self._mentioned)
-        host.sessions.prepare.add(self._prepare_session)
+        host.sessions.prepare.add(self._directories.prepare)
         host.turns.prepare.add(self._prepare_turn)
         host.actions.listen(self._heard, "session/customization", "session/workingDirectory")
         host.sessions.disposed.add(self._directories.changed)
@@ -149,10 +149,6 @@ class Resources(Feature):
         return prompt
 
     # -- what sessions open ----------------------------------------------------------------------------------------
-
-    async def _prepare_session(self, session_uri: str) -> None:
-        self._directories.changed(session_uri)
-        await self._directories.learn()
 
     def _heard(self, applied: SessionApplied) -> None:
         if applied.after is not applied.before:

@@ -96,18 +96,29 @@ class SessionDirectories:
         self._stale: set[str] = set()
         self._known: set[str] = set()
         self._looks: dict[str, asyncio.Task[None]] = {}
+        self._found = asyncio.Event()
+        """Set while nobody looks."""
+        self._found.set()
 
     def changed(self, session_uri: str) -> None:
         """A session is new, gone, or has another state."""
         self._stale.add(session_uri)
+
+    async def prepare(self, session_uri: str) -> None:
+        """Learn what one session opens."""
+        self._stale.discard(session_uri)
+        self._look(session_uri)
+        if (look := self._looks.get(session_uri)) is not None:
+            await asyncio.wait([look], timeout=_PATIENCE)
 
     async def learn(self) -> None:
         """Learn what the sessions that changed open now. Does not wait for long: a directory that cannot be found is
         not open, and delays nobody."""
         while self._stale:
             self._look(self._stale.pop())
-        if self._looks:
-            await asyncio.wait(self._looks.values(), timeout=_PATIENCE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._found.wait()
 
     async def learn_all(self) -> bool:
         """Learn what all sessions open. Whether there was anything to learn."""
@@ -117,8 +128,7 @@ class SessionDirectories:
             self._stale.discard(session_uri)
             self._look(session_uri)
             await asyncio.sleep(0)  # Others are served between two sessions.
-        if self._looks:
-            await asyncio.wait(self._looks.values())
+        await self._found.wait()
         return new
 
     def _look(self, session_uri: str) -> None:
@@ -134,6 +144,13 @@ class SessionDirectories:
         if named:
             look = self._services.spawn(self._find(session_uri, named), name=f"directories of {session_uri}")
             self._looks[session_uri] = look
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._looks:
+            self._found.clear()
+        else:
+            self._found.set()
 
     async def _find(self, session_uri: str, named: Sequence[Named]) -> None:
         look = asyncio.current_task()
@@ -146,6 +163,7 @@ class SessionDirectories:
         finally:
             if self._looks.get(session_uri) is look:
                 del self._looks[session_uri]
+                self._tell()
 
 
 def opened_by(session: SessionState) -> list[Named]:

@@ -33,6 +33,9 @@ _LOOK_EVERY = 5.0
 _LOOK_AT = 20
 """Sessions that are looked at in one go."""
 
+_PREPARED_AT_ONCE = 8
+"""Sessions that are prepared at the same time. One client may wake thousands: others are served meanwhile."""
+
 _WAKE_PATIENCE = 10.0
 """Seconds that a request waits for a session to wake; then it is served with what is there."""
 
@@ -83,6 +86,9 @@ class LiveSessions:
         self._rest_after = rest_after
         self._max_idle = max_idle
         self._live: dict[str, LiveSession] = {}
+        self._unprepared: dict[str, LiveSession] = {}
+        """Those that wait to be prepared; the last one was used last, and comes first."""
+        self._preparing = 0
         self._started = False
 
     def __getitem__(self, uri: str) -> LiveSession:
@@ -149,6 +155,8 @@ class LiveSessions:
     def _use(self, uri: str) -> None:
         session = self._live[uri] = self._live.pop(uri)
         session.used = self._monotonic()
+        if uri in self._unprepared:
+            self._unprepared[uri] = self._unprepared.pop(uri)
 
     async def wake_gently(self, channel: str) -> None:
         """Like `wake`, but a large session is read piece by piece, and others are served meanwhile."""
@@ -163,6 +171,7 @@ class LiveSessions:
         finally:
             for uri in channels:
                 self._store.unread(uri)
+        await asyncio.sleep(0)  # Others are served between two sessions.
 
     async def awake(self, channel: str) -> None:
         """Wake the session of a channel and wait until it is prepared, but not for long."""
@@ -197,10 +206,20 @@ class LiveSessions:
             session.ready.set_exception(AgentError("The session was not created.", error_type="host"))
             session.ready.exception()
         else:
-            self._tasks.spawn(self._prepare_again(uri, session), name=f"prepare {uri}")
+            self._unprepared[uri] = session
+            if self._preparing < _PREPARED_AT_ONCE:
+                self._preparing += 1
+                self._tasks.spawn(self._prepare_waiting(), name="prepare sessions")
+
+    async def _prepare_waiting(self) -> None:
+        try:
+            while self._unprepared:
+                await self._prepare_again(*self._unprepared.popitem())
+        finally:
+            self._preparing -= 1
 
     async def _prepare_again(self, uri: str, session: LiveSession) -> None:
-        for prepare in self._hooks.prepare:
+        for prepare in self._hooks.prepare if self._live.get(uri) is session else ():
             try:
                 await prepare(uri)
             except Exception:  # The session wakes without this feature.
