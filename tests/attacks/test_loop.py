@@ -521,6 +521,11 @@ async def test_nothing_that_needs_many_sessions_that_rest_holds_the_loop(tmp_pat
         await client.refused("resourceRead", uri=(tmp_path / "elsewhere").as_uri())
         assert (await client.ask("resourceRead", uri=(work / "file").as_uri()))["data"] == "x"
         uris = [f"ahp-session:/{number}" for number in range(300)]
+        for uri in uris:
+            client.post(uri, {"type": "session/titleChanged", "title": "new"})
+        changed = {"channel": ROOT, "session": uris[-1]}
+        await client.wait(lambda told: changed.items() <= told.get("params", {}).items() and "title" in str(told))
+        assert (await client.ask("resourceRead", uri=(work / "file").as_uri()))["data"] == "x"
         for version in ("1.0.0", "0.4.0"):
             all_of_them = await host.connect(version)
             told = await all_of_them.initialize(*uris, protocolVersions=[version])

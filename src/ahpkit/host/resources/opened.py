@@ -116,6 +116,8 @@ class SessionDirectories:
         not open, and delays nobody."""
         while self._stale:
             self._look(self._stale.pop())
+            if self._stale:
+                await asyncio.sleep(0)  # Others are served between two sessions.
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self._found.wait()

@@ -170,23 +170,31 @@ class SessionCatalogue:
         if uri in self._told:
             self._changed.add(uri)
             if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self.flush)
+                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._tell_some)
 
     def flush(self) -> None:
         """Tell what changed since the last time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        changed, self._changed = self._changed, set()
-        for uri in changed:
-            known, now = self._told[uri] or {}, self._summary(uri)
-            self._told[uri] = now
-            if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
-                self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
-            elif changes := changed_fields(known, now):
-                self._clients.to_root(
-                    "root/sessionSummaryChanged", {"channel": ROOT_URI, "session": uri, "changes": changes}
-                )
+        while self._changed:
+            self._tell(self._changed.pop())
+
+    def _tell_some(self) -> None:
+        """The same for a few sessions; the others are next, when everyone else was served."""
+        for _ in range(min(_READ_AT_ONCE, len(self._changed))):
+            self._tell(self._changed.pop())
+        self._timer = asyncio.get_running_loop().call_later(0, self._tell_some) if self._changed else None
+
+    def _tell(self, uri: str) -> None:
+        known, now = self._told[uri] or {}, self._summary(uri)
+        self._told[uri] = now
+        if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
+            self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
+        elif changes := changed_fields(known, now):
+            self._clients.to_root(
+                "root/sessionSummaryChanged", {"channel": ROOT_URI, "session": uri, "changes": changes}
+            )
 
     def _summary(self, uri: str) -> SessionSummary:
         """One session's aggregated summary, now."""
