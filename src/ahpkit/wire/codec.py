@@ -5,6 +5,7 @@ What cannot be kept is refused or repaired, always the same way (docs/reference/
 
 - not JSON, invalid UTF-8, NaN, a number beyond a double, too deep nesting: `ParseError`
 - a member twice in one object, a batch, a scalar, more than `max_bytes`, not JSON-RPC 2.0: `InvalidRequest`
+- parameters in a list instead of an object: `InvalidParams`
 - a lone surrogate becomes U+FFFD, in both directions: no peer can be made to send invalid Unicode through us
 """
 
@@ -24,6 +25,7 @@ from ahpkit.wire.errors import (
     ErrorClasses,
     InvalidAnswer,
     InvalidNotification,
+    InvalidParams,
     InvalidRequest,
     LocalProtocolError,
     ParseError,
@@ -289,7 +291,7 @@ def decode(
 ) -> Message:
     """The message in `data`; an error in it becomes one of `errors`.
 
-    Raises `ParseError` or `InvalidRequest`, with `request_id` where one could be read.
+    Raises `ParseError`, `InvalidRequest` or `InvalidParams`, with `request_id` where one could be read.
     """
     raw = _as_bytes(data)
     size = len(raw)
@@ -332,10 +334,21 @@ def _call(message: dict[str, Any]) -> Request | Notification:
     if params is None:
         params = {}
     elif not isinstance(params, dict):
-        reason = 'Invalid request: "params" must be an object'
-        raise InvalidNotification(reason) if request_id is None else InvalidRequest(reason, request_id=request_id)
+        raise _unusable_params(request_id, in_order=isinstance(params, list))
     params = cast("dict[str, Any]", params)
     return Notification(method, params) if request_id is None else Request(request_id, method, params)
+
+
+def _unusable_params(request_id: RequestId | None, *, in_order: bool) -> RpcError:
+    """JSON-RPC allows parameters by their order, in a list. Our methods know them by name only."""
+    reason = '"params" must be an object'
+    if request_id is None:
+        return InvalidNotification(f"Invalid request: {reason}")
+    if not in_order:
+        return InvalidRequest(f"Invalid request: {reason}", request_id=request_id)
+    error = InvalidParams(f"Invalid params: {reason}, not a list")
+    error.request_id = request_id
+    return error
 
 
 def _answer(message: dict[str, Any], errors: ErrorClasses) -> Response | ErrorResponse:
