@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -159,8 +160,9 @@ async def test_a_huge_file_is_named_and_what_undo_leaves_is_said(desk: Desk) -> 
     assert (desk.repo.root / "big.txt").read_text()[0] == "y"
 
 
-async def test_a_file_that_git_is_told_to_assume_unchanged_is_shown_and_undone(desk: Desk) -> None:
-    desk.repo.git("update-index", "--assume-unchanged", "a.txt")
+@pytest.mark.parametrize(("mark", "shown"), [("--assume-unchanged", "h "), ("--skip-worktree", "S ")])
+async def test_a_file_that_git_is_told_to_pass_over_is_shown_and_undone(desk: Desk, mark: str, shown: str) -> None:
+    desk.repo.git("update-index", mark, "a.txt")
     before = (desk.repo.root / "a.txt").read_text()
     turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
     _, state = await desk.look("turn", turn_id)
@@ -168,7 +170,7 @@ async def test_a_file_that_git_is_told_to_assume_unchanged_is_shown_and_undone(d
     uri, _ = await desk.look("session")
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert (desk.repo.root / "a.txt").read_text() == before
-    assert desk.repo.git("ls-files", "-v", "a.txt").startswith("h "), "the person's own index is as it was"
+    assert desk.repo.git("ls-files", "-v", "a.txt").startswith(shown), "the person's own index is as it was"
 
 
 @requirement("changesets:odd:ignored")
@@ -180,6 +182,99 @@ async def test_ignored_files_are_no_changes_and_stay(desk: Desk) -> None:
     assert names(state) == {"a.txt"}
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert (desk.repo.root / "x.log").read_text() == "log"
+
+
+@requirement("changesets:odd:ignored", "changesets:operation:stage-and-commit")
+@pytest.mark.parametrize("operation", ["stage", "commit"])
+async def test_a_file_that_git_ignores_only_later_is_neither_uncommitted_nor_committed(
+    desk: Desk, operation: str
+) -> None:
+    await desk.turn(lambda root: [(root / "x.log").write_text("log"), (root / "a.txt").write_text("agent\n")])
+    await desk.turn(lambda root: (root / ".gitignore").write_text("*.log\n"))
+    _, uncommitted = await desk.look("uncommitted")
+    assert names(uncommitted) == desk.repo.status() == {"a.txt", ".gitignore"}
+    uri, session = await desk.look("session")
+    assert names(session) == {"a.txt", ".gitignore", "x.log"}, "the session did write it"
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId=operation)
+    assert answer["message"].endswith("Left out: x.log: git ignores it.")
+    assert set(desk.repo.git("ls-files").split()) == {"a.txt", "b.txt", ".gitignore"}
+
+
+def _folder_instead_of_a_file(root: Path) -> None:
+    (root / "a.txt").unlink()
+    (root / "a.txt").mkdir()
+    (root / "a.txt/x").write_text("x\n")
+
+
+def _without_the_new_file(root: Path) -> None:
+    (root / "new/n.txt").unlink()
+
+
+def _link_instead_of_a_folder(root: Path) -> None:
+    shutil.rmtree(root / "new")
+    (root / "new").symlink_to(root.parent)
+
+
+def _repository_instead_of_a_folder(root: Path) -> None:
+    Repository(root / "new")
+
+
+@requirement("changesets:operation:stage-and-commit")
+@pytest.mark.parametrize("operation", ["stage", "commit"])
+@pytest.mark.parametrize(
+    ("since", "taken", "left"),
+    [
+        (_without_the_new_file, {"a.txt"}, ""),
+        (_folder_instead_of_a_file, {"new/n.txt"}, " Left out: a.txt: something else is there now."),
+        (_link_instead_of_a_folder, {"a.txt"}, ""),
+        (_repository_instead_of_a_folder, {"a.txt"}, " Left out: new/n.txt: in a repository of its own."),
+    ],
+)
+async def test_what_is_not_there_any_more_does_not_keep_the_rest_from_being_committed(
+    desk: Desk, operation: str, since: Callable[[Path], None], taken: set[str], left: str
+) -> None:
+    def work(root: Path) -> None:
+        (root / "a.txt").write_text("agent\n")
+        (root / "new").mkdir()
+        (root / "new/n.txt").write_text("agent\n")
+
+    await desk.turn(work)
+    since(desk.repo.root)
+    uri, _ = await desk.look("session")
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId=operation)
+    done = (
+        "Staged 1 file."
+        if operation == "stage"
+        else f"Committed as {desk.repo.git('rev-parse', '--short', 'HEAD')[:-1]}."
+    )
+    assert answer["message"] == done + left
+    compared = ("--cached", "HEAD") if operation == "stage" else ("HEAD~1", "HEAD")
+    assert set(desk.repo.git("diff", "--name-only", *compared).split()) == taken
+
+
+async def test_a_file_that_became_a_folder_is_committed_as_one(desk: Desk) -> None:
+    await desk.turn(_folder_instead_of_a_file)
+    uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="commit")
+    assert desk.repo.status() == set()
+    assert desk.repo.git("show", "--name-status", "--format=", "--no-renames").split() == ["D", "a.txt", "A", "a.txt/x"]
+
+
+async def test_a_commit_that_cannot_be_made_says_why_and_leaves_the_index_as_it_was(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    await desk.turn(lambda root: (root / "new.txt").write_text("agent\n"))
+    uri, _ = await desk.look("session")
+    for key in ("user.name", "user.email"):
+        desk.repo.git("config", "--unset", key)
+    desk.repo.git("config", "user.useConfigOnly", "true")
+    refused = await desk.client.refused("invokeChangesetOperation", uri, operationId="commit")
+    assert "set user.name and user.email" in refused["message"]
+    assert desk.repo.git("ls-files", "new.txt") == ""
+    desk.repo.commit()
+    refused = await desk.client.refused("invokeChangesetOperation", uri, operationId="commit")
+    assert refused["message"] == "nothing of it differs from the last commit"
 
 
 @requirement("changesets:odd:in-progress")

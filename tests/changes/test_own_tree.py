@@ -120,6 +120,15 @@ async def test_merging_back_commits_and_brings_everything_to_where_it_came_from(
     assert "nothing" in again["message"]
 
 
+@requirement("changesets:worktree:merged-back")
+async def test_merging_back_leaves_out_what_git_ignores_only_later(desk: Desk) -> None:
+    await desk.session()
+    await desk.turn("x.log", "log\n")
+    await desk.turn(".gitignore", "*.log\n", "t2")
+    await desk.client.ask("invokeChangesetOperation", await desk.view("uncommitted"), operationId="merge")
+    assert set(desk.repo.git("ls-files").split()) == {"a.txt", ".gitignore"}
+
+
 @requirement("changesets:worktree:conflict")
 async def test_a_merge_with_a_conflict_is_refused_and_changes_nothing(desk: Desk) -> None:
     await desk.session()

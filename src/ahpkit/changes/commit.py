@@ -21,6 +21,29 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 """A command line is too short for the names of all files of a large change."""
 
 
+async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dict[str, str]]:
+    """Of changed paths those that git can take into the index as they are now, and why it cannot take others.
+
+    What git does not know and what is not there any more is in neither.
+    """
+    left = await tree.elsewhere(paths)
+    rest = sorted(set(paths) - left.keys())
+    there, gone = await asyncio.to_thread(tree.there, rest)
+    known = await tree.tracked(rest) | (await tree.sides(await tree.head(), gone)).keys()
+    left |= dict.fromkeys(await tree.ignored(set(there) - known), "git ignores it")
+    removed = known.intersection(gone)
+    replaced = await asyncio.to_thread(
+        _existing, tree.root, sorted(removed)
+    )  # A folder is there, or a link on the way.
+    left |= {path: "something else is there now" for path in replaced if not _is_replaced(path, there)}
+    return (set(there) | removed) - left.keys() - set(replaced), left
+
+
+def _is_replaced(path: str, there: Collection[str]) -> bool:
+    """Whether a file is one of the folders of another one that is taken, or the other way round: git then drops it."""
+    return any(other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in there)
+
+
 async def stage(tree: WorkTree, paths: Collection[str]) -> None:
     """Put the files as they are now into the user's index."""
     options = ("--add", "--remove", "--replace", "-z", "--stdin")
@@ -33,23 +56,36 @@ async def commit(tree: WorkTree, paths: Collection[str], message: str, *, truste
         raise GitError(f"git is in the middle of {busy} here; finish or abort it first")
     if not message.strip():
         raise GitError("a commit needs a message")
-    new = await _add_new(tree, paths)
+    new = await _new(tree, paths)
+    if new:  # `commit --only` knows tracked files only.
+        await stage(tree, new)
     git = await asking(tree.git) if trusted else tree.git
     try:
+        if not await _differ(tree, paths):
+            raise GitError("nothing of it differs from the last commit")
         await _write(git, "commit", "--quiet", "--only", "-m", message, *_FROM_STDIN, stdin=_listed(paths))
-    except GitError:  # Such as a hook that refuses: the index is as it was before.
+    except GitError as error:  # Such as a hook that refuses: the index is as it was before.
         await _write(tree.git, "update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
-        raise
+        raise _explained(error) from None
     return (await tree.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
 
 
-async def _add_new(tree: WorkTree, paths: Collection[str]) -> list[str]:
-    """`commit --only` knows tracked files only: new ones are announced to the index first, without content."""
+async def _new(tree: WorkTree, paths: Collection[str]) -> list[str]:
     tracked = await tree.tracked(paths)
-    new = await asyncio.to_thread(_existing, tree.root, sorted(set(paths) - tracked))
-    if new:
-        await _write(tree.git, "add", "--intent-to-add", *_FROM_STDIN, stdin=_listed(new))
-    return new
+    return await asyncio.to_thread(_existing, tree.root, sorted(set(paths) - tracked))
+
+
+async def _differ(tree: WorkTree, paths: Collection[str]) -> bool:
+    """Whether one of the files differs from the last commit."""
+    changed = await tree.git.lines("diff-index", "-z", "--name-only", "--ignore-submodules=none", await tree.head())
+    return not set(paths).isdisjoint(changed)
+
+
+def _explained(error: GitError) -> GitError:
+    """The first line of git's text, and what to do where that line alone does not say it."""
+    if "identity unknown" not in str(error):
+        return error
+    return GitError(f"{error}: set user.name and user.email with `git config`")
 
 
 def _listed(paths: Collection[str]) -> bytes:
@@ -110,4 +146,4 @@ def _counts(scope: str, path: str) -> bool:
     return scope in ("local", "worktree") or (scope != "command" and os.path.isabs(path))
 
 
-__all__ = ["add_work_tree", "asking", "commit", "merge_back", "remove_work_tree", "stage"]
+__all__ = ["add_work_tree", "asking", "commit", "merge_back", "remove_work_tree", "stage", "takable"]

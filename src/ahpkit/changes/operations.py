@@ -73,12 +73,14 @@ class Operations:
                     followed.changes.accept({*chosen, *noted})
                     return f"Kept {count_files(len(chosen) + len(noted))}."
                 case "stage":
-                    await commit.stage(tree, chosen)
-                    return f"Staged {count_files(len(chosen))}.{_left_out(noted)}"
+                    taken, left = await commit.takable(tree, chosen)
+                    await commit.stage(tree, taken)
+                    return f"Staged {count_files(len(taken))}.{_left_out(noted | left)}"
                 case "commit":
+                    taken, left = await commit.takable(tree, chosen)
                     message, trusted = self._message(followed, params), self._trusts(tree.root)
-                    done = await commit.commit(tree, chosen, message, trusted=trusted)
-                    return f"Committed as {done}.{_left_out(noted)}"
+                    done = await commit.commit(tree, taken, message, trusted=trusted)
+                    return f"Committed as {done}.{_left_out(noted | left)}"
                 case _:
                     raise GitError(f"there is no operation {operation}")
 

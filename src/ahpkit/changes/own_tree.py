@@ -135,7 +135,7 @@ class OwnTrees:
     async def merge(self, session_uri: str, message: str) -> str:
         """Commit what is not committed, and merge the branch into what is checked out where the session came from."""
         own, tree, origin = await self._trees(session_uri)
-        changed = await tree.compare(await tree.head(), (await tree.checkpoint()).tree)
+        changed, _ = await tree.uncommitted()
         if changed:
             paths = {path for change in changed for path in change.paths}
             await commit.commit(tree, paths, message, trusted=self._directories.trusts(tree.root))

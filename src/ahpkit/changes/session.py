@@ -185,9 +185,8 @@ class SessionChanges:
 
     async def uncommitted(self) -> list[FileChange]:
         """Everything that differs from the last commit, whoever changed it."""
-        checkpoint = await self.tree.checkpoint()
-        changes = await self.tree.compare(await self.tree.head(), checkpoint.tree)
-        return [*changes, *(_noted(path, why) for path, why in sorted(checkpoint.left_out.items()))]
+        changes, left_out = await self.tree.uncommitted()
+        return [*changes, *(_noted(path, why) for path, why in sorted(left_out.items()))]
 
     async def undo(self, changes: Collection[FileChange], only: Collection[str] | None = None) -> Outcome:
         """Take changes back; what is undone is no longer part of the session's sum."""

@@ -177,7 +177,7 @@ class WorkTree:
                 changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
             keep, left_out = await self._sort(await asyncio.to_thread(self._shown, changed))
             left_out |= elsewhere
-            there, gone = await asyncio.to_thread(self._there, keep)
+            there, gone = await asyncio.to_thread(self.there, keep)
             left_out |= await self._add(there, _REFRESH if paths is None else ())
             await self._update(gone, "--force-remove")
             if not self._tree:
@@ -246,7 +246,7 @@ class WorkTree:
             stdin = b"\0".join(map(os.fsencode, paths)) + b"\0"
             await self.git.run("update-index", *options, "-z", "--stdin", stdin=stdin, index=self._index)
 
-    def _there(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    def there(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Files that are there, and those that are not. What lies behind a link is not in this work tree."""
         folders: dict[str, bool] = {"": True}
 
@@ -313,11 +313,17 @@ class WorkTree:
             await self.git.run("read-tree", "--empty", index=self._index)
 
     async def _watch_all(self, index: Path) -> None:
-        """Have git look also at files that a person marked as assumed to be unchanged: an agent may write them."""
+        """Have git look also at files that a person told it to pass over: an agent may write them.
+
+        What a sparse checkout leaves out is passed over as well, and is not there.
+        """
         files = await self.git.lines("ls-files", "-z", "-v", index=index)
-        if assumed := [name[2:] for name in files if name[0].islower()]:
-            stdin = b"\0".join(map(os.fsencode, assumed)) + b"\0"
-            await self.git.run("update-index", "--no-assume-unchanged", "-z", "--stdin", stdin=stdin, index=index)
+        skipped = await asyncio.to_thread(self.there, [name[2:] for name in files if name[0] in "Ss"])
+        marks = {"assume-unchanged": [name[2:] for name in files if name[0].islower()], "skip-worktree": skipped[0]}
+        for mark, paths in marks.items():
+            if paths:
+                stdin = b"\0".join(map(os.fsencode, paths)) + b"\0"
+                await self.git.run("update-index", f"--no-{mark}", "-z", "--stdin", stdin=stdin, index=index)
 
     async def tracked(self, paths: Collection[str]) -> set[str]:
         """Of some paths those that are in the user's index."""
@@ -326,6 +332,15 @@ class WorkTree:
         for start in range(0, len(ordered), _AT_ONCE):
             found.update(await self.git.lines("ls-files", "-z", "--", *ordered[start : start + _AT_ONCE]))
         return found
+
+    async def ignored(self, paths: Collection[str]) -> set[str]:
+        """Of some paths those that git ignores now. What is in the user's index is never ignored."""
+        if not paths:
+            return set()
+        only = sorted(paths) if len(paths) <= _AT_ONCE else ()  # None: all that git ignores.
+        return set(paths).intersection(
+            await self.git.lines("ls-files", "-z", "-o", "-i", "--exclude-standard", "--", *only)
+        )
 
     async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
         """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
@@ -366,6 +381,16 @@ class WorkTree:
             elif not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 found[path] = "not a file"
         return found
+
+    async def uncommitted(self) -> tuple[list[FileChange], Mapping[str, str]]:
+        """What differs from the last commit, as git sees it now; and which files were left out, with the reasons."""
+        checkpoint, head = await self.checkpoint(), await self.head()
+        changes = await self.compare(head, checkpoint.tree)
+        new = {change.path for change in changes if change.before is None or change.before.path != change.path}
+        if ignored := await self.ignored(new):  # They were taken into checkpoints before git was told to ignore them.
+            gone = b"".join(os.fsencode(f"0 {'0' * len(head)}\t{path}\0") for path in ignored)
+            changes = await self.compare(head, await self._make_tree(gone, base=checkpoint.tree))
+        return changes, checkpoint.left_out
 
     async def compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
         """What differs between two trees, renames found, with line counts."""
@@ -412,17 +437,19 @@ class WorkTree:
         """A tree that holds exactly these files."""
         key = await asyncio.to_thread(frozenset, sides)
         if key not in self._made:
-            self._made[key] = await self._make_tree(sides)
+            self._made[key] = await self._make_tree(await asyncio.to_thread(_index_lines, sides))
             while len(self._made) > _TREES:
                 del self._made[next(iter(self._made))]
         return self._made[key]
 
-    async def _make_tree(self, sides: Collection[Side]) -> str:
+    async def _make_tree(self, entries: bytes, *, base: str = "") -> str:
+        """A tree of what is in `base`, if it is given, and of entries in the form of `--index-info`."""
         index = self._index.with_name(f"index-{next(_numbers_of_indexes)}")
         try:
-            if sides:  # An index that is not there is an empty one.
-                stdin = await asyncio.to_thread(_index_lines, sides)
-                await self.git.run("update-index", "-z", "--index-info", stdin=stdin, index=index)
+            if base:
+                await self.git.run("read-tree", base, index=index)
+            if entries:  # An index that is not there is an empty one.
+                await self.git.run("update-index", "-z", "--index-info", stdin=entries, index=index)
             return (await self.git.run("write-tree", "--missing-ok", index=index)).decode().strip()
         finally:
             await asyncio.to_thread(index.unlink, missing_ok=True)
