@@ -10,6 +10,7 @@ import pytest
 
 from ahpkit.customizations.diagnostics import Diagnostic
 from ahpkit.customizations.discovery import Discovery, discover
+from ahpkit.customizations.standard_places import SKILLS_ONLY
 from ahpkit.protocol.meta_keys import NOT_LISTED
 from customizations.builders import children, container, read_workspace, skill, text, write
 from support import requirement
@@ -196,6 +197,22 @@ def test_many_folders_that_are_not_there_are_one_line(tmp_path: Path) -> None:
     [entry] = discover(None, home=None, plugins=[tmp_path]).containers
     message = cast("Any", entry.get("load"))["message"]
     assert "names folders './p0', './p1', './p2', './p3', './p4' and 3 more, which are not there" in message
+
+
+@requirement("customizations:found:other-products")
+def test_skills_are_read_where_installers_put_them(tmp_path: Path) -> None:
+    """A skill that several products link to is listed once."""
+    write(tmp_path, {".agents/skills/shared/SKILL.md": skill("shared")})
+    for product in SKILLS_ONLY:
+        write(tmp_path, {f"{product}/skills/own/SKILL.md": skill("own")})
+        (tmp_path / product / "skills/shared").symlink_to(tmp_path / ".agents/skills/shared")
+    write(tmp_path, {"AGENTS.override.md": "x", "AGENT.md": "x", ".amazonq/cli-agents/a.json": "{}"})
+    discovery = read_workspace(tmp_path)
+    found = names_of(discovery)
+    assert all(found[f"{product}/skills"] == ["own"] for product in SKILLS_ONLY)
+    assert found[".agents/skills"] == ["shared"]
+    assert found["Instructions"] == ["AGENTS.override", "AGENT"]
+    assert any("a.json: not read here" in str(said) for lines in discovery.diagnostics.values() for said in lines)
 
 
 @requirement("customizations:found:other-products")

@@ -65,6 +65,8 @@ INSTRUCTIONS = (
     "AGENTS.md",
     "CLAUDE.md",
     "AGENTS.local.md",
+    "AGENTS.override.md",
+    "AGENT.md",
     "CLAUDE.local.md",
     ".claude/CLAUDE.md",
     ".github/copilot-instructions.md",
@@ -97,6 +99,27 @@ OTHER_PRODUCTS = (
     ".continue/config.yaml",
 )
 """Settings of other products. They may name customizations, but have no meaning here: they are only named."""
+
+SKILLS_ONLY = (
+    ".antigravity",
+    ".augment",
+    ".bob",
+    ".codebuddy",
+    ".continue",
+    ".crush",
+    ".devin",
+    ".goose",
+    ".grok",
+    ".iflow",
+    ".junie",
+    ".openhands",
+    ".pi",
+    ".qoder",
+    ".trae",
+    ".vibe",
+    ".zencoder",
+)
+"""Folders of products in which installers of skills put a folder `skills`, often as a link to another one."""
 
 WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".github/agents", "agent", "agents", offered=True),
@@ -142,6 +165,7 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".gemini/agents", "agent", "agents"),
     StandardPlace(".gemini/skills", "skill", "skills"),
     StandardPlace(".gemini/commands", "skill", "toml-commands"),
+    *(StandardPlace(f"{product}/skills", "skill", "skills") for product in SKILLS_ONLY),
     StandardPlace(".github/prompts", "prompt", "prompts", offered=True),
     StandardPlace(".github/instructions", "rule", "rules", offered=True),
     StandardPlace(".claude/rules", "rule", "always-rules"),
@@ -163,6 +187,9 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".kiro/agents", "agent", "no-type", writable=False, quiet=True),
     StandardPlace(".kiro/hooks", "hook", "no-type", writable=False, quiet=True),
     StandardPlace(".opencode/prompts", "prompt", "no-type", writable=False, quiet=True),
+    StandardPlace(".amazonq/cli-agents", "agent", "no-type", writable=False, quiet=True),
+    StandardPlace(".claude/workflows", "skill", "no-type", writable=False, quiet=True),
+    StandardPlace(".continue/mcpServers", "mcpServer", "no-type", writable=False, quiet=True),
     StandardPlace("", "rule", "no-type", files=OTHER_PRODUCTS, writable=False, title="Settings of other products"),
     StandardPlace(".kilocode/rules", "rule", "always-rules"),
     StandardPlace(".continue/rules", "rule", "rules"),
@@ -207,4 +234,4 @@ USER: tuple[StandardPlace, ...] = (
     _file(".copilot", "mcp-config.json", "mcpServer", "servers", writable=False),
 )
 
-__all__ = ["NESTED", "NESTED_NAMES", "OTHER_PRODUCTS", "USER", "WORKSPACE", "Layout", "StandardPlace"]
+__all__ = ["NESTED", "NESTED_NAMES", "OTHER_PRODUCTS", "SKILLS_ONLY", "USER", "WORKSPACE", "Layout", "StandardPlace"]
