@@ -3,6 +3,7 @@
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from ahpkit.platform.signals import keep_ignored_signals_from_children
@@ -25,6 +26,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)  # `pytest -p no:xdist` runs everything in one process.
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: many tests wait for another process."""
     return (os.cpu_count() or 1) + 1

@@ -316,10 +316,15 @@ def test_a_rule_in_a_folder_of_its_own_is_called_by_the_folder(tmp_path: Path) -
     assert names(container(read_workspace(tmp_path), ".cursor/rules")) == ["style"]
 
 
-MANY_FILES = int(os.environ.get("AHPKIT_MANY_FILES", "21000"))
-"""More than the limit of 20,000; `make soak` takes 100,000."""
+MANY_FILES = int(os.environ.get("AHPKIT_MANY_FILES", "0"))
+"""`make soak` takes 100,000. Elsewhere the next test shows the same with lower limits, in a hundredth of the time."""
 
 
+def test_so_many_files_are_read_of_a_directory() -> None:
+    assert Limits().files == 20_000
+
+
+@pytest.mark.skipif(MANY_FILES <= 20_000, reason="AHPKIT_MANY_FILES is not set; make soak sets it")
 def test_a_directory_with_more_files_than_anybody_has_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     folder = tmp_path / ".claude/commands"
     folder.mkdir(parents=True)
