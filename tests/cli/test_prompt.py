@@ -23,6 +23,15 @@ async def prompt(host: HostProcess, *arguments: str, **options: Any) -> tuple[in
     return await finish_cli(["prompt", *arguments], host.home, **options)
 
 
+async def waiting(host: HostProcess, session: str) -> str:
+    """The inbox, once something of a session waits in it."""
+    async with asyncio.timeout(BOUND):
+        while True:
+            _, inbox, _ = await finish_cli(["inbox"], host.home)
+            if session in inbox:
+                return inbox
+
+
 async def started(arguments: list[str], home: Path) -> Started:
     """A running command with nothing on its standard input."""
     process = await run_cli(arguments, home)
@@ -300,18 +309,16 @@ async def test_without_waiting_the_session_is_named_and_what_it_asks_waits_in_th
     code, output, errors = await prompt(host, APPROVAL, "--no-wait")
     assert (code, errors) == (0, "")
     name = output.strip()
-    _, inbox, _ = await shell(
-        f"until ahpkit inbox | grep {name}; do :; done; ahpkit approve {name}; ahpkit sessions show {name}", host.home
-    )
-    assert "approval of Calculate" in inbox
-    assert "approved: approval of Calculate" in inbox
+    assert "approval of Calculate" in await waiting(host, name)
+    _, approved, _ = await finish_cli(["approve", name], host.home)
+    assert "approved: approval of Calculate" in approved
 
 
 @pytest.mark.parametrize("approve", ["none", "all"])
 async def test_a_call_that_waits_in_somebody_elses_turn_is_not_decided(host: HostProcess, approve: str) -> None:
     _, output, _ = await prompt(host, APPROVAL, "--no-wait")
     name = output.strip()
-    await shell(f"until ahpkit inbox | grep {name}; do :; done", host.home)
+    await waiting(host, name)
     code, output, errors = await prompt(host, "and?", "--session", name, "--approve", approve)
     assert (code, output) == (1, "")
     assert errors.count("\n") == 1
