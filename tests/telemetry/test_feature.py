@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest_asyncio
 
 from ahpkit.host.agent import AgentError, Turn
 from ahpkit.telemetry.feature import Telemetry
+from ahpkit.telemetry.metrics import Metrics
 from ahpkit.web.devices import refusal
 from support import requirement
 from support.bench import Bench, say
@@ -200,6 +203,14 @@ def test_a_device_without_all_rights_sees_no_telemetry(right: Any) -> None:
     assert "telemetry" in (refusal(right, "reconnect", {"subscriptions": ["ahp-otlp:/traces"]}) or "")
     assert refusal(right, "subscribe", {"channel": "ahp-root://"}) is None
     assert refusal("everything", "subscribe", {"channel": "ahp-otlp:/logs/info"}) is None
+
+
+def test_every_metric_is_documented() -> None:
+    source = Path(inspect.getfile(Metrics)).read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "topics" / "telemetry.md").read_text(encoding="utf-8")
+    names = set(re.findall(r'"((?:ahpkit|process)\.[a-z._]+)"', source))
+    assert {name for name in names if f"`{name}`" not in page} == set()
+    assert "ahpkit.actions" in names
 
 
 @requirement("telemetry:scraped", "telemetry:allowed")

@@ -29,7 +29,7 @@ CODES: dict[str, str] = {
     LIMIT: "Too many instances are open, or too many calls wait, in this session.",
     PROVIDER_ERROR: "The provider failed, or answered with something that is no answer.",
 }
-"""Every code with what it means to the one who called."""
+"""Every code, and what it means for the caller."""
 
 __all__ = [
     "AMBIGUOUS",

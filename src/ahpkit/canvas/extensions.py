@@ -292,7 +292,7 @@ class _Connections:
         except ExtensionRefused as error:
             _log.warning("an extension on the socket was refused: %s", error)
         except Exception:  # One extension must not end the others.
-            _log.exception("serving an extension failed")  # Its neighbours go on.
+            _log.exception("serving an extension failed")
         finally:
             self._count -= 1
 

@@ -96,7 +96,7 @@ class ProviderSource(Protocol):
     """Brings providers that come and go: a process that is started again and again, a socket."""
 
     async def run(self, registrar: ProviderRegistrar) -> None:
-        """Until it is cancelled."""
+        """Run until it is cancelled."""
         ...
 
 

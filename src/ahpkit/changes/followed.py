@@ -67,7 +67,7 @@ class Followed:
 
 
 class FollowedDirectories:
-    """All of them. `place` holds our objects and indexes, one folder for each directory."""
+    """The followed directories of sessions. `place` holds our objects and indexes, one folder for each directory."""
 
     def __init__(
         self,

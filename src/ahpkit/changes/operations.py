@@ -34,7 +34,7 @@ class Operations:
         self._trusts = trusts
 
     async def invoke(self, params: JsonObject) -> tuple[Followed, str]:
-        """Do it; what it was done with, and a sentence for the person."""
+        """Run the operation; returns the directory it ran in, and a sentence for the person."""
         uri = params["channel"]
         found = self._views.find(uri)
         if found is None:

@@ -61,7 +61,7 @@ class OwnTree:
 
 
 class OwnTrees:
-    """All of them."""
+    """The work trees that were made for sessions."""
 
     def __init__(self, services: Services, directories: FollowedDirectories) -> None:
         self.services = services

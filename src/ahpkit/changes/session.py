@@ -88,7 +88,7 @@ class SessionChanges:
         self._final: set[str] = set()
         """Turns whose final checkpoint is taken."""
         self._of_chats: dict[str, list[FileChange]] = {}
-        """What each chat changed, as far as it was asked for and is still so."""
+        """A cache of what each chat changed; new changes remove the chat from it."""
 
     async def begin(self, turn_id: str, chat: str = "") -> None:
         """Remember the files as they are before a turn of a chat."""

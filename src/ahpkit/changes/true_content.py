@@ -68,7 +68,7 @@ def has_content(root: Path, path: str, oid: str) -> bool:
 def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
     """What a file in the work tree holds, or where a link leads; None when it is not there, or behind a link.
 
-    `link`: None also when it is the one and not the other.
+    With `link`, also None when it is not a link (True) or is one (False).
     """
     place = root / path
 

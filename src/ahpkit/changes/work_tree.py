@@ -280,7 +280,7 @@ class WorkTree:
         return {path: "in a repository of its own" for path in paths if is_inner(path.rpartition("/")[0])}
 
     def _marks(self, paths: Iterable[str]) -> dict[str, str]:
-        """Path → a text that is another one when the path has changed. A repository with very many files has none."""
+        """Path → a text that differs after the path has changed; empty for a repository with very many files."""
         found: dict[str, str] = {}
         left = _INNER_FILES
         for path in paths:

@@ -50,13 +50,13 @@ def ask(question: str, **options: Any) -> Any:
 
 
 class WholeNumber(click.IntRange):
-    """A whole number within bounds; called so when something else is given."""
+    """A whole number within bounds. Error messages call it by `name`."""
 
     name = "whole number"
 
 
 class Number(click.FloatRange):
-    """A number within bounds; called so when something else is given."""
+    """A number within bounds. Error messages call it by `name`."""
 
     name = "number"
 

@@ -137,7 +137,7 @@ async def _chat(stack: AsyncExitStack, session: Session, uri: str) -> Chat:
 
 
 def _choose(items: Sequence[Item], name: str, number: int | None) -> Item:
-    """The one that is meant. Raises when it could be one of several."""
+    """The item that a person means. Raises when several wait and none was named."""
     if number is not None:
         if not 1 <= number <= len(items):
             raise click.UsageError(f"--number is {number}; there are {len(items)}")

@@ -15,7 +15,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
 _FIRST_HEADING = re.compile(r"\A#(?=\s)")
-"""Would be centred, as on a title page."""
+"""A heading of the first level, which the renderer would centre."""
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 
 

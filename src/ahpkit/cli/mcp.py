@@ -250,7 +250,7 @@ async def _opened(
         uri = await find_session(client, name) if name is not None else await _newest(client, folder)
         session = await client.session(uri) if uri is not None else await _temporary(client, folder)
         try:
-            await patiently(_settled(session, server), "Starting the servers")
+            await patiently(_wait_started(session, server), "Starting the servers")
             yield session
         finally:
             if uri is None:
@@ -274,8 +274,8 @@ async def _temporary(client: Client, folder: str) -> Session:
     return await client.create_session(provider=provider, working_directory=folder)
 
 
-async def _settled(session: Session, name: str | None) -> None:
-    """Wait for servers that are about to start, and for those that do."""
+async def _wait_started(session: Session, name: str | None) -> None:
+    """Wait until each server, or the named one, has started or failed, but not for long."""
     meant = [server for server in session.mcp_servers() if name in (None, server.id, server.name)]
     waits = [server.wait_ready() for server in meant if DIRECT not in (server.placed.entry.get("_meta") or {})]
     with suppress(TimeoutError):

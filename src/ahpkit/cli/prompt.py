@@ -333,7 +333,7 @@ class _OneShot:
 
 
 def _turn_stays(chat: Chat) -> Callable[[], bool]:
-    """Says later whether the turn that runs in a chat now is still the one that runs."""
+    """A function that says whether the turn that runs in a chat now still runs."""
 
     def running() -> str | None:
         return (chat.confirmed.get("activeTurn") or {}).get("id")

@@ -31,7 +31,7 @@ async def export_session(client: Client, uri: str, progress: Progress, *, page: 
 
     async with await client.session(uri) as session:
         if not session.chats:
-            await session.wait_ready()  # An agent's own conversation: it is just being told.
+            await session.wait_ready()  # The agent still repeats the history of a conversation that it keeps.
         state = session.state
         default = state.get("defaultChat")
         entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)

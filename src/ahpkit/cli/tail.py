@@ -179,7 +179,7 @@ class _Following:
         self._told.clear()
 
     def _show_state(self, subscription: Subscription) -> None:
-        self._flush()  # What came before is told before.
+        self._flush()  # Earlier actions are shown first.
         if self._json_lines:
             self._output.say(encode({"resource": subscription.uri, "state": subscription.confirmed}).decode())
         else:

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
-from ahpkit.dialects.generations import Generation
+from ahpkit.dialects.generations import NEWEST
 from ahpkit.dialects.older_host import Heard, HostDialect, Written
 from ahpkit.protocol.channels import CHANNELS, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
 from ahpkit.protocol.session.summary import current_session
 
-_NEWEST = HostDialect(Generation.V1_0.release, Generation.V1_0)
+_NEWEST = HostDialect(NEWEST.release, NEWEST)
 
 _ANNOTATIONS = "/annotations"
 """How the URI of a session's annotations ends."""

@@ -57,7 +57,7 @@ from ahpkit.tools.gate import Objection
 _log = logging.getLogger(__name__)
 
 _TRUST = "trust"
-"""Key of the watched file with the owner's decisions; no place has it."""
+"""Key of the watched file with the owner's decisions. No watched place has this key."""
 
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""

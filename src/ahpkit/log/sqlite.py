@@ -35,8 +35,8 @@ _COMMIT_BYTES = 16 << 10
 _WAL_LIMIT = 64 << 20
 """A write-ahead log that a long read made larger than this gives the room back afterwards."""
 _CHECK_WHOLE_BYTES = 16 << 20
-"""A file up to this size is checked as a whole at the start; that takes some 30 ms. In a larger one, the parts that a
-start needs are."""
+"""A file up to this size is checked as a whole at the start; that takes some 30 ms. Of a larger one, only the parts
+that a start needs are checked."""
 _CONTENT = (
     ValueError,  # also text with a lone surrogate
     TypeError,

@@ -264,18 +264,18 @@ def matches(rule: Rule, subject: Subject) -> bool:
 
 
 def _allows_path(rule: Rule, subject: Subject) -> bool:
-    """Every file that it touches, and everything that may be one."""
+    """Whether the pattern matches every file that the call touches, and every text that may be a file."""
     files = [*subject.touched, *subject.perhaps]
     return bool(subject.touched) and not subject.more and all(path_matches(rule.pattern, path) for path in files)
 
 
 def _denies_path(rule: Rule, subject: Subject) -> bool:
-    """Any file, as it is named or as it is."""
+    """Whether the pattern matches any file of the call, by its name or by its real path."""
     return any(path_matches(rule.pattern, path) for path in subject.named)
 
 
 def _unclear(rule: Rule, subject: Subject) -> bool:
-    """Whether it cannot be judged if a denial of a command or a path applies to this call."""
+    """Whether a denial of a command or a path may apply to this call, but nobody can tell."""
     if rule.tool != subject.tool:
         return False
     if rule.kind == "command":
@@ -295,8 +295,8 @@ def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
 
 
 def _may_touch(pattern: str, subject: Subject) -> bool:
-    """A folder with denied files in it, a name that differs in letters only, a text that may be a file, more than
-    was looked at; or no file."""
+    """Whether a call may touch denied files: it names a folder above them, a name that differs only in case, a text
+    that may be such a file, more files than were looked at, or no file at all."""
     files, wanted = (*subject.named, *subject.perhaps), _letters(pattern)
     base = f"{fixed_part(wanted)}/"
     above = any(base.startswith(f"{_letters(path).rstrip('/')}/") for path in files)

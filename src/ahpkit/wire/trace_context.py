@@ -21,7 +21,7 @@ TRACE_KEYS = ("traceparent", "tracestate", "baggage")
 """The only keys at the root of a `_meta` that belong to tracing; nothing else is ever stored under them."""
 
 MAX_LENGTH = {"traceparent": 256, "tracestate": 4096, "baggage": 8192}
-"""Characters: far above what a header may have (55, 512) or as much as it may (8192)."""
+"""Characters. The first two headers have at most 55 and 512, baggage has at most 8192."""
 
 
 def carried(meta: object) -> dict[str, str]:

@@ -316,7 +316,7 @@ class AcpChat(AgentChat):
                 await self._drop()
 
     async def _until_unused(self) -> None:
-        """Until nobody has asked anything for long, or for a shorter time in which no client followed the chat."""
+        """Wait until there was no turn for `idle_timeout`, or no client followed the chat for `unwatched_timeout`."""
         config, clock = self._setup().config, asyncio.get_running_loop().time
         since = left = clock()
         while (now := clock()) - since < config.idle_timeout:
@@ -328,7 +328,7 @@ class AcpChat(AgentChat):
 
 
 def _interrupted(turn: Turn) -> list[TurnRecord]:
-    """What the turn has done so far, for a conversation that does not know it and is to continue it."""
+    """What a resumed turn has said before, for a new conversation of the agent that has to continue it."""
     if not turn.resumed or not turn.parts:
         return []
     return [{"id": turn.id, "message": turn.message, "responseParts": list(turn.parts), "state": "error"}]

@@ -24,7 +24,8 @@ class KnownAgent:
     python: str = "3.11"
     """The oldest Python it runs with, if it is a program in Python."""
     asks: str = "not known"
-    """Whether it asks before it acts, as it comes: yes, no, or when. The host asks for what goes through the host."""
+    """Whether it asks before it acts, without further settings: yes, no, or when. The host itself asks about what goes
+    through the host."""
 
     loads_servers: tuple[str, ...] = ()
     """Files of a workspace whose MCP servers it starts by itself, as far as the host reads them too."""

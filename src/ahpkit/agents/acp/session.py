@@ -207,7 +207,7 @@ class AcpSession:
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
     async def _opened(self, id: str, result: JsonObject) -> None:
-        """The agent has the session, with options of its own: first it gets those that were chosen, then it is told."""
+        """The agent has opened a session. It gets the options that were chosen, then clients hear of its options."""
         self._id = id
         with self._mapper.holding_options():
             self._mapper.take_options(result)

@@ -55,7 +55,7 @@ class MappedCall:
         """The host runs it, because the agent calls it through the host: the host says how it goes. It has no card here
         until the agent says which tool it means; the host makes one when it is called first."""
         self.gone = self._card is not None and self._card.over
-        """It means a tool that the host had and has not now."""
+        """The agent calls a tool that the host no longer has."""
         if not self.mediated:
             self._card = self._card_of_agent()
 

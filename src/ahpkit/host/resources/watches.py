@@ -58,8 +58,8 @@ def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
 def _told_by_the_system(paths: Sequence[str], recursive: bool) -> RustNotify:
     """Raises `OSError` when the system has no more watchers, or watches no more folders.
 
-    A backend that leaves out what it may not read says nothing of the second. So it is asked to only where there is
-    such a folder, and after a folder of its own was watched.
+    Where a folder may not be read, the backend is told to leave such folders out. Then it does not report that the
+    system watches no more folders, so this is tried first with a folder of our own.
     """
     try:
         return RustNotify(list(paths), False, False, 0, recursive, False)

@@ -42,9 +42,9 @@ class Delivery:
         self._log = log
         self._store = store
         self._fanout = fanout
-        """`on_refused` is called for each action that could not be stored, after its channel's state was reset."""
         self._listener = listener
         self._on_refused = on_refused
+        """Called for each action that could not be stored, after its channel's state was reset."""
         self._max_backlog = max_backlog
         self.commits = 0
         """Commits of the log since the start."""
