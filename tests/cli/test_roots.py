@@ -62,8 +62,8 @@ def test_the_owners_word_outlives_the_host(data: Path, home: Path, tmp_path: Pat
     (tmp_path / "more").mkdir()
     fence = make_fence(Settings(), data)
     assert fence.roots() == [home]
-    assert fence.kept is not None
-    fence.kept.change(lambda said: {**said, "added": [str(tmp_path / "more")]})
+    assert fence.owner_file is not None
+    fence.owner_file.change(lambda said: {**said, "added": [str(tmp_path / "more")]})
     assert make_fence(Settings(), data).roots() == [home, tmp_path / "more"]
 
 

@@ -208,7 +208,7 @@ class SessionParts:
 
     def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
         config, store = basis.config, spine.store
-        self.kept = KeptConversations(
+        self.conversations = KeptConversations(
             turns.agents,
             spine.values,
             taken=store.taken,
@@ -237,7 +237,7 @@ class SessionParts:
             dispatch=apply,
             index=spine.index,
             unsettled=spine.unsettled,
-            kept=self.kept,
+            conversations=self.conversations,
             hooks=hooks,
             turns=turns.turns,
             max_chats=config.max_chats,
@@ -251,7 +251,7 @@ class SessionParts:
             dispatch=apply,
             agents=turns.agents,
             turns=turns.turns,
-            kept=self.kept,
+            conversations=self.conversations,
             hooks=hooks,
             new_id=basis.new_id,
             now=basis.now,
@@ -271,7 +271,7 @@ class SessionParts:
             creation=creation,
             directories=NewDirectories(hooks, config.default_directory),
             agents=turns.agents,
-            kept=self.kept,
+            conversations=self.conversations,
             hooks=hooks,
             states=store,
             dispatch=apply,
@@ -347,7 +347,7 @@ class FrontParts:
             turns=turns.turns,
             agents=turns.agents,
             catalogue=clients.catalogue,
-            kept=sessions.kept,
+            conversations=sessions.conversations,
             windows=self.windows,
             store=store,
             kinds=spine.kinds,

@@ -83,7 +83,7 @@ class Fence:
     cuts: Cuts
     start: Sequence[Path] | None = None
     """The roots as the host was started."""
-    kept: OwnerFile | None = None
+    owner_file: OwnerFile | None = None
     """What the owner added and removed since."""
     _real: dict[str, Path] = field(default_factory=dict[str, Path])
 
@@ -91,7 +91,7 @@ class Fence:
         """The roots now, in the order they were named."""
         if self.start is None:
             return [Path("/")]
-        said = {} if self.kept is None else self.kept.read()
+        said = {} if self.owner_file is None else self.owner_file.read()
         return list(dict.fromkeys(self._resolved(root) for root in effective_roots(self.start, said)))
 
     def refusal(self, path: Path) -> str | None:

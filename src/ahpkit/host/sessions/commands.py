@@ -127,7 +127,7 @@ class SessionCommands:
     turns: Turns
     agents: Agents
     catalogue: SessionCatalogue
-    kept: KeptConversations
+    conversations: KeptConversations
     windows: TurnWindows
     store: Store
     kinds: ChannelKinds
@@ -153,9 +153,9 @@ class SessionCommands:
     # -- sessions and chats ------------------------------------------------------------------------------------------
 
     async def _list_sessions(self, client: ConnectedClient, params: ListSessionsParams) -> ListSessionsResult:
-        await self.kept.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
+        await self.conversations.look(start=params.get("_meta", {}).get(ASK_AGENTS) is True)
         await self.catalogue.read()
-        return self._walks.page([*self.catalogue.summaries(), *self.kept.summaries()], params)
+        return self._walks.page([*self.catalogue.summaries(), *self.conversations.summaries()], params)
 
     async def _create_session(self, client: ConnectedClient, params: CreateSessionParams) -> None:
         if "activeClient" in params:

@@ -43,7 +43,7 @@ class SessionCreation:
         dispatch: Callable[[str, StateAction], None],
         agents: Agents,
         turns: Turns,
-        kept: KeptConversations,
+        conversations: KeptConversations,
         hooks: SessionHooks,
         new_id: Callable[[], str],
         now: Callable[[], int],
@@ -54,7 +54,7 @@ class SessionCreation:
         self._dispatch = dispatch
         self._agents = agents
         self._turns = turns
-        self._kept = kept
+        self._conversations = conversations
         self._hooks = hooks
         self._new_id = new_id
         self._now = now
@@ -120,7 +120,7 @@ class SessionCreation:
 
     async def _recall(self, uri: str, session: LiveSession) -> None:
         """Add the chat of a conversation that the agent has kept."""
-        memory = self._kept.to_recall(uri)
+        memory = self._conversations.to_recall(uri)
         chat = self._turns.live_chat(f"ahp-chat:/{self._new_id()}", uri)
         history = ToldHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
         await session.agent.recall(chat, memory, history)
@@ -129,7 +129,7 @@ class SessionCreation:
         if self._live.get(uri) is not session:
             return  # Disposed of meanwhile.
         chat.remember(memory)
-        self._kept.recalled(uri)
+        self._conversations.recalled(uri)
         self._chats.open(uri, state, text)
         self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 

@@ -133,7 +133,8 @@ class KeptConversations:
         """Whether there is a channel with this URI already."""
         self._monotonic = monotonic
         self._default_directory = default_directory
-        self._kept: dict[str, Sequence[AgentSession]] = {}
+        self._stored: dict[str, Sequence[AgentSession]] = {}
+        """By provider, as each agent last listed them."""
         self._asked: dict[str, float] = {}
 
     async def look(self, *, start: bool = False) -> None:
@@ -188,15 +189,15 @@ class KeptConversations:
             _log.warning("agent %s did not list its sessions: %s", agent.provider, error or "no answer in time")
             return
         if kept is not None:
-            self._kept[agent.provider] = kept
+            self._stored[agent.provider] = kept
 
     def _is_stale(self, agent: Agent) -> bool:
         asked = self._asked.get(agent.provider)
         return asked is None or self._monotonic() - asked > _FRESH
 
     def _listed(self) -> Iterator[Listed]:
-        ours: list[Any] = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._kept else []
-        for provider, kept in self._kept.items():
+        ours: list[Any] = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._stored else []
+        for provider, kept in self._stored.items():
             hidden: list[Any] = self._values.get(_HIDDEN + provider) or []
             left_out = {_key(memory) for memory in (*ours, *hidden)}
             for one in kept:

@@ -127,7 +127,7 @@ class LiveSessions:
 
     def resume(self) -> None:
         """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""
-        self._index.kept()
+        self._index.mark_complete()
         self._started = True
         for uri in self._unsettled.uris():
             self.make_live(self._session_of(uri) or "")

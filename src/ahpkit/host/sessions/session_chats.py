@@ -54,7 +54,7 @@ class SessionChats:
         dispatch: Callable[[str, StateAction], None],
         index: SessionIndex,
         unsettled: Unsettled,
-        kept: KeptConversations,
+        conversations: KeptConversations,
         hooks: SessionHooks,
         turns: Turns,
         max_chats: int,
@@ -67,7 +67,7 @@ class SessionChats:
         self._dispatch = dispatch
         self._index = index
         self._unsettled = unsettled
-        self._kept = kept
+        self._conversations = conversations
         self._hooks = hooks
         self._turns = turns
         self._max_chats = max_chats
@@ -235,7 +235,7 @@ class SessionChats:
             if runner.turn is not None:
                 runner.turn.end()
             if runner.chat.memory:
-                self._kept.hide(runner.agent.provider, runner.chat.memory)
+                self._conversations.hide(runner.agent.provider, runner.chat.memory)
             runner.chat.forget()
         self._unsettled.forget(uri)
         self._states.close(uri)

@@ -73,7 +73,7 @@ class Sessions:
         creation: SessionCreation,
         directories: NewDirectories,
         agents: Agents,
-        kept: KeptConversations,
+        conversations: KeptConversations,
         hooks: SessionHooks,
         states: States,
         dispatch: Callable[[str, StateAction], None],
@@ -88,7 +88,7 @@ class Sessions:
         self._channels = channels
         self._creation = creation
         self._agents = agents
-        self._kept = kept
+        self._conversations = conversations
         self._hooks = hooks
         self._states = states
         self._dispatch = dispatch
@@ -201,11 +201,11 @@ class Sessions:
 
         Its chat is added when the agent has sent the history.
         """
-        if not self._kept.to_recall(uri):
-            listed = self._kept.find(uri)
+        if not self._conversations.to_recall(uri):
+            listed = self._conversations.find(uri)
             if listed is None:
                 return False
-            self._kept.adopted(listed)
+            self._conversations.adopted(listed)
             state = kept_session(listed.agent.provider, listed.kept)
             self._open_session(uri, listed.agent, state, created_at=listed.kept.modified_at or 0)
             self._count_changed()
@@ -267,12 +267,12 @@ class Sessions:
     async def dispose(self, uri: str) -> None:
         """`disposeSession`: the session, its chats and what agents and features hold for it are gone."""
         if uri not in self._channels:
-            if self._kept.dismiss(uri):
+            if self._conversations.dismiss(uri):
                 return
             raise SessionNotFound(f"there is no session {uri}")
         self.live.make_live(uri)
         session = self.live[uri]
-        self._kept.disposed(uri, session.agent.provider)
+        self._conversations.disposed(uri, session.agent.provider)
         self._hooks.disposed.tell(uri)
         for chat in self._channels.chats(uri):
             self.chats.close(chat, session.chats.get(chat))

@@ -20,7 +20,7 @@ _SESSION: Final = "session-known/"
 """Prefix of the durable value that marks a URI as a session."""
 _CHAT: Final = "chat-session/"
 """Prefix of the durable value with a chat's session."""
-_KEPT: Final = "index-kept/1"
+_COMPLETE: Final = "index-kept/1"
 """The durable value that says: this log has the two above, and `Unsettled`, for all its sessions."""
 _UNSETTLED: Final = "unsettled/"
 """Prefix of the durable value that marks a channel in which something is under way."""
@@ -36,7 +36,7 @@ class SessionIndex:
 
     def restore(self, channels: Iterable[str]) -> bool:
         """Restore the sessions of an earlier run, in the order of their channels; False if they were not stored."""
-        if self._values.get(_KEPT) is None:
+        if self._values.get(_COMPLETE) is None:
             return False
         sessions, session_of = self._values.keys(_SESSION), dict(self._values.items(_CHAT))
         chats: list[tuple[str, str]] = []
@@ -51,10 +51,10 @@ class SessionIndex:
                 self._session_of[uri] = session
         return True
 
-    def kept(self) -> None:
+    def mark_complete(self) -> None:
         """Note that this log has a complete index."""
-        if self._values.get(_KEPT) is None:
-            self._values.set(_KEPT, True)
+        if self._values.get(_COMPLETE) is None:
+            self._values.set(_COMPLETE, True)
 
     def sessions(self) -> list[str]:
         return list(self._chats)
