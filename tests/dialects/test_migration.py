@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.dialects.migration import highest_numbers, migrate_channels, migrate_turns
+from ahpkit.dialects.migration import migrate_channels, migrate_turns
 from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.validation import check
 from support import requirement
@@ -160,11 +160,6 @@ def test_0_4_loses_nothing_on_the_way_up_and_down_again(kind: str) -> None:
         assert plain(project(kind, up, OLDEST)) == old
 
     holds()
-
-
-def test_what_a_client_already_did_is_remembered() -> None:
-    said = [("a", 3), (None, None), ("b", 1), ("a", 2)]
-    assert highest_numbers(said, {"a": 1, "c": 9}) == {"a": 3, "b": 1, "c": 9}
 
 
 def test_turns_of_an_old_export_and_of_a_new_one_can_be_read() -> None:

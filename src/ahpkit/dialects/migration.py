@@ -5,7 +5,7 @@ The caller reads and writes the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ahpkit.dialects import states_up
@@ -48,21 +48,9 @@ def migrate_channel(
     return Migrated(migrated, states_up.listed(state) if kind == "session" else None)
 
 
-def highest_numbers(said: Iterable[tuple[str | None, int | None]], before: Mapping[str, int]) -> Mapping[str, int]:
-    """The highest clientSeq of each client: of the entries that a migration drops, and of those dropped before.
-
-    With it, an action that a client sends again after the migration is still known as applied.
-    """
-    highest = dict(before)
-    for client_id, number in said:
-        if client_id is not None and number is not None:
-            highest[client_id] = max(number, highest.get(client_id, number))
-    return highest
-
-
 def migrate_turns(turns: Sequence[JsonObject]) -> list[JsonObject]:
     """Finished turns, of either form."""
     return [states_up.turn(turn) for turn in turns]
 
 
-__all__ = ["Migrated", "highest_numbers", "migrate_channels", "migrate_turns"]
+__all__ = ["Migrated", "migrate_channels", "migrate_turns"]

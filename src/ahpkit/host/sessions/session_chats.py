@@ -9,6 +9,7 @@ from ahpkit.dialects.generations import Selection, selection_of
 from ahpkit.host.policy import check_agent
 from ahpkit.host.registration import SessionApplied, SessionHooks
 from ahpkit.host.sessions.chats import (
+    Beginning,
     beginning,
     check_anchor,
     check_chosen_model,
@@ -83,14 +84,7 @@ class SessionChats:
             raise SessionNotFound(f"there is no session {session_uri}")
         self._live.wake(session_uri)
         self._check_new(uri, session_uri)
-        selection = selection_of(params)
-        check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
-        chosen = selection.get("agent")
-        if chosen is not None and (reason := check_agent(self._states.session(session_uri), chosen["uri"])):
-            raise InvalidParams(f"agent: {reason}")
-        message = params.get("initialMessage")
-        if message is not None and (reason := check_attached(message, self._states)) is not None:
-            raise InvalidParams(f"initialMessage.{reason}")
+        self._check_choices(params)
         begins = beginning(
             params.get("source"),
             chat=uri,
@@ -98,12 +92,35 @@ class SessionChats:
             agent=self._live[session_uri].agent,
             states=self._states,
         )
+        state = self._first_state(params, begins)
+        if (text := await text_of(state)) is not None:
+            self._check_new(uri, session_uri)  # Again: somebody else may have been faster while it was written.
+        runner = self.open(session_uri, state, text)
+        if begins.background is not None:
+            runner.chat.keep_background(begins.background)
+        if (message := params.get("initialMessage")) is not None:
+            now = iso_time(self._now())
+            self._dispatch(uri, chat_turn_started(turn_id=self._new_id(), started_at=now, message=message))
+
+    def _check_choices(self, params: CreateChatParams) -> None:
+        """Raise when a new chat cannot have the model, the custom agent or the first message that its client chose."""
+        session_uri, selection = params["channel"], selection_of(params)
+        check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
+        chosen = selection.get("agent")
+        if chosen is not None and (reason := check_agent(self._states.session(session_uri), chosen["uri"])):
+            raise InvalidParams(f"agent: {reason}")
+        message = params.get("initialMessage")
+        if message is not None and (reason := check_attached(message, self._states)) is not None:
+            raise InvalidParams(f"initialMessage.{reason}")
+
+    def _first_state(self, params: CreateChatParams, begins: Beginning) -> ChatState:
+        """The state of a new chat. It takes over the selection of the chat that it continues, unless it has its own."""
         directories = params.get("workingDirectories", begins.directories)
-        self._check_subset(session_uri, directories or ())
+        self._check_subset(params["channel"], directories or ())
         continued = None if begins.origin is None or begins.origin["kind"] == "user" else begins.origin["chat"]
-        selection: Selection = {**selection_of(self._states.chat(continued)), **selection}
-        state = new_chat(
-            uri,
+        selection: Selection = {**selection_of(self._states.chat(continued)), **selection_of(params)}
+        return new_chat(
+            params["chat"],
             title=begins.title,
             now=self._now(),
             origin=begins.origin,
@@ -112,18 +129,6 @@ class SessionChats:
             directories=directories,
             movable=True,
         )
-        if (text := await text_of(state)) is not None:
-            self._check_new(uri, session_uri)  # Again: somebody else may have been faster while it was written.
-        runner = self.open(session_uri, state, text)
-        if begins.background is not None:
-            runner.chat.keep_background(begins.background)
-        if message is not None:
-            started = chat_turn_started(
-                turn_id=self._new_id(),
-                started_at=iso_time(self._now()),
-                message=message,
-            )
-            self._dispatch(uri, started)
 
     def _check_new(self, uri: str, session_uri: str) -> None:
         if session_uri not in self._live:
