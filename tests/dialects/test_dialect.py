@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, dialect_for, with_hints
+from ahpkit.dialects.generations import may_dispatch
+from ahpkit.dialects.shapes import is_newest
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
+from ahpkit.protocol.registry import ACTIONS
 from ahpkit.wire.codec import decode_json, encode
 from ahpkit.wire.pieces import Items, write_pieces
 from support import requirement
@@ -115,6 +118,14 @@ def test_an_error_names_the_fields_of_the_clients_own_version(
 ) -> None:
     with pytest.raises(InvalidParams, match=named):
         speaking(generation, host).read_action(SESSION, action, host.reading())
+
+
+@pytest.mark.parametrize("generation", list(Generation))
+def test_what_a_client_may_dispatch_has_a_form_in_its_version(generation: Generation) -> None:
+    dispatched = [kind for kind in ACTIONS if may_dispatch(generation, kind, ours=True)]
+    newest = [kind for kind in dispatched if is_newest(kind, generation)]
+    assert "session/titleChanged" in newest
+    assert generation < V.V1_0 or newest == dispatched
 
 
 @pytest.mark.parametrize(

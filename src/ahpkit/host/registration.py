@@ -186,7 +186,11 @@ class ActionHooks:
 
     def __init__(self) -> None:
         self._listeners = _ByType[Callable[[Applied[Any, Any]], None]]()
+        self.listeners = self._listeners.of
+        """`listeners(action_type)`: who hears of such actions, in the order in which they registered."""
         self._refusals = _ByType[Refusal]()
+        self.refusals = self._refusals.of
+        """`refusals(action_type)`: the rules for such actions."""
         self._amendments: dict[str, list[Amendment]] = {}
         self.wake = OnlyOne[Callable[[str], None]]("wakes sessions")
         """`wake(channel)`: called before an action is applied, because the session of the channel may rest."""
@@ -211,14 +215,6 @@ class ActionHooks:
     def amend(self, action_type: str, amend: Amendment) -> None:
         """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
         self._amendments.setdefault(action_type, []).append(amend)
-
-    def listeners(self, action_type: str) -> Sequence[Callable[[Applied[Any, Any]], None]]:
-        """Who hears of actions of this type, in the order in which they registered."""
-        return self._listeners.of(action_type)
-
-    def refusals(self, action_type: str) -> Sequence[Refusal]:
-        """The rules for actions of this type."""
-        return self._refusals.of(action_type)
 
     def amendments(self, action_type: str) -> Sequence[Amendment]:
         """What is added to actions of this type."""

@@ -77,6 +77,7 @@ class SqliteStorage:
         check_whole_bytes: int = _CHECK_WHOLE_BYTES,
     ) -> None:
         self._path = path
+        self._wal = path.with_name(path.name + "-wal")
         self._check_whole_bytes = check_whole_bytes
         self._convert = convert
         self._durability = durability
@@ -219,10 +220,6 @@ class SqliteStorage:
             self._connections.pop().close()
         self._files, self._wal_size = None, 0
         self._unmoved.clear()
-
-    @property
-    def _wal(self) -> Path:
-        return self._path.with_name(self._path.name + "-wal")
 
     @property
     def _marker(self) -> Path:
