@@ -63,22 +63,35 @@ function Text({ text }: { text: string }): JSX.Element {
   );
 }
 
-function Number({ line, comments }: { line: number | undefined; comments: LineComments | undefined }): JSX.Element {
+function Number({ line, comments, first }: { line: number | undefined; comments: LineComments | undefined; first?: boolean }): JSX.Element {
   if (line === undefined || !comments) return <span class="ln">{line}</span>;
-  return <button type="button" class="ln" aria-label={`Comment on line ${line}`} onClick={() => comments.add(line)}>{line}</button>;
+  return <button type="button" class="ln" tabIndex={first ? 0 : -1} aria-label={`Comment on line ${line}`} onClick={() => comments.add(line)}>{line}</button>;
 }
+
+/** Tab reaches a diff's lines once; the arrows go from line to line. */
+function alongLines(event: KeyboardEvent): void {
+  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+  const here = event.target as Element;
+  if (!step || !here.matches("button.ln")) return;
+  event.preventDefault();
+  const lines = [...(here.closest(".diff")?.querySelectorAll<HTMLButtonElement>("button.ln") ?? [])];
+  lines[lines.indexOf(here as HTMLButtonElement) + step]?.focus();
+}
+
+const firstLine = (rows: Row[]): number | undefined => rows.find((row) => row.after !== undefined)?.after;
 
 const SIGN = { add: "+", del: "−", same: " ", hunk: "" };
 const WORD = { add: "Added: ", del: "Removed: ", same: "", hunk: "" };
 
 function Unified({ rows, comments }: { rows: Row[]; comments: LineComments | undefined }): JSX.Element {
+  const first = firstLine(rows);
   return (
     <>
       {rows.map((row, index) => (
         <div key={index}>
           <div class={`diff-row ${row.kind}`}>
             <Number line={row.before} comments={undefined} />
-            <Number line={row.after} comments={comments} />
+            <Number line={row.after} comments={comments} first={row.after === first} />
             <span class="tx"><span aria-hidden="true">{SIGN[row.kind]} </span><span class="sr">{WORD[row.kind]}</span><Text text={row.text} /></span>
           </div>
           {row.after !== undefined && comments?.at(row.after).map((text) => <p key={text} class="comment note">{text}</p>)}
@@ -113,7 +126,7 @@ function Split({ rows, comments }: { rows: Row[]; comments: LineComments | undef
         <div key={index} class={`diff-row ${left?.kind === "hunk" ? "hunk" : ""}`}>
           <span class="ln">{left?.before}</span>
           <span class={`tx ${left?.kind === "del" ? "cell-del" : ""}`}>{left && left.kind !== "add" && <Text text={left.text} />}</span>
-          <Number line={right?.after} comments={comments} />
+          <Number line={right?.after} comments={comments} first={right?.after === firstLine(rows)} />
           <span class={`tx ${right?.kind === "add" ? "cell-add" : ""}`}>{right && right.kind !== "hunk" && <Text text={right.text} />}</span>
         </div>
       ))}
@@ -152,7 +165,7 @@ export default function Diff({ edit, comments }: { edit: FileEdit; comments?: Li
   const rows = loaded.rows.slice(0, shown);
   const split = splitDiff.value && innerWidth >= 720;
   return (
-    <div class={`diff${split ? " split" : ""}`} tabIndex={0} role="region" aria-label="Diff">
+    <div class={`diff${split ? " split" : ""}`} tabIndex={0} role="region" aria-label="Diff" onKeyDown={alongLines}>
       {split ? <Split rows={rows} comments={comments} /> : <Unified rows={rows} comments={comments} />}
       {loaded.rows.length > shown && (
         <button type="button" class="btn quiet" onClick={() => show(shown + 2_000)}>Show more ({loaded.rows.length - shown} lines left)</button>

@@ -127,11 +127,13 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
   );
 }
 
-/** A native dialog that is open as long as this component is shown. Escape closes only the dialog. */
+/** A native dialog that is open as long as this component is shown. Escape closes only the dialog; the keyboard goes back to where it was. */
 export function Dialog(props: { label: string; onClose(): void; children: ComponentChildren }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
     ref.current?.showModal();
+    return () => void requestAnimationFrame(() => before?.isConnected && focusWhenNowhere(before));
   }, []);
   return (
     <dialog ref={ref} aria-label={props.label} onClose={props.onClose}
@@ -260,6 +262,24 @@ export const focusNow = (element: HTMLElement | null): void => element?.focus();
 /** Put the keyboard where one writes next, unless it is somewhere. Not on a phone: its keyboard would cover the page. */
 export function focusWhenNowhere(element: HTMLElement | null | undefined): void {
   if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
+}
+
+/** After an answer: the button that had the keyboard is gone in a moment. */
+export const focusAfterAnswer = (): void => {
+  requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"))));
+};
+
+/** Once no dialog is open, and the keyboard is back where it was before. */
+export function afterDialog(run: () => void): void {
+  if (document.querySelector("dialog[open]")) requestAnimationFrame(() => afterDialog(run));
+  else requestAnimationFrame(() => requestAnimationFrame(run));
+}
+
+/** Give the keyboard to a region of the page when it is there, unless it is somewhere by then. */
+export function focusSoon(id: string, frames = 120): void {
+  const element = document.getElementById(id);
+  if (element) focusWhenNowhere(element);
+  else if (frames > 0) requestAnimationFrame(() => focusSoon(id, frames - 1));
 }
 
 /** The card of something that waits: it gets the keyboard when somebody asked to be brought to one of `keys`, and only then. */

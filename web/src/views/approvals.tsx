@@ -9,7 +9,7 @@ import { agentName, dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { focusNow, focusWhenNowhere, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
+import { focusAfterAnswer, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -190,8 +190,7 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
     setBusy(true);
     void run().then(() => {
       setBusy(false);
-      // The button that had the keyboard is gone by then.
-      requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"))));
+      focusAfterAnswer();
     });
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;

@@ -6,7 +6,7 @@ import { ask, possible } from "../local/notifications.ts";
 import { notifyMe } from "../local/settings.ts";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
 import { activity, isArchived } from "../mirror/selectors.ts";
-import { sessions, sessionsLoaded } from "../mirror/store.ts";
+import { link, retry, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 
@@ -29,6 +29,12 @@ export function InboxView(): JSX.Element {
           <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
         )}
         {Item && items.map((item) => <Item key={item.key} item={item} at={at} alone={items.length === 1} />)}
+        {!sessionsLoaded.value && link.value === "offline" && (
+          <div class="empty">
+            <p>The host cannot be reached. This page connects by itself as soon as it can.</p>
+            <button type="button" class="btn" onClick={retry}>Try now</button>
+          </div>
+        )}
         {!items.length && sessionsLoaded.value && (
           <div class="empty">
             <p>Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>

@@ -8,7 +8,7 @@ import { theme } from "../local/settings.ts";
 import { titleOf } from "../mirror/selectors.ts";
 import { agentName, sessions } from "../mirror/store.ts";
 import { go, type Panel, panelUrl, route } from "../routes.ts";
-import { Dialog, toast } from "../ui/bits.tsx";
+import { afterDialog, Dialog, focusSoon, toast } from "../ui/bits.tsx";
 import { archive, markRead } from "./sessions.tsx";
 
 export const palette = signal(false);
@@ -20,17 +20,24 @@ interface Command {
   run(): void;
 }
 
+/** Go somewhere, and have the keyboard there. A session gives it to its composer. */
+function show(hash: string, region?: string): void {
+  go(hash);
+  (document.activeElement as HTMLElement | null)?.blur();
+  if (region) focusSoon(region);
+}
+
 const PANELS: [Panel, string][] = [["changes", "Changes"], ["canvases", "Canvases"], ["terminals", "Terminals"], ["setup", "Customizations and servers"], ["timeline", "Timeline"], ["usage", "Usage of this session"]];
 
 function commands(): Command[] {
   const at = route.value;
   const list: Command[] = [
-    { label: "Inbox", run: () => go("#/") },
-    { label: "New session", run: () => go("#/new") },
-    { label: "Usage and cost", run: () => go("#/usage") },
-    { label: "Approval rules", run: () => go("#/rules") },
-    { label: "Devices", run: () => go("#/devices") },
-    { label: "Settings", run: () => go("#/settings") },
+    { label: "Inbox", run: () => show("#/", "region-main") },
+    { label: "New session", run: () => show("#/new") },
+    { label: "Usage and cost", run: () => show("#/usage", "region-main") },
+    { label: "Approval rules", run: () => show("#/rules", "region-main") },
+    { label: "Devices", run: () => show("#/devices", "region-main") },
+    { label: "Settings", run: () => show("#/settings", "region-main") },
     { label: "Next thing that waits", hint: "F8", run: nextPending },
     { label: "Keyboard shortcuts", hint: "Ctrl+/", run: () => (help.value = true) },
     { label: "Theme: system", run: () => (theme.value = "system") },
@@ -39,10 +46,10 @@ function commands(): Command[] {
   ];
   if (at.name === "session") {
     const summary = sessions.value.get(at.session);
-    list.unshift(...PANELS.map(([panel, label]) => ({ label: `Show ${label.toLowerCase()}`, run: () => go(panelUrl(at, panel)) })));
+    list.unshift(...PANELS.map(([panel, label]) => ({ label: `Show ${label.toLowerCase()}`, run: () => show(panelUrl(at, panel), "region-side") })));
     if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
   }
-  for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: `Session · ${agentName(summary.provider)}`, run: () => go(sessionUrl(summary.resource)) });
+  for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: `Session · ${agentName(summary.provider)}`, run: () => show(sessionUrl(summary.resource)) });
   return list;
 }
 
@@ -76,7 +83,7 @@ function Open(): JSX.Element {
   }, [text]);
   const run = (command: Command | undefined): void => {
     palette.value = false;
-    command?.run();
+    if (command) afterDialog(command.run);
   };
   return (
     <Dialog label="Commands" onClose={() => (palette.value = false)}>

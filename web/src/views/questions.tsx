@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from "../ahp/index.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { tellRefused, usePointed } from "../ui/bits.tsx";
+import { focusAfterAnswer, tellRefused, usePointed } from "../ui/bits.tsx";
 
 const DEBOUNCE = 250;
 
@@ -182,6 +182,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   const finish = async (how: string, given?: Record<string, InputAnswer>): Promise<void> => {
     const outcome = await dispatch(chat, { type: "chat/inputCompleted", requestId: request.id, response: how, ...(given ? { answers: given } : {}) }, "chat");
     if (!outcome.accepted) tellRefused(outcome.reason);
+    focusAfterAnswer();
   };
 
   return (

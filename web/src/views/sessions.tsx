@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, titleOf } from "../mirror/selectors.ts";
-import { agentName, askAgents, dispatch, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
 import { memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -136,7 +136,7 @@ export function SessionsPane(): JSX.Element {
           {list.map((group) => <GroupView key={group.directory} directory={group.directory} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
           {!list.length && (
             <p class="small muted" style={{ padding: "16px 8px" }}>
-              {!sessionsLoaded.value ? "Loading…" : words ? "Nothing found." : archived.value ? "Nothing is archived." : "No sessions yet. Start one with +."}
+              {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? "Nothing found." : archived.value ? "Nothing is archived." : "No sessions yet. Start one with +."}
             </p>
           )}
         </div>

@@ -1051,6 +1051,8 @@ describe("what it weighs", () => {
     await made.page.goto(url).catch(() => undefined);
     await made.page.getByText("ahpkit").first().waitFor();
     await made.page.getByText(/Offline|Connecting/).first().waitFor();
+    await made.page.getByText("The host cannot be reached.").waitFor();
+    expect(await made.page.getByText("Loading…").count()).toBe(0);
     await made.close();
     server = await new PageServer(host).listen();
   });

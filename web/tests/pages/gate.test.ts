@@ -141,6 +141,7 @@ describe("MCP servers", () => {
     await page.getByText("Waiting for the MCP server broken to start.").waitFor();
     await page.getByRole("button", { name: "Do not wait", exact: true }).click();
     await page.getByText("You said: Say something").waitFor();
+    host.write("home/broken-may-end", "");
     await item("broken").getByText("no such database").waitFor();
     await item("broken").getByRole("button", { name: "Log" }).click();
     await page.getByRole("region", { name: "Log of broken" }).getByText("starting").waitFor();
@@ -275,6 +276,110 @@ describe("directories", () => {
     await shot(page, "gate-work-tree");
     expect(readFileSync(join(host.work, "README.md"), "utf8")).toBe(before);
     expect(existsSync(join(host.work, ".git"))).toBe(true);
+  });
+});
+
+describe("the keyboard alone", () => {
+  const keys = (...pressed: string[]): Promise<void> => pressed.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+  const focused = (): Promise<string> => page.evaluate(() => {
+    const at = document.activeElement;
+    return `${at?.localName} ${at?.id} ${at?.getAttribute("aria-label") ?? at?.textContent ?? ""}`.slice(0, 120);
+  });
+  const holds = (what: RegExp): Promise<void> => expect.poll(focused).toMatch(what);
+
+  /** Tab until something has the keyboard; a person would not go on for ever either. */
+  async function tabTo(what: RegExp, most = 40): Promise<void> {
+    const passed: string[] = [];
+    for (let step = 0; step < most; step += 1) {
+      await page.keyboard.press("Tab");
+      passed.push(await focused());
+      if (what.test(passed.at(-1) as string)) return;
+    }
+    throw new Error(`${what} is not reached in ${most} steps: ${passed.join("; ")}`);
+  }
+
+  async function command(words: string): Promise<void> {
+    await keys("Control+k");
+    await page.locator("#palette-list").waitFor();
+    await page.keyboard.type(words);
+    await page.locator("#palette-0", { hasText: new RegExp(words, "i") }).waitFor();
+    await keys("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  }
+
+  async function start(agent: string, words: string): Promise<void> {
+    await command("New session");
+    await holds(/^textarea/);
+    await page.keyboard.type(words);
+    await tabTo(/^select/);
+    await page.keyboard.type(agent);
+    await keys("Shift+Tab", "Control+Enter");
+    await page.getByRole("log").waitFor();
+    await holds(/^textarea .*Message/);
+  }
+
+  it("starts a session, approves a change, comments on its lines, and undoes it", async () => {
+    rmSync(join(host.work, "src"), { recursive: true, force: true });
+    host.git("add", "--all");
+    host.git("commit", "--quiet", "--allow-empty", "--message", "Without the loader");
+    await start("Coder", "Change the loader by keyboard");
+    await card().waitFor();
+    await settled(card());
+    await keys("F8");
+    await tabTo(/^button .*Allow once/, 6);
+    await keys("Enter");
+    await changed(0).waitFor();
+    await idle(page);
+    await holds(/^textarea .*Message/);
+    await command("Show changes");
+    await holds(/^aside region-side/);
+    await page.locator("aside .diff-row.add").first().waitFor();
+    await tabTo(/^button .*Comment on line 1$/);
+    await keys("ArrowDown", "ArrowDown");
+    await holds(/Comment on line 3$/);
+    await keys("Enter");
+    await holds(/^textarea/);
+    await page.keyboard.type("Why this?");
+    await keys("Tab", "Enter");
+    await page.locator("aside .comment", { hasText: "Why this?" }).waitFor();
+    await holds(/Comment on line 3$/);
+    await page.getByLabel("Which changes").focus();
+    await page.keyboard.type("Session");
+    await tabTo(/^button .*Undo/i);
+    await keys("Enter");
+    await page.getByRole("dialog").waitFor();
+    await tabTo(/^button .*Undo/i, 4);
+    await keys("Enter");
+    await page.getByText("This session has changed no files yet.").waitFor();
+    expect(existsSync(join(host.work, "src", "loader.py"))).toBe(false);
+  });
+
+  it("answers a question, opens a canvas, and changes a setting", async () => {
+    await start("Demo", "/ask");
+    await page.locator("form.card.needs").waitFor();
+    await keys("F8");
+    await holds(/^form .*Question/);
+    await keys("Tab");
+    await page.keyboard.type("Ada");
+    await tabTo(/^button .*Submit/);
+    await keys("Enter");
+    await idle(page);
+    await holds(/^textarea .*Message/);
+    await page.keyboard.type('/canvas open checklist trip {"title": "Trip", "items": ["Pack"]}');
+    await keys("Escape", "Enter");
+    await page.getByRole("link", { name: /^Canvases/ }).waitFor();
+    await command("Show canvases");
+    await holds(/^aside region-side/);
+    await page.frameLocator("iframe").getByText("Pack").waitFor();
+    await tabTo(/^iframe/);
+    await page.locator("#region-main").focus(); // Keys in a frame belong to the canvas.
+    await command("Settings");
+    await holds(/^main region-main/);
+    await page.getByText("Theme").first().waitFor();
+    await tabTo(/^input/);
+    await keys("ArrowDown");
+    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("light");
+    await keys("ArrowUp");
   });
 });
 

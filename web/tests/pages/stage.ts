@@ -34,7 +34,7 @@ command = ["${PYTHON}", "${here("../../../tests/mcp_servers/plain_server.py")}"]
 
 [[mcp.servers]]
 name = "broken"
-command = ["${PYTHON}", "-c", "raise SystemExit('no such database')"]
+command = ["${PYTHON}", "${here("./stage/broken.py")}", "${host.home}/broken-may-end"]
 enabled = false
 ${more}`);
 }
