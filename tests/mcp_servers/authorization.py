@@ -68,7 +68,8 @@ class AuthorizationServer:
         code = secrets.token_urlsafe(16)
         self.codes[code] = asked
         answer = {"code": code, "state": asked["state"], "iss": self.origin, **self.odd.get("answer", {})}
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answer)}", 302)
+        said = {key: value for key, value in answer.items() if value is not None}
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(said)}", 302)
 
     async def token(self, request: Request) -> Response:
         form: dict[str, Any] = dict(await request.form())

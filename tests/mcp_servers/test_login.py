@@ -267,13 +267,25 @@ async def test_a_client_that_is_registered_already_is_used() -> None:
         assert len(authority.clients) == 1
 
 
+NAMES_ITSELF = {"authorization_response_iss_parameter_supported": True}
+
+
 @pytest.mark.parametrize(
     ("odd", "reason"),
     [
         ({"metadata": {"code_challenge_methods_supported": ["plain"]}}, "PKCE"),
         ({"metadata": {"code_challenge_methods_supported": None}}, "PKCE"),
         ({"metadata": {"issuer": "https://evil.example"}}, "says nothing about how to log in"),
+        ({"metadata": {"code_challenge_methods_supported": 7}}, "PKCE"),
         ({"metadata": {"token_endpoint": "http://evil.example/token"}}, "not reached by https"),
+        ({"metadata": {"token_endpoint": "https://[evil/token"}}, "not reached by https"),
+        ({"metadata": {"authorization_endpoint": "javascript:alert(1)"}}, "not reached by https"),
+        ({"metadata": {"registration_endpoint": "https://a\u0000b/"}}, "cannot be reached"),
+        ({"metadata": {"more": "x" * 2_000_000}}, "says nothing about how to log in"),
+        (
+            {"metadata": {"authorization_response_iss_parameter_supported": True}, "answer": {"iss": None}},
+            "another auth",
+        ),
         ({"metadata": {"registration_endpoint": None}}, "give a client id"),
         ({"answer": {"iss": "https://evil.example"}}, "another authorization server"),
         ({"answer": {"error": "access_denied", "code": ""}}, "access_denied"),
@@ -284,6 +296,21 @@ async def test_a_login_that_is_not_safe_or_fails_says_why(odd: Json, reason: str
     async with guarded(**odd) as (_, authority, url):
         with pytest.raises(LoginFailed, match=reason):
             await log_in(challenge(authority, url), open_browser=browse)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"answer": {"iss": None}},
+        {"metadata": NAMES_ITSELF},
+        {"token": {"expires_in": 10**12}},
+    ],
+)
+async def test_a_login_that_is_only_unusual_is_taken(odd: Json) -> None:
+    async with guarded(**odd) as (guard, authority, url):
+        token = await log_in(challenge(authority, url), open_browser=browse)
+        assert token.text in guard.tokens
+        assert token.expires_in == (None if "token" in odd else 3600)
 
 
 async def test_a_page_that_sends_a_browser_to_the_redirect_changes_nothing() -> None:

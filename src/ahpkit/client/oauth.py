@@ -27,6 +27,8 @@ from ahpkit.wire.tasks import running
 
 _PATIENCE = 20.0
 """Seconds for an answer of the authorization server."""
+_LONGEST = 10**9
+"""Seconds that a token may last."""
 _LIMIT = 256 * 1024
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LINE = 16 * 1024
@@ -71,7 +73,7 @@ async def log_in(
                 return await _Login(http, challenge, client_id, client_secret).run(open_browser)
         except TimeoutError:
             raise LoginFailed(f"nobody logged in within {timeout:g} seconds") from None
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise LoginFailed(f"the authorization server cannot be reached: {error}") from error
 
 
@@ -100,7 +102,7 @@ class _Login:
                 await asyncio.wait({opening, answer}, return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
                     await opening
-                code = _code(await answer, metadata["issuer"])
+                code = _code(await answer, metadata)
             return await self._exchange(metadata, address, code, verifier)
 
     async def _metadata(self) -> JsonObject:
@@ -165,7 +167,7 @@ class _Login:
         expires, scope = answer.get("expires_in"), answer.get("scope")
         return Token(
             _text(answer, "access_token", "gave no token"),
-            int(expires) if isinstance(expires, int | float) and expires >= 1 else None,
+            int(expires) if isinstance(expires, int | float) and 1 <= expires <= _LONGEST else None,
             tuple(scope.split()) if isinstance(scope, str) else None,
             self._renewal(metadata, answer),
         )
@@ -182,17 +184,26 @@ class _Login:
         )
 
     async def _get(self, place: str) -> JsonObject | None:
-        response = await self._http.get(place, headers={"accept": "application/json"})
-        return _object(response.content) if response.status_code == 200 else None
+        status, answer = await self._answer("GET", place)
+        return answer if status == 200 else None
 
     async def _post(self, place: str, **body: Any) -> JsonObject:
-        response = await self._http.post(place, headers={"accept": "application/json"}, **body)
-        answer = _object(response.content)
-        if response.status_code not in (200, 201) or answer is None:
+        status, answer = await self._answer("POST", place, **body)
+        if status not in (200, 201) or answer is None:
             said = answer or {}
-            why = said.get("error_description") or said.get("error") or f"HTTP {response.status_code}"
+            why = said.get("error_description") or said.get("error") or f"HTTP {status}"
             raise LoginFailed(f"the authorization server refused: {str(why)[:500]}")
         return answer
+
+    async def _answer(self, method: str, place: str, **body: Any) -> tuple[int, JsonObject | None]:
+        """The status and the object of an answer. Of one that is too long no more is read."""
+        data = bytearray()
+        async with self._http.stream(method, place, headers={"accept": "application/json"}, **body) as response:
+            async for chunk in response.aiter_bytes():
+                data += chunk
+                if len(data) > _LIMIT:
+                    return response.status_code, None
+        return response.status_code, _object(bytes(data))
 
 
 async def _open(open_browser: Callable[[str], Any], page: str) -> None:
@@ -213,14 +224,19 @@ def _well_known(issuer: str) -> list[str]:
 def _usable(metadata: JsonObject) -> JsonObject:
     for key in ("authorization_endpoint", "token_endpoint"):
         _safe(_text(metadata, key, f"names no {key}"), key)
-    if "S256" not in (metadata.get("code_challenge_methods_supported") or ()):
+    methods: Any = metadata.get("code_challenge_methods_supported")
+    if not isinstance(methods, list) or "S256" not in methods:
         raise LoginFailed("the authorization server does not support PKCE with S256: logging in would not be safe")
     return metadata
 
 
 def _safe(url: str, what: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+    try:
+        parts = urlsplit(url)
+        safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    except ValueError:
+        safe = False
+    if not safe:
         raise LoginFailed(f"{what} is not reached by https: {url[:200]}")
     return url
 
@@ -233,8 +249,6 @@ def _text(answer: JsonObject, key: str, problem: str) -> str:
 
 
 def _object(content: bytes) -> JsonObject | None:
-    if len(content) > _LIMIT:
-        return None
     try:
         found: Any = msgspec.json.decode(content)
     except msgspec.MsgspecError:
@@ -242,9 +256,12 @@ def _object(content: bytes) -> JsonObject | None:
     return cast("JsonObject", found) if isinstance(found, dict) else None
 
 
-def _code(query: Mapping[str, str], issuer: str) -> str:
-    """The code of an answer to this login, when the issuer is the one that was asked."""
-    if query.get("iss", issuer).rstrip("/") != issuer.rstrip("/"):
+def _code(query: Mapping[str, str], metadata: JsonObject) -> str:
+    """The code of an answer to this login, when the issuer is the one that was asked. One that says that it always
+    names itself has to (RFC 9207)."""
+    issuer: str = metadata["issuer"]
+    unnamed = "" if metadata.get("authorization_response_iss_parameter_supported") is True else issuer
+    if query.get("iss", unnamed).rstrip("/") != issuer.rstrip("/"):
         raise LoginFailed("the answer came from another authorization server")
     if "error" in query:
         raise LoginFailed(f"not logged in: {query.get('error_description') or query['error']}"[:500])
