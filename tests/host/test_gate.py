@@ -465,6 +465,27 @@ async def test_a_path_that_no_file_can_have_is_asked_about(bench: Bench) -> None
     assert ran == [odd]
 
 
+async def test_a_folder_in_which_denied_files_may_be_is_asked_about(bench: Bench, tmp_path: Path) -> None:
+    """Also where the pattern does not name the folder, and by a link; a file beside them is not."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "src")
+    ran: list[str] = []
+    bench.agent.script = runs([], ran)
+    client = await bench.client()
+    about = {"owner": f"agent:{bench.agent.provider}", "tool": "write", "scope": "everywhere"}
+    await client.ask("_ahpkit/rules/add", decision="deny", kind="path", pattern="/**/.env", **about)
+    await client.ask("_ahpkit/rules/add", decision="allow", kind="tool", **about)
+    _, chat = await bench.session(client, workingDirectory=tmp_path.as_uri())
+    for number, given in enumerate(('{"path": "src"}', '{"path": "link"}', '{"path": "src/*"}')):
+        await client.accepted(chat, say(given, turn_id=f"t{number}"))
+        await decide(client, chat, await pending(client, chat, f"t{number}"), "deny-once")
+        await over(client, chat, f"t{number}")
+    await client.accepted(chat, say('{"path": "src/a.py"}', turn_id="file"))
+    await over(client, chat, "file")
+    assert ran == ['{"path": "src/a.py"}']
+
+
 async def test_a_folder_with_a_space_in_its_name_and_a_link_to_it_are_understood(bench: Bench, tmp_path: Path) -> None:
     """Relative paths are those of the folder itself, and the folder that is offered is the real one."""
     real = tmp_path / "my project"

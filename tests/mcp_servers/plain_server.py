@@ -161,6 +161,8 @@ def call_tool(call: Call) -> Json:
 
 def hang(call: Call, file: Path) -> Json:
     file.write_text("started")
+    if "says" in call.given:
+        wire.notify("notifications/progress", progressToken=call.token, progress=1, message=call.given["says"])
     call.cancelled.wait()
     file.write_text("cancelled")
     return text("called off")

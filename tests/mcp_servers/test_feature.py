@@ -21,6 +21,7 @@ from ahpkit.customizations.runnables import own_runnables, runnables_at
 from ahpkit.host.agent import Turn
 from ahpkit.host.trust import Trust
 from ahpkit.mcp.feature import McpServers
+from ahpkit.wire.tasks import running
 from customizations.desk import Publisher
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
@@ -278,8 +279,9 @@ async def test_what_a_server_wrote_can_be_read(tmp_path: Path) -> None:
         await bench.stop()
 
 
-async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> None:
+async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench, tmp_path: Path) -> None:
     seen: dict[str, Any] = {}
+    hanging = {"file": str(tmp_path / "hanging"), "says": "half of it"}
 
     async def script(turn: Turn) -> None:
         [offer] = await turn.chat.mcp_servers()
@@ -292,6 +294,13 @@ async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> No
             seen["sum"] = result.content[0].text  # type: ignore[union-attr]  # It is text.
             again = await agent.call_tool("test_add", {"a": 3, "b": 4})
             seen["again"] = again.content[0].text  # type: ignore[union-attr]  # It is text.
+            news: asyncio.Queue[str | None] = asyncio.Queue()
+
+            async def told(progress: float, total: float | None, message: str | None) -> None:
+                news.put_nowait(message)
+
+            async with running(agent.call_tool("test_hang", hanging, progress_callback=told)):
+                seen["news"] = await news.get()
 
     bench.agent.script = script
     client = await bench.client()
@@ -302,8 +311,10 @@ async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench) -> No
     await client.action("chat/turnComplete")
     assert {"test_add", "ask_user", "find_tool", "call_tool"} <= set(seen["tools"])
     assert (seen["sum"], seen["again"]) == ("3", "7")
+    assert seen["news"] == "half of it (1)"
     parts = (await bench.state(client, chat))["turns"][-1]["responseParts"]
-    assert [part["toolCall"]["confirmed"] for part in parts] == ["user-action", "setting"]
+    assert [part["toolCall"].get("confirmed") for part in parts] == ["user-action", "setting", None]
+    assert parts[-1]["toolCall"]["status"] == "cancelled"
 
 
 async def test_an_agent_reaches_the_host_by_http_where_the_owner_wants_it(tmp_path: Path) -> None:

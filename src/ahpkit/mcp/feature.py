@@ -415,7 +415,7 @@ class ChatGateway:
             return result_of(
                 ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
             )
-        outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments)))
+        outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments), told=told))
         return result_of(outcome or ToolOutcome(success=False, error="the turn is over"))
 
     def _end_of(self, turn: Turn) -> asyncio.Future[Any]:

@@ -323,7 +323,9 @@ class RecordingTurn:
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> RecordingToolCall | None:
         return None
 
-    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+    async def call_tool(
+        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+    ) -> ToolOutcome:
         self._say("call_tool", name, tool_input)
         return await self.outcomes.next(ToolOutcome(success=True))
 

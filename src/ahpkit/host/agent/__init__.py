@@ -199,11 +199,14 @@ class Turn(Protocol):
         """
         ...
 
-    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+    async def call_tool(
+        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+    ) -> ToolOutcome:
         """Call a tool of `context.tools`: of a client, an MCP server or a canvas. Asks for approval first where it is
         needed.
 
         If a call with the same name and input was announced, this continues that call. Cancelling gives the call up.
+        `told` hears what the tool shows while it runs.
         """
         ...
 

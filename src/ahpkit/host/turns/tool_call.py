@@ -52,6 +52,8 @@ from ahpkit.tools.rules import ASK, Rule, Ruling
 from ahpkit.wire.tasks import unless
 
 _OVER = frozenset({"completed", "cancelled"})
+_TOLD = 1000
+"""Characters of what a running tool shows that its caller is told."""
 
 _T = TypeVar("_T")
 
@@ -125,6 +127,8 @@ class LiveToolCall:
         self.asks_nobody = False
         """Whether the tool needs no approval: an agent that asks gets a yes at once. The gate applies when the tool is
         called."""
+        self.told: Callable[[str], None] | None = None
+        """Hears the words that the tool shows while it runs."""
         self._result: ToolCallResult | None = None
         self._completed: asyncio.Future[ToolCallResult] | None = None
 
@@ -442,6 +446,8 @@ class LiveToolCall:
         kind = action["type"]
         if kind == "chat/toolCallConfirmed":
             self._decision(action, client_id)
+        elif kind == "chat/toolCallContentChanged":
+            self._tell(action["content"])
         elif kind == "chat/toolCallComplete":
             if action.get("requiresResultConfirmation"):
                 self._result = action["result"]
@@ -453,6 +459,11 @@ class LiveToolCall:
             denied = _failure("the user did not release the result of this tool")
             _resolve(self._completed, held or _SUCCESS if action["approved"] else denied)
             self.end()
+
+    def _tell(self, content: Sequence[ToolResultContent]) -> None:
+        words = [part["text"] for part in content if part["type"] == "text" and part["text"]]
+        if self.told is not None and words:
+            self.told(words[-1][-_TOLD:])
 
     def _decision(self, action: ChatToolCallConfirmedAction, client_id: str | None) -> None:
         self._decider = client_id or ""

@@ -205,7 +205,9 @@ class LiveTurn:
             call.input("", message=message)
         return call
 
-    async def call_tool(self, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
+    async def call_tool(
+        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+    ) -> ToolOutcome:
         found = self._ports.tool(name)
         if found is None:
             return ToolOutcome(success=False, error=no_tool(name))
@@ -215,6 +217,7 @@ class LiveTurn:
         if live is None:
             live = self.tool_call(name, id=id)
             self._made.append((key, live))
+        live.told = told
 
         async def run(given: str) -> ToolOutcome:
             return await source.run(self, live, tool, given)
