@@ -222,11 +222,32 @@ async def test_deep_values_reach_other_clients_and_a_restart_of_the_subscription
     await other.aclose()
 
 
+@pytest.mark.parametrize("value", ["1e400", "9" * 5_000, "[" * 300 + "]" * 300], ids=["range", "digits", "depth"])
+async def test_what_holds_a_value_that_cannot_be_read_is_refused_under_its_id_or_number(
+    host: HostProcess, value: str
+) -> None:
+    """Whoever asks gets an answer to that question, although the rest of it is not read."""
+    client = await host.client()
+    session, _ = await open_session(client)
+    client.send_bytes(f'{{"jsonrpc":"2.0","id":"q","method":"ping","params":{{"_meta":{{"x":{value}}}}}}}'.encode())
+    answer = await client.wait(lambda message: message.get("id") == "q")
+    assert answer["error"]["code"] == -32700
+    action = f'{{"type":"session/titleChanged","title":"t","_meta":{{"x":{value}}}}}'
+    params = f'{{"channel":"{session}","clientSeq":7,"action":{action}}}'
+    client.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{params}}}'.encode())
+    refused = await client.action(lambda said: said.get("origin", {}).get("clientSeq") == 7)
+    assert "Parse error" in refused["rejectionReason"]
+    early = await host.connect("early")
+    early.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{params}}}'.encode())
+    assert (await early.wait(lambda message: "error" in message))["id"] is None
+    await early.aclose()
+    await client.aclose()
+
+
 async def test_what_is_nested_too_deeply_is_refused_by_itself(host: HostProcess) -> None:
     client = await host.client()
     session, _ = await open_session(client)
-    client.post(session, {**title("deep"), "_meta": nested(300)})
-    assert (await client.wait(lambda message: "error" in message))["error"]["code"] == -32700
+    assert "nested more than 200 levels" in await client.rejected(session, {**title("deep"), "_meta": nested(300)})
     await client.accepted(session, title("flat"))
     await client.aclose()
 

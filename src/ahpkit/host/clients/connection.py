@@ -31,7 +31,7 @@ from ahpkit.protocol.common.state import ROOT_URI, Implementation, JsonObject
 from ahpkit.protocol.errors import ERRORS
 from ahpkit.protocol.validation import check_params, make_whole
 from ahpkit.wire.codec import Message, encode
-from ahpkit.wire.errors import AhpError, InvalidRequest, RequestId, RpcError, TransportClosed
+from ahpkit.wire.errors import AhpError, InvalidRequest, ParseError, RequestId, RpcError, TransportClosed
 from ahpkit.wire.peer import Event, Peer, Rejected
 from ahpkit.wire.rpc import Params, RpcLoop, Work
 from ahpkit.wire.tasks import Tasks
@@ -113,12 +113,15 @@ class _Dispatch(msgspec.Struct):
     params: _Dispatched
 
 
-class _TooMuch(InvalidRequest):
-    """An action that is too large to be read."""
+class _Unread(InvalidRequest):
+    """An action that is too large, or cannot be read for another reason."""
 
     def __init__(self, message: str, sent: _Dispatched) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+_UNREADABLE = (InvalidRequest, ParseError)
 
 
 class _Asked(msgspec.Struct):
@@ -244,30 +247,38 @@ class Connection(RpcLoop):
             raise TransportClosed(self._closing, code=self._close_code)
         if (delay := self._bytes.wait(len(data), now=now)) > 0:
             await asyncio.sleep(delay)
-        return self._peer.receive(data) if len(data) <= LONG_MESSAGE else await self._receive_long(data)
-
-    async def _receive_long(self, data: bytes) -> Event:
-        """A long message is read in a thread, so that others are served meanwhile. This connection waits for it."""
-        message = await asyncio.to_thread(self._read_long, data)
-        if isinstance(message, _TooMuch):
+        if len(data) <= LONG_MESSAGE:
+            message = self._read_short(data)
+        else:  # In a thread, so that others are served meanwhile. This connection waits for it.
+            message = await asyncio.to_thread(self._read_long, data)
+        if isinstance(message, _Unread):
             self._refuse_unread(message)
             return Rejected(None, message)
         return self._peer.take(message)
 
-    def _read_long(self, data: bytes) -> Message | RpcError:
-        """A message, or why it is refused. Runs in a thread."""
-        if len(data) > MAX_ACTION_BYTES and (sent := _skim(data)) is not None:
-            reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
-            return _TooMuch(reason, sent)
+    def _read_short(self, data: bytes) -> Message | RpcError:
+        """A message, or why it is refused. What is wrong deep inside of it, such as a number that is too large, is
+        refused under the id of the request, or under the number of the action."""
         message = self._peer.read(data)
+        if type(message) is ParseError:
+            message.request_id = _request_in(data)
+        if not isinstance(message, RpcError) or type(message) not in _UNREADABLE or message.request_id is not None:
+            return message
+        sent = _skim(data) if self.client_id else None
+        return message if sent is None else _Unread(message.message, sent)
+
+    def _read_long(self, data: bytes) -> Message | RpcError:
+        """The same for a long message, of which there may be too much."""
+        if len(data) > MAX_ACTION_BYTES and self.client_id and (sent := _skim(data)) is not None:
+            reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
+            return _Unread(reason, sent)
+        message = self._read_short(data)
         if type(message) is InvalidRequest and message.request_id is None:
-            if (sent := _skim(data)) is not None:
-                return _TooMuch(message.message, sent)
             return InvalidRequest(message.message, request_id=_request_in(data))
         return message
 
-    def _refuse_unread(self, error: _TooMuch) -> None:
-        """Refuse an action that is too large to be read, under its number. The refusal does not repeat it."""
+    def _refuse_unread(self, error: _Unread) -> None:
+        """Refuse an action that cannot be read, under its number. The refusal does not repeat it."""
         sent = error.sent
         origin = Origin(self.client_id, sent.clientSeq)
         head = self._shared.delivery.committed_head
