@@ -592,6 +592,38 @@ async def test_a_client_that_is_back_gets_its_instances_again(scene: Scene) -> N
     assert (await scene.state())["openCanvases"][0]["availability"] == "ready"
 
 
+@requirement("canvas:provider:stale-until-republished")
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_new_active_client_takes_over_what_a_client_that_left_had_open(scene: Scene, answers: bool) -> None:
+    """The host asks it, and when that fails the agent can still try."""
+    await claim(scene.client, scene.session, canvasProviders=[CHART])
+    opening = asyncio.create_task(scene.agent.open("chart", "c1", input={"rows": 3}))
+    await complete(scene.client, scene.session, await request_for(scene.client, "c1"))
+    await opening
+    await scene.client.aclose()
+    await scene.watcher.action(lambda envelope: envelope["action"].get("changes") == {"availability": "stale"})
+    new = await scene.bench.client(client_id="another")
+    await new.ask("subscribe", scene.session)
+    await claim(new, scene.session, canvasProviders=[CHART])
+    request = await request_for(new, "c1")
+    assert (request["input"], request["reopen"]) == ({"rows": 3}, True)
+    assert request["target"] == {"kind": "activeClient", "clientId": "another"}
+    if not answers:
+        error = {"code": "not_mine", "message": "I know nothing of it."}
+        refused = {"type": "session/canvasRequestCompleted", "requestId": request["requestId"], "error": error}
+        await new.accepted(scene.session, refused)
+        assert [one["availability"] for one in (await scene.state())["openCanvases"]] == ["stale"]
+        before = len(new.received)
+        opening = asyncio.create_task(scene.agent.open("chart", "c1"))
+        created = await new.action("session/canvasRequestCreated", since=before)
+        request = created["action"]["request"]
+    await complete(new, scene.session, request)
+    await new.action("session/canvasInstanceOpened")
+    [instance] = (await scene.state())["openCanvases"]
+    assert (instance["availability"], instance["extensionId"]) == ("ready", "client:another")
+    assert (instance["renderer"], instance["input"]) == ({"clientId": "another"}, {"rows": 3})
+
+
 async def test_a_client_that_takes_a_canvas_back_ends_its_requests(scene: Scene) -> None:
     await claim(scene.client, scene.session, canvasProviders=[CHART])
     opening = asyncio.create_task(scene.agent.open("chart", "c1"))

@@ -36,15 +36,17 @@ async def test_a_provider_that_never_answers_is_given_up_at_the_deadline(tmp_pat
     bench.features = [Canvases([board_provider(board)], timeout=0.5)]
     await bench.start()
     try:
-        client = await bench.client()
+        client, watcher = await bench.client(), await bench.client()
         session, chat = await bench.session(client)
+        await watcher.ask("subscribe", session)
         agent = await runtime(bench, client, chat)
         board.hold = asyncio.Event()
         error = await failure(agent.open("board", "b1"))
         assert error.code == "canvas_timeout"
-        cancelled = (await client.action("session/canvasRequestCancelled"))["action"]
-        assert cancelled["reason"] == "timeout"
-        assert set(cancelled) == {"type", "requestId", "reason"}
+        for one in (client, watcher):
+            cancelled = (await one.action("session/canvasRequestCancelled"))["action"]
+            assert cancelled["reason"] == "timeout"
+            assert set(cancelled) == {"type", "requestId", "reason"}
         await until(lambda: board.cancelled == ["b1"])  # It need not go on for nobody.
         board.hold.set()
         state = await bench.state(client, session)

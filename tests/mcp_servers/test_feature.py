@@ -109,6 +109,22 @@ async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> Non
     assert "Ann" in outcomes[0].content[0]["text"]
 
 
+@requirement("core:hardening:disabled-not-started")
+async def test_a_server_whose_container_is_switched_off_is_not_started(bench: Bench, tmp_path: Path) -> None:
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    entry = await shown(bench, client, session, "ready")
+    listed: list[Json] = (await bench.state(client, session))["customizations"]
+    container = next(one for one in listed if entry["id"] in [child["id"] for child in one.get("children", ())])
+    await client.accepted(session, {"type": "session/customizationToggled", "id": container["id"], "enabled": False})
+    assert (await shown(bench, client, session, "stopped"))["enabled"], "its own switch stays on"
+    other, chat = await bench.session(client)
+    await shown(bench, client, other, "stopped")
+    await client.accepted(chat, say("go"))
+    await client.action("chat/turnComplete")
+    assert len((tmp_path / "started").read_text().split()) == 1
+
+
 @requirement("mcp:state:stopped")
 @requirement("core:hardening:disabled-not-started")
 async def test_switching_a_server_off_stops_its_process_at_once(bench: Bench, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from ahpkit.canvas.registry import (
     client_entries,
     find_action,
     find_canvas,
+    is_heir,
     key_of,
     new_instance,
     renderer_of,
@@ -194,8 +195,16 @@ class SessionBridge:
         for instance in self.instances:
             if key_of(instance) not in self._declared:
                 self._update(instance, {"availability": "stale"})
-            elif key_of(instance) not in before and instance["availability"] == "stale":
-                self._rehydrate_soon(instance)
+            new = (entry for entry in registry if key_of(entry) not in before and self._provides(entry, instance))
+            provider = next(new, None)
+            if provider is not None and instance["availability"] == "stale":
+                self._rehydrate_soon(instance, provider["extensionId"])
+
+    def _provides(self, declaration: JsonObject, instance: JsonObject) -> bool:
+        """Whether an instance belongs to a declared canvas. What a client that is gone provided, another client that
+        declares the same canvas can take over."""
+        key = key_of(instance)
+        return key_of(declaration) == key or (key not in self._declared and is_heir(declaration, instance))
 
     def _is_of_use(self, provider: Provider) -> bool:
         """Whether to declare a canvas: one that only has a page is declared where a client can show it, or shows it
@@ -247,18 +256,17 @@ class SessionBridge:
         """A client pushed a new title, status or url of what it provides."""
         self.runtime.instance_opened(self._required(instance_id), reopen=False)
 
-    def _rehydrate_soon(self, instance: JsonObject) -> None:
-        self._services.spawn(self._rehydrate(instance), name="rehydrate a canvas")
+    def _rehydrate_soon(self, instance: JsonObject, extension_id: str) -> None:
+        self._services.spawn(self._rehydrate(instance["instanceId"], extension_id), name="rehydrate a canvas")
 
-    async def _rehydrate(self, instance: JsonObject) -> None:
-        """The provider of a stale instance is back: open it again, with the input it was opened with."""
-        instance_id = instance["instanceId"]
-        async with self._reopening(instance["extensionId"]):
+    async def _rehydrate(self, instance_id: str, extension_id: str) -> None:
+        """A stale instance has a provider again: open it there, with the input it was opened with."""
+        async with self._reopening(extension_id):
             now = self._instance(instance_id)
             if now is None or now["availability"] == "ready" or self._closing:
                 return
             try:
-                await self.open(now["canvasId"], instance_id, now["extensionId"], None)
+                await self.open(now["canvasId"], instance_id, extension_id, None)
             except CanvasError as error:
                 _log.info("the canvas instance %s stays stale: %s", instance_id, error)
 
@@ -318,7 +326,7 @@ class SessionBridge:
         instance = new_instance(declaration, call, result, available=now == appeared, renderer=renderer)
         self._show(instance)
         if now not in (None, appeared):
-            self._rehydrate_soon(instance)
+            self._rehydrate_soon(instance, instance["extensionId"])
         return instance
 
     def _openable(self, instance_id: str, declaration: JsonObject) -> JsonObject | None:
@@ -330,7 +338,7 @@ class SessionBridge:
                 raise CanvasError(
                     f"a session may have {self._max_instances} open canvas instances; close one first", code=LIMIT
                 )
-        elif key_of(before) != key_of(declaration):
+        elif not self._provides(declaration, before):
             raise CanvasError(
                 f"{instance_id!r} is an instance of {before['canvasId']!r} of {before['extensionId']!r}",
                 code=INSTANCE_TAKEN,

@@ -34,6 +34,12 @@ def key_of(entry: Mapping[str, Any]) -> Key:
     return entry["extensionId"], entry["canvasId"]
 
 
+def is_heir(declaration: Mapping[str, Any], instance: Mapping[str, Any]) -> bool:
+    """Whether a client declares the canvas of which another client opened an instance."""
+    same = declaration["canvasId"] == instance["canvasId"]
+    return same and all(one["extensionId"].startswith(CLIENT_PREFIX) for one in (declaration, instance))
+
+
 def server_entries(extension_id: str, extension_name: str | None, declarations: Iterable[Any]) -> list[JsonObject]:
     """Registry entries of a provider on the host's side."""
     return [_entry(one, extension_id, extension_name) | {"source": "server"} for one in declarations]
@@ -119,6 +125,7 @@ __all__ = [
     "discovered",
     "find_action",
     "find_canvas",
+    "is_heir",
     "key_of",
     "new_instance",
     "opened",
