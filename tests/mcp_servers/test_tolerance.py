@@ -150,6 +150,17 @@ RESULTS: dict[str, tuple[Any, str]] = {
     "an error without words": ({"isError": True}, ""),
     "an unknown kind": ({"content": [{"type": "hologram"}, {"type": "text", "text": "!"}]}, '{"type": "hologram"}!'),
     "a part that is none": ({"content": [None, {"type": "text", "text": "!"}]}, "null!"),
+    "a text without text": ({"content": [{"type": "text"}, {"type": "text", "text": "!"}]}, '{"type": "text"}!'),
+    "a picture that is none": (
+        {"content": [{"type": "image", "data": 5, "mimeType": "image/png"}, {"type": "text", "text": "!"}]},
+        '{"type": "image", "data": 5, "mimeType": "image/png"}!',
+    ),
+    "a file without anything": (
+        {"content": [{"type": "resource", "resource": {"uri": "x:y"}}, {"type": "text", "text": "!"}]},
+        '{"type": "resource", "resource": {"uri": "x:y"}}!',
+    ),
+    "a file": ({"content": [{"type": "resource", "resource": {"uri": "x:y", "text": "t", "mimeType": None}}]}, ""),
+    "a kind that is no text": ({"content": [{"type": ["text"]}, {"type": "text", "text": "!"}]}, '{"type": ["text"]}!'),
     "a link to anywhere": ({"content": [{"type": "resource_link", "uri": "file:///etc/passwd", "name": "x"}]}, ""),
 }
 

@@ -2,7 +2,7 @@
 
 * A line that is almost a message becomes one; a bad answer becomes an error for the waiting call.
 * Lists lose the entries that cannot be used (once a list was refused), and they are named.
-* Results of tools keep what can be read; content of an unknown kind is shown as text.
+* Results of tools keep what can be read; content of an unknown kind, or with a part missing, is shown as text.
 * Notifications that are not valid are dropped.
 * A server that asks without end and reads no answer is given up: its questions would fill the memory.
 """
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
 Item = SessionMessage | Exception
 """What the SDK reads from a stream."""
 
-_CONTENT = frozenset({"text", "image", "audio", "resource", "resource_link", "tool_use", "tool_result"})
-"""Kinds of content that the SDK takes."""
+_CONTENT: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+    "tool_use": (),
+    "tool_result": (),
+}
+"""Kinds of content that the SDK takes, and the texts that they need; besides them embedded files (`resource`)."""
 
 _WORDS = 4000
 """Characters of an error that are shown."""
@@ -40,7 +47,7 @@ _OPEN = 1000
 """Requests of a server that may wait for an answer at once. The SDK holds a task for each."""
 
 _SHOWN = 2000
-"""Characters that are shown of content of an unknown kind."""
+"""Characters that are shown of content that is not known."""
 
 _MENDED = 1024 * 1024
 """Bytes of a line that is mended. A longer one would keep the whole host waiting while it is read again and again."""
@@ -238,7 +245,18 @@ def with_known_content(result: JsonObject) -> JsonObject:
 
 
 def _is_known(part: Any) -> bool:
-    return isinstance(part, dict) and cast("JsonObject", part).get("type") in _CONTENT
+    """Whether the SDK takes a part of a result. For one that it does not take it would refuse the others too."""
+    given: JsonObject = cast("JsonObject", part) if isinstance(part, dict) else {}
+    kind: Any = given.get("type")
+    if kind == "resource":
+        file = given.get("resource")
+        return _has_texts(file, "uri", "text") or _has_texts(file, "uri", "blob")
+    return isinstance(kind, str) and kind in _CONTENT and _has_texts(given, *_CONTENT[kind])
+
+
+def _has_texts(given: Any, *names: str) -> bool:
+    members = cast("JsonObject", given) if isinstance(given, dict) else {}
+    return all(isinstance(members.get(name), str) for name in names)
 
 
 def _as_text(part: Any) -> JsonObject:
