@@ -72,6 +72,9 @@ export function duration(time: number): string {
   return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** How long something runs by now; nothing in its first second, because nobody can read that. */
+export const elapsed = (time: number): string => (time >= 1000 ? duration(time) : "");
+
 const UNTITLED = /^(New session)?$/; // What the host calls a session that nobody has named.
 
 /** The slash command that a session without a title began with: no title, but it tells such sessions apart. */

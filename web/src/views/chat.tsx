@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Action, ActiveTurn, Attachment, ChatState, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
-import { customizationsOf, failed, keyOf, duration, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
+import { customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
@@ -183,11 +183,10 @@ function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
   const at = useNow(1000);
   const open = turn.responseParts.findLast((part) => part.kind === "toolCall" && isOpen(part.toolCall));
   const needs = turn.responseParts.some((part) => (part.kind === "inputRequest" && part.response === undefined) || (part.kind === "toolCall" && /pending|auth/.test(part.toolCall.status)));
-  const spent = at - Date.parse(turn.startedAt);
   return (
     <p class="activity"><Mark of={needs ? "needs" : "running"} />
       <span class="cut">{needs ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : "Working"}</span>
-      {spent > 0 && <span>{duration(spent)}</span>}
+      <span>{elapsed(at - Date.parse(turn.startedAt))}</span>
     </p>
   );
 }

@@ -81,7 +81,7 @@ describe("sessions", () => {
   });
 
   it("that an agent keeps by itself are listed, opened and gone on with", async () => {
-    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("button", { name: "More", exact: true }).click();
     await page.getByRole("menuitem", { name: /agents' own conversations/ }).click();
     await rows().filter({ hasText: "Begun in a terminal" }).click();
     await page.getByText("An answer from before.").waitFor();

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, groups, plain, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, elapsed, groups, plain, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
 import { ends, folded } from "../../src/parts/output.tsx";
@@ -64,6 +64,12 @@ describe("coloured output", () => {
     expect(found.filter((each) => each.text.trim()).map((each) => [each.text.trim(), each.class])).toEqual([
       ["ok", "ansi-green-fg"], ["bad", "ansi-bright-red-fg ansi-bold"], ["dim", "ansi-dim"], ["black", ""], ["palette", ""],
     ]);
+  });
+});
+
+describe("a turn that runs", () => {
+  it("says for how long, from its first second on, also when the host's clock is ahead", () => {
+    expect([Number.NaN, -5_000, 999, 1_000, 61_000].map(elapsed)).toEqual(["", "", "", "1.0 s", "1 min 1 s"]);
   });
 });
 
