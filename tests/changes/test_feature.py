@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -276,6 +277,32 @@ async def test_what_a_person_writes_as_soon_as_the_turn_is_over_is_not_the_agent
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     files = {path.name: path.read_text() for path in desk.repo.root.glob("*.txt")}
     assert files == {"a.txt": "one\n", "b.txt": "me\n", "mine.txt": "me\n", "mine too.txt": "me\n"}
+
+
+async def test_what_is_undone_while_another_turn_runs_is_not_the_work_of_that_turn(desk: Desk) -> None:
+    first = await desk.turn(lambda root: [(root / "a.txt").write_text("agent\n"), (root / "new.txt").write_text("x\n")])
+    uri, _ = await desk.look("turn", first)
+    began, release = asyncio.Event(), asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        (desk.repo.root / "b.txt").write_text("second\n")
+        began.set()
+        await release.wait()
+
+    desk.bench.agent.script = script
+    await desk.client.accepted(desk.chat, say("go", "second"))
+    await began.wait()
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    release.set()
+    await desk.client.action(
+        lambda envelope: envelope["action"].get("turnId") == "second" and "Complete" in envelope["action"]["type"]
+    )
+    _, state = await desk.look("turn", "second")
+    assert names(state) == {"b.txt"}
+    session, _ = await desk.look("session")
+    await desk.until(session, lambda state: names(state) == {"b.txt"})
+    await desk.client.ask("invokeChangesetOperation", session, operationId="undo")
+    assert desk.repo.status() == set(), "undo of the rest does not bring back what was undone"
 
 
 async def test_one_file_is_kept_and_another_undone(desk: Desk) -> None:

@@ -68,7 +68,8 @@ class Operations:
             tree = followed.changes.tree
             match operation:
                 case "undo":
-                    return (await followed.changes.undo(changes, {*chosen, *noted})).describe()
+                    outcome = await followed.changes.undo(changes, {*chosen, *noted}, running=followed.running)
+                    return outcome.describe()
                 case "keep":
                     followed.changes.accept({*chosen, *noted})
                     return f"Kept {count_files(len(chosen) + len(noted))}."

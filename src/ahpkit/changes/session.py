@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ahpkit.changes.undo import Outcome, undo
+from ahpkit.changes.undo import Outcome, undo, versions
 from ahpkit.changes.work_tree import FileChange, Side, WorkTree
 
 MAX_TURNS = 2_000
@@ -188,11 +188,26 @@ class SessionChanges:
         changes, left_out = await self.tree.uncommitted()
         return [*changes, *(_noted(path, why) for path, why in sorted(left_out.items()))]
 
-    async def undo(self, changes: Collection[FileChange], only: Collection[str] | None = None) -> Outcome:
-        """Take changes back; what is undone is no longer part of the session's sum."""
+    async def undo(
+        self, changes: Collection[FileChange], only: Collection[str] | None = None, running: Collection[str] = ()
+    ) -> Outcome:
+        """Take changes back; what is undone is no longer part of the session's sum, nor the work of a running turn."""
         outcome = await undo(self.tree, list(changes), only=only)
-        await self._resum(outcome.undone)
+        now = await self._resum(outcome.undone)
+        for turn_id in running:
+            if (turn := self.record.turns.get(turn_id)) is not None:
+                await self._begin_without(turn, versions(changes, outcome.undone), now)
         return outcome
+
+    async def _begin_without(self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side]) -> None:
+        """Have a running turn begin as if what is undone now had never been there: else it seems to have undone it."""
+        began = await self.tree.sides(turn.before, undone.keys())
+        instead = {
+            path: before
+            for path, (before, after) in undone.items()
+            if _key(before) == _key(now.get(path)) or _key(after) == _key(began.get(path))
+        }
+        turn.before = await self.tree.tree_with(turn.before, instead)
 
     def accept(self, paths: Collection[str]) -> None:
         """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
@@ -202,7 +217,8 @@ class SessionChanges:
                 total.pop(path, None)
             self.record.notes.pop(path, None)
 
-    async def _resum(self, paths: Collection[str]) -> None:
+    async def _resum(self, paths: Collection[str]) -> Mapping[str, Side]:
+        """Count some files again, as they are now."""
         checkpoint = await self.tree.checkpoint(paths)
         now = await self.tree.sides(checkpoint.tree, paths)
         self._of_chats.clear()
@@ -212,6 +228,7 @@ class SessionChanges:
                 # A chat whose change lies under a later one keeps it.
                 if path in total and _key(total[path][1]) == _key(latest):
                     add(total, FileChange(total[path][1], now.get(path)), path)
+        return now
 
     def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]

@@ -11,7 +11,7 @@ import asyncio
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -65,12 +65,12 @@ def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
 
 async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collection[str] | None = None) -> Outcome:
     """Take changes back. `only`: the paths that a person chose."""
-    versions = _versions(changes, only)
+    meant = versions(changes, only)
     outcome = Outcome()
-    now, unknown = await _now(tree, set(versions))
+    now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
-    for path in _in_order(versions.keys() - unknown.keys(), versions):
-        before, after = versions[path]
+    for path in _in_order(meant.keys() - unknown.keys(), meant):
+        before, after = meant[path]
         try:
             await _take_back(tree, path, before, after, now.get(path), outcome)
         except OSError as error:
@@ -83,9 +83,7 @@ async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collectio
     return outcome
 
 
-def _versions(
-    changes: Sequence[FileChange], only: Collection[str] | None
-) -> dict[str, tuple[Side | None, Side | None]]:
+def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, tuple[Side | None, Side | None]]:
     """Before and after of each path. A rename is a removal and a creation."""
     found: dict[str, tuple[Side | None, Side | None]] = {}
     for change in changes:
@@ -98,9 +96,9 @@ def _versions(
     return found
 
 
-def _in_order(paths: Collection[str], versions: Mapping[str, tuple[Side | None, Side | None]]) -> list[str]:
+def _in_order(paths: Collection[str], meant: Mapping[str, tuple[Side | None, Side | None]]) -> list[str]:
     """What goes away first: a folder may stand where a file was."""
-    return sorted(paths, key=lambda path: (versions[path][0] is not None, path))
+    return sorted(paths, key=lambda path: (meant[path][0] is not None, path))
 
 
 async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Mapping[str, str]]:
@@ -260,4 +258,4 @@ def count_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-__all__ = ["Outcome", "Step", "count_files", "decide", "undo", "why_left", "write_file"]
+__all__ = ["Outcome", "Step", "count_files", "decide", "undo", "versions", "why_left", "write_file"]

@@ -388,8 +388,7 @@ class WorkTree:
         changes = await self.compare(head, checkpoint.tree)
         new = {change.path for change in changes if change.before is None or change.before.path != change.path}
         if ignored := await self.ignored(new):  # They were taken into checkpoints before git was told to ignore them.
-            gone = b"".join(os.fsencode(f"0 {'0' * len(head)}\t{path}\0") for path in ignored)
-            changes = await self.compare(head, await self._make_tree(gone, base=checkpoint.tree))
+            changes = await self.compare(head, await self.tree_with(checkpoint.tree, dict.fromkeys(ignored)))
         return changes, checkpoint.left_out
 
     async def compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
@@ -441,6 +440,12 @@ class WorkTree:
             while len(self._made) > _TREES:
                 del self._made[next(iter(self._made))]
         return self._made[key]
+
+    async def tree_with(self, tree: str, sides: Mapping[str, Side | None]) -> str:
+        """A tree with other files at some paths; None: with no file there."""
+        none = f"0 {'0' * len(tree)}"
+        lines = (f"{none if side is None else f'{side.mode} {side.oid}'}\t{path}\0" for path, side in sides.items())
+        return await self._make_tree(os.fsencode("".join(lines)), base=tree)
 
     async def _make_tree(self, entries: bytes, *, base: str = "") -> str:
         """A tree of what is in `base`, if it is given, and of entries in the form of `--index-info`."""
