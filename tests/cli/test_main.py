@@ -77,6 +77,15 @@ print("IMPORTED", [module for module in heavy if module in sys.modules])
     assert "IMPORTED []" in run_module(code=code).stdout
 
 
+def test_a_host_loads_the_sdk_of_mcp_only_for_a_session_with_servers() -> None:
+    code = """
+import sys
+import ahpkit.cli.serve, ahpkit.host.host, ahpkit.mcp.feature
+print("IMPORTED", "mcp" in sys.modules)
+"""
+    assert "IMPORTED False" in run_module(code=code).stdout
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_target_of_a_line_is_a_command_with_an_example(name: str) -> None:
     module, _, attribute = COMMANDS[name].target.partition(":")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import Command, Registration, SessionApplied
-from ahpkit.mcp.calls import SilentCaller, TurnCaller
 from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.prompts import attached, complete, expand
@@ -153,6 +152,8 @@ class McpServers(Feature):
         await session.settled(self._patience)
         if not (servers := [server for server in session.servers() if server.ready]):
             return prompt
+        from ahpkit.mcp.calls import SilentCaller  # Here: it loads the SDK, which is half of what a start costs.
+
         caller = SilentCaller(chat.session_uri)
         prompt = await expand(servers, prompt, caller)
         return "\n\n".join([prompt, *await attached(servers, message, caller)])
@@ -278,6 +279,8 @@ class McpServers(Feature):
         server = None if session is None else session.get(tool.owner.id)
         if server is None:
             return ToolOutcome(success=False, error=f"the MCP server {tool.owner.title} does not run any more")
+        from ahpkit.mcp.calls import TurnCaller  # Here: see above.
+
         try:
             arguments: Any = json.loads(tool_input or "{}")
             if not isinstance(arguments, dict):
