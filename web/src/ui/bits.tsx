@@ -264,10 +264,15 @@ export function focusWhenNowhere(element: HTMLElement | null | undefined): void 
   if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
 }
 
-/** After an answer: the button that had the keyboard is gone in a moment. */
-export const focusAfterAnswer = (): void => {
-  requestAnimationFrame(() => requestAnimationFrame(() => focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"))));
-};
+/** After an answer: where one writes next has the keyboard as soon as the button that had it is gone, unless it went elsewhere meanwhile. */
+export function focusAfterAnswer(): void {
+  const pressed = document.activeElement;
+  const look = (frames: number): void => {
+    if (document.activeElement === document.body) focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"));
+    else if (document.activeElement === pressed && frames > 0) requestAnimationFrame(() => look(frames - 1));
+  };
+  requestAnimationFrame(() => look(120));
+}
 
 /** Once no dialog is open, and the keyboard is back where it was before. */
 export function afterDialog(run: () => void): void {
@@ -275,11 +280,17 @@ export function afterDialog(run: () => void): void {
   else requestAnimationFrame(() => requestAnimationFrame(run));
 }
 
-/** Give the keyboard to a region of the page when it is there, unless it is somewhere by then. */
-export function focusSoon(id: string, frames = 120): void {
-  const element = document.getElementById(id);
-  if (element) focusWhenNowhere(element);
-  else if (frames > 0) requestAnimationFrame(() => focusSoon(id, frames - 1));
+/** Give the keyboard to a region of the page. Until that is there the main one has it; a person who goes elsewhere meanwhile stays there. */
+export function focusSoon(id: string): void {
+  const main = document.getElementById("region-main");
+  main?.focus({ preventScroll: true });
+  const look = (frames: number): void => {
+    if (document.activeElement !== document.body && document.activeElement !== main) return;
+    const region = document.getElementById(id);
+    if (region) region.focus({ preventScroll: true });
+    else if (frames > 0) requestAnimationFrame(() => look(frames - 1));
+  };
+  look(120);
 }
 
 /** The card of something that waits: it gets the keyboard when somebody asked to be brought to one of `keys`, and only then. */

@@ -23,8 +23,8 @@ interface Command {
 /** Go somewhere, and have the keyboard there. A session gives it to its composer. */
 function show(hash: string, region?: string): void {
   go(hash);
-  (document.activeElement as HTMLElement | null)?.blur();
   if (region) focusSoon(region);
+  else (document.activeElement as HTMLElement | null)?.blur();
 }
 
 const PANELS: [Panel, string][] = [["changes", "Changes"], ["canvases", "Canvases"], ["terminals", "Terminals"], ["setup", "Customizations and servers"], ["timeline", "Timeline"], ["usage", "Usage of this session"]];

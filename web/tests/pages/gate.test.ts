@@ -298,6 +298,12 @@ describe("the keyboard alone", () => {
     throw new Error(`${what} is not reached in ${most} steps: ${passed.join("; ")}`);
   }
 
+  /** F8, once the page has counted what waits. */
+  async function goToWhatWaits(): Promise<void> {
+    await expect.poll(() => page.title()).toMatch(/^\(\d/);
+    await keys("F8");
+  }
+
   async function command(words: string): Promise<void> {
     await keys("Control+k");
     await page.locator("#palette-list").waitFor();
@@ -325,7 +331,7 @@ describe("the keyboard alone", () => {
     await start("Coder", "Change the loader by keyboard");
     await card().waitFor();
     await settled(card());
-    await keys("F8");
+    await goToWhatWaits();
     await tabTo(/^button .*Allow once/, 6);
     await keys("Enter");
     await changed(0).waitFor();
@@ -357,7 +363,7 @@ describe("the keyboard alone", () => {
   it("answers a question, opens a canvas, and changes a setting", async () => {
     await start("Demo", "/ask");
     await page.locator("form.card.needs").waitFor();
-    await keys("F8");
+    await goToWhatWaits();
     await holds(/^form .*Question/);
     await keys("Tab");
     await page.keyboard.type("Ada");
