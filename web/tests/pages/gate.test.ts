@@ -318,7 +318,10 @@ describe("the keyboard alone", () => {
     await holds(/^textarea/);
     await page.keyboard.type(words);
     await tabTo(/^select/);
-    await page.keyboard.type(agent);
+    await expect.poll(async () => {
+      await page.keyboard.type(agent);
+      return page.evaluate(() => (document.activeElement as HTMLSelectElement).selectedOptions[0]?.textContent);
+    }).toContain(agent);
     await keys("Shift+Tab", "Control+Enter");
     await page.getByRole("log").waitFor();
     await holds(/^textarea .*Message/);
