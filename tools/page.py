@@ -7,6 +7,7 @@ complete, so a host that runs meanwhile never shows half of it.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import importlib.util
 import os
@@ -22,6 +23,9 @@ SOURCES = ROOT / "web"
 PAGE = ROOT / "src" / "ahpkit" / "web" / "page"
 STAMP = "sources.sha256"
 """Beside the page: which sources it was made of."""
+
+_TEXTS = {".js", ".css", ".html", ".svg", ".json", ".webmanifest"}
+"""Files that get smaller when they are packed."""
 
 _INPUTS = ("index.html", "package.json", "package-lock.json", "vite.config.ts", "tsconfig.json", "src", "public")
 
@@ -69,10 +73,17 @@ def build() -> None:
         environment["PATH"] = os.pathsep.join([*node_directories(), environment.get("PATH", "")])
         install(command, environment)
         _run([*command, "run", "build", "--silent"], environment)
+        pack(out)
         (out / STAMP).write_text(made_of + "\n", encoding="ascii")
         if PAGE.exists():
             PAGE.rename(Path(scratch) / "old")
         out.rename(PAGE)
+
+
+def pack(folder: Path) -> None:
+    """Put a packed copy beside each text, for the host to send: packing on request would hold up its event loop."""
+    for path in [path for path in folder.rglob("*") if path.suffix in _TEXTS]:
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 
 
 def install(command: list[str], environment: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -66,6 +67,16 @@ assert page.is_current()
 assert not page.is_current()
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=True)
+
+
+def test_texts_of_a_page_have_a_packed_copy_and_pictures_have_none(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "a.js").write_text("let one = 1;" * 100)
+    (tmp_path / "icon.png").write_bytes(b"picture")
+    script = "import sys, pathlib; sys.path.insert(0, 'tools'); import page; page.pack(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=True)
+    assert {path.name for path in tmp_path.rglob("*.gz")} == {"a.js.gz"}
+    assert gzip.decompress((tmp_path / "assets" / "a.js.gz").read_bytes()).startswith(b"let one")
 
 
 def test_the_page_names_no_other_host_to_load_from() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -104,6 +105,19 @@ async def test_files_with_a_hash_in_their_name_are_kept_by_browsers(tmp_path: Pa
     async with running(tmp_path) as here:
         _, headers, _ = await here.ask("/assets/index-1.js")
         assert "immutable" in headers["cache-control"]
+
+
+async def test_a_file_is_sent_packed_to_who_can_unpack_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        (tmp_path / "page" / "assets" / "index-1.js.gz").write_bytes(gzip.compress(b"1"))
+        _, headers, body = await here.ask("/assets/index-1.js", headers={"Accept-Encoding": "gzip, br"})
+        assert (headers["content-encoding"], headers["vary"]) == ("gzip", "Accept-Encoding")
+        assert headers["content-type"].startswith("text/javascript")
+        assert gzip.decompress(body) == b"1"
+        _, headers, body = await here.ask("/assets/index-1.js")
+        assert "content-encoding" not in headers
+        assert headers["vary"] == "Accept-Encoding"
+        assert body == b"1"
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,13 @@ class PageServer:
             return PlainTextResponse("not found\n", 404)
         cache = _IMMUTABLE if name.startswith("assets/") else _REVALIDATE
         kind = "application/manifest+json" if name.endswith(".webmanifest") else None
-        return FileResponse(found, headers=HEADERS | {"Cache-Control": cache}, media_type=kind)
+        headers = HEADERS | {"Cache-Control": cache}
+        packed = found.with_name(f"{found.name}.gz")
+        if packed.is_file():  # Made with the page: `tools/page.py`.
+            headers["Vary"] = "Accept-Encoding"
+            if "gzip" in request.headers.get("Accept-Encoding", ""):
+                return FileResponse(packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
+        return FileResponse(found, headers=headers, media_type=kind)
 
     async def _certificate(self, request: Request) -> Response:
         """The certificate of this machine's authority, for devices to install. There is nothing secret in it."""
