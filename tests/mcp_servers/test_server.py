@@ -160,12 +160,17 @@ async def test_a_server_that_cannot_start_ends_in_error_with_its_last_lines(tmp_
     assert port.kinds[-1] == "stopped"
 
 
-async def test_a_program_that_is_not_there_is_an_error() -> None:
-    port = Port()
-    config = ServerConfig(name="gone", command=("/no/such/program",))
-    async with running(config, port, wait=False) as server:
+@pytest.mark.parametrize("directory", [False, True])
+async def test_a_program_or_directory_that_is_not_there_is_an_error_at_once(tmp_path: Path, directory: bool) -> None:
+    port, gone = Port(), tmp_path / "gone"
+    command = sys.executable if directory else str(gone)
+    config = ServerConfig(name="gone", command=(command,), cwd=gone if directory else None)
+    async with running(config, port, limits=Limits(delays=(3600.0,)), wait=False) as server:
         await port.until(lambda: server.state["kind"] == "error")
-        assert "No such file" in server.state["error"]["message"]
+        message = f"gone: it cannot be started: {gone}: no such file or directory"
+        assert server.state["error"]["message"] == message
+        server.start_again()
+        await port.until(lambda: port.kinds.count("error") == 2)
 
 
 async def test_a_server_that_never_answers_is_an_error() -> None:

@@ -153,10 +153,15 @@ class StdioConnection:
             cwd=config.cwd or default_cwd,
             max_line=max_message,
         )
+        self._program = config.command[0]
         self._lines: LineStream | None = None
 
     async def __aenter__(self) -> Streams:
-        await self._process.__aenter__()
+        try:
+            await self._process.__aenter__()
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+            why = (error.strerror or str(error)).lower()
+            raise McpConfigError(f"it cannot be started: {error.filename or self._program}: {why}") from None
         self._lines = LineStream(self._process.transport)
         self._lines.ended = self.ended
         return self._lines, self._lines

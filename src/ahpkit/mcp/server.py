@@ -31,7 +31,7 @@ from pydantic import ValidationError
 from ahpkit import __version__
 from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort, TokenNeeded, current_call
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
-from ahpkit.mcp.errors import McpError, McpRefused, McpUnavailable
+from ahpkit.mcp.errors import McpConfigError, McpError, McpRefused, McpUnavailable
 from ahpkit.mcp.lists import Lists, read_lists, result_problem
 from ahpkit.mcp.tokens import Challenge, auth_required, resource_of
 from ahpkit.mcp.tolerance import TolerantConnection, plain, unwrapped, words_of
@@ -231,8 +231,11 @@ class McpServer:
         except Exception as error:  # A server may fail in any way: it is shown as failed.
             if isinstance(link, StdioConnection) and link.ended_by_itself:
                 return await link.why()
-            late = isinstance(unwrapped(error), TimeoutError)
-            problem = f"it did not answer within {self._limits.start:g} seconds" if late else words_of(unwrapped(error))
+            cause = unwrapped(error)
+            if isinstance(cause, McpConfigError):
+                self.failures = len(self._limits.delays)  # It would fail again: it is not started again by itself.
+            late = isinstance(cause, TimeoutError)
+            problem = f"it did not answer within {self._limits.start:g} seconds" if late else words_of(cause)
             return "\n".join([problem, *link.written()[-_LAST_LINES:]])
         finally:
             self._forget()
