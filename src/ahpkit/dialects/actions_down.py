@@ -70,9 +70,10 @@ def _tool_call_delta(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def _tool_call_ready(value: JsonObject, to: Generation) -> JsonObject:
-    if to >= V.V0_7 or "toolInput" not in value:
+    if to >= V.V0_7:
         return value
-    return {**value, "toolInput": states.tool_input(value["toolInput"])}
+    told = without(value, "contributor")  # Fixed at the start of a call: a reducer of that version keeps it.
+    return {**told, "toolInput": states.tool_input(told["toolInput"])} if "toolInput" in told else told
 
 
 def _turns_loaded(value: JsonObject, to: Generation) -> JsonObject:

@@ -282,7 +282,7 @@ _REWRITTEN: Final[Mapping[str, Sequence[_Rule]]] = {
     "chat/responsePart": ((Generation.V0_7, _L, _CONTENT_REF),),
     "chat/toolCallConfirmed": (_CHAT_ATTACHMENT, _AUTOMATION),
     "chat/toolCallDelta": ((Generation.V0_7, _L, _lacks(b'"content"')),),
-    "chat/toolCallReady": ((Generation.V0_7, _L, _CONTENT_REF),),
+    "chat/toolCallReady": ((Generation.V0_7, _L, _has(b'"toolInput":{', b'"contributor"')),),
     "chat/turnStarted": (_CHAT_ATTACHMENT, _AUTOMATION),
     "chat/turnsLoaded": ((Generation.V0_9, _L, _always),),
     "root/agentsChanged": _ENABLED,
