@@ -354,6 +354,8 @@ describe("the keyboard alone", () => {
     await holds(/Comment on line 3$/);
     await page.getByLabel("Which changes").focus();
     await page.keyboard.type("Session");
+    await page.locator("aside select:has(option:checked:text-matches('Session', 'i'))").waitFor();
+    await page.locator("aside").getByRole("button", { name: /Undo/i }).first().waitFor();
     await tabTo(/^button .*Undo/i);
     await keys("Enter");
     await page.getByRole("dialog").waitFor();
