@@ -15,7 +15,8 @@ from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 
 CLAUDE = ".claude-plugin/plugin.json"
-SERVER = {"mcpServers": {"s": {"command": "x"}}}
+SERVER = {"mcpServers": {"s": {"command": "sleep", "args": ["3600"]}}}
+"""One that is there and says nothing: its plugin is sound."""
 
 PLUGINS: dict[str, dict[str, Any]] = {
     "twice": {
