@@ -32,16 +32,24 @@ async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dic
     known = await tree.tracked(rest) | (await tree.sides(await tree.head(), gone)).keys()
     left |= dict.fromkeys(await tree.ignored(set(there) - known), "git ignores it")
     removed = known.intersection(gone)
-    replaced = await asyncio.to_thread(
-        _existing, tree.root, sorted(removed)
-    )  # A folder is there, or a link on the way.
-    left |= {path: "something else is there now" for path in replaced if not _is_replaced(path, there)}
+    replaced = await asyncio.to_thread(_existing, tree.root, sorted(removed))  # By a folder, or by a link on the way.
+    dropped = _dropped(replaced, there)
+    left |= {path: "something else is there now" for path in replaced if path not in dropped}
     return (set(there) | removed) - left.keys() - set(replaced), left
 
 
-def _is_replaced(path: str, there: Collection[str]) -> bool:
-    """Whether a file is one of the folders of another one that is taken, or the other way round: git then drops it."""
-    return any(other.startswith(f"{path}/") or path.startswith(f"{other}/") for other in there)
+def _dropped(replaced: Collection[str], taken: Collection[str]) -> set[str]:
+    """Files that git drops by itself: a file that is taken is inside a folder of their name, or has the name of one of
+    their folders."""
+    folders = {folder for path in taken for folder in _folders(path)}
+    files = set(taken)
+    return {path for path in replaced if path in folders or not files.isdisjoint(_folders(path))}
+
+
+def _folders(path: str) -> list[str]:
+    """The folders above a file: `a` and `a/b` for `a/b/c`."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 async def stage(tree: WorkTree, paths: Collection[str]) -> None:
