@@ -3,6 +3,8 @@
 A checkpoint is a tree object in our own object directory, made through an index of ours. The user's index, refs and
 objects are never written. Files that cannot be kept (too large, filtered in a directory that is not trusted, another
 repository inside this one) are left out of it and named in `Checkpoint.left_out`.
+
+It is long because a checkpoint and the comparison of two share one index and one rule for what is left out.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Trust is bound to this content (`ahpkit.host.trust`). The words of a command may name files: those in the workspace, in
 the plugin or in the user's home are part of the content, and so are the files that `make`, `npm` and the like read
 there. Folders, wild cards, variables and modules in the line are followed. What those files load in turn is not.
+
+It is long because each launcher (`make`, `npm`, `python -m` …) names its files in its own way.
 """
 
 from __future__ import annotations

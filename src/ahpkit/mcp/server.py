@@ -5,6 +5,8 @@
     result = await server.call_tool("add", {"a": 1}, caller)
 
 `state` follows `starting → ready | authRequired | error`, and is `stopped` outside of `run`.
+
+It is long because life, lists and calls of a server depend on the same connection, which may end at any moment.
 """
 
 from __future__ import annotations
