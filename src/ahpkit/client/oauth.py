@@ -257,8 +257,8 @@ def _object(content: bytes) -> JsonObject | None:
 
 
 def _code(query: Mapping[str, str], metadata: JsonObject) -> str:
-    """The code of an answer to this login, when the issuer is the one that was asked. One that says that it always
-    names itself has to (RFC 9207)."""
+    """The code in an answer to this login. Raises when another authorization server gave the answer: its `iss` differs,
+    or is missing although the server promises to send it."""
     issuer: str = metadata["issuer"]
     unnamed = "" if metadata.get("authorization_response_iss_parameter_supported") is True else issuer
     if query.get("iss", unnamed).rstrip("/") != issuer.rstrip("/"):
