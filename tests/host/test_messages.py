@@ -215,6 +215,9 @@ async def test_times_that_cannot_be_read_are_refused(sockets: Bench, version: st
     bare = {key: value for key, value in start("hi").items() if key != "startedAt"}
     for wrong in (bare, {**bare, "startedAt": "yesterday"}, {**bare, "startedAt": 12}, {**bare, "startedAt": ""}):
         assert "startedAt" in await client.rejected(chat, wrong)
+    for unreadable in ("2026-W46-2", "20261115T120000Z", "2026-11-15T12Z", "2026-11-15T12:00:00,5Z", f"{STARTED}\n"):
+        refused = await client.rejected(chat, {**bare, "startedAt": unreadable})
+        assert "startedAt" in refused, "JavaScript cannot read it, and reducers there would fail"
     await client.accepted(chat, start("hi"))
     assert "duration" in await client.rejected(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
     await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1", "duration": 5})

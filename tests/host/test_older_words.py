@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
 
+from ahpkit.host.agent import Turn
 from ahpkit.protocol.changeset import changeset_cleared, changeset_files_review_changed
+from ahpkit.protocol.common.reducing import is_duration, is_time
 from ahpkit.protocol.session.actions import session_customization_updated, session_customizations_changed
 from support import requirement
 from support.bench import Bench, say
@@ -46,6 +49,27 @@ async def test_a_refused_action_comes_back_as_it_was_sent(sockets: Bench) -> Non
             echo = await client.dispatch(uri, action)
             assert echo.get("rejectionReason"), action
             assert echo["action"] == action
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.0", "0.5.2"])
+async def test_times_that_a_version_does_not_have_are_the_hosts_when_they_cannot_be_read(
+    sockets: Bench, version: str
+) -> None:
+    """To its client a member like that is unknown, so it is no reason to refuse a message."""
+    sockets.agent.script = until_cancelled
+    client = await sockets.client("ahp-root://", client_id="old", offer=[version])
+    _, chat = await sockets.session(client)
+    for number, odd in enumerate(("yesterday", 7, None, "2026-W46-2")):
+        await client.accepted(chat, say("hi", f"t{number}", startedAt=odd))
+        cancelled = {"type": "chat/turnCancelled", "turnId": f"t{number}"}
+        await client.accepted(chat, {**cancelled, "duration": "long" if odd is None else odd})
+    new = await sockets.client("ahp-root://", client_id="new", offer=["1.0.0"])
+    turns = (await sockets.state(new, chat))["turns"]
+    assert all(is_time(turn["startedAt"]) and is_duration(turn["duration"]) for turn in turns)
+
+
+async def until_cancelled(turn: Turn) -> None:
+    await asyncio.Event().wait()
 
 
 @requirement("gen:project-command:fork-session")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ahpkit.dialects import states_up as states
 from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
 from ahpkit.dialects.states_down import primary, primary_mark
-from ahpkit.protocol.common.reducing import iso_time, milliseconds, put, without
+from ahpkit.protocol.common.reducing import is_duration, is_time, iso_time, milliseconds, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import SWITCH
 
@@ -53,6 +53,8 @@ def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
         return value
     read = _READINGS.get(value["type"])
     after = value if read is None else read(value, said)
+    if by < V.V0_6:
+        after = _with_time(after, said)
     return _with_selected(after, said) if by == V.V0_4 and after["type"] == "chat/turnStarted" else after
 
 
@@ -67,8 +69,16 @@ def refusal(value: JsonObject, said: Said) -> str | None:
 # -- chat ----------------------------------------------------------------------------------------------------------
 
 
-def _turn_started(value: JsonObject, said: Said) -> JsonObject:
-    return value if "startedAt" in value else {**value, "startedAt": iso_time(said.now())}
+def _with_time(value: JsonObject, said: Said) -> JsonObject:
+    """Add when a turn began, or how long it took, by the host's clock. Versions before 0.6 have neither member, so one
+    that cannot be read counts as absent."""
+    match value["type"]:
+        case "chat/turnStarted" if not is_time(value.get("startedAt")):
+            return {**value, "startedAt": iso_time(said.now())}
+        case "chat/turnCancelled" if not is_duration(value.get("duration")):
+            return {**value, "duration": elapsed(said.state, said.now())}
+        case _:
+            return value
 
 
 def _with_selected(value: JsonObject, said: Said) -> JsonObject:
@@ -78,10 +88,6 @@ def _with_selected(value: JsonObject, said: Said) -> JsonObject:
     message: JsonObject = value["message"]
     chosen = {key: selected[key] for key in ("model", "agent") if selected.get(key) is not None}
     return {**value, "message": {**chosen, **message}}
-
-
-def _turn_cancelled(value: JsonObject, said: Said) -> JsonObject:
-    return value if "duration" in value else {**value, "duration": elapsed(said.state, said.now())}
 
 
 def elapsed(chat: JsonObject | None, now: int) -> int:
@@ -188,8 +194,6 @@ _READINGS: Final[Mapping[str, _Reading]] = {
     "annotations/set": _annotation_set,
     "annotations/updated": _annotation_updated,
     "chat/toolCallComplete": _tool_call_complete,
-    "chat/turnCancelled": _turn_cancelled,
-    "chat/turnStarted": _turn_started,
     "session/activeClientChanged": _active_client_changed,
     "session/activeClientSet": _active_client_set,
     "session/activeClientToolsChanged": _active_client_tools,

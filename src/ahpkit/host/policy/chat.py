@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from ahpkit.host.limits import MAX_QUEUED_MESSAGES
@@ -28,15 +27,10 @@ from ahpkit.protocol.chat.actions import (
 )
 from ahpkit.protocol.chat.state import ActiveTurn, ChatInputRequest, ChatState, Message, ToolCallState
 from ahpkit.protocol.chat.turns import find_tool_call, is_resumable, open_request
+from ahpkit.protocol.common.reducing import is_duration, is_time
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
 _DirectoryAction = ChatWorkingDirectorySetAction | ChatWorkingDirectoryRemovedAction
-
-_FIRST_YEAR, _LAST_YEAR = 1970, 9000
-"""Years in which turns begin."""
-
-_LONGEST = 100 * 365 * 24 * 3600 * 1000
-"""Milliseconds. No turn takes a hundred years."""
 
 
 def _check_message(proposed: ProposedAction[_MessageAction, ChatState]) -> str | None:
@@ -79,7 +73,7 @@ def _turn_started(proposed: ProposedAction[ChatTurnStartedAction, ChatState]) ->
         return f"turn {state['activeTurn']['id']!r} is still running; queue the message, or cancel the turn first"
     if not turn_id:
         return "a turn needs an id"
-    if not _is_time(proposed.action["startedAt"]):
+    if not is_time(proposed.action["startedAt"]):
         return "startedAt: a time such as 2026-11-15T12:00:00.000Z is expected"
     if _has_turn(proposed, turn_id):
         return f"there is already a turn with id {turn_id!r}"
@@ -92,14 +86,6 @@ def _turn_started(proposed: ProposedAction[ChatTurnStartedAction, ChatState]) ->
 def _has_turn(proposed: ProposedAction[Any, ChatState], turn_id: str) -> bool:
     """Whether the chat has a finished turn with this id."""
     return turn_id in (proposed.turn_ids or TurnIds()).of(proposed.channel, proposed.state["turns"])
-
-
-def _is_time(text: str) -> bool:
-    """Whether reducers can read a time, and count a turn's duration from it."""
-    try:
-        return _FIRST_YEAR <= datetime.fromisoformat(text).year <= _LAST_YEAR
-    except ValueError:
-        return False
 
 
 def _turn_resume(proposed: ProposedAction[ChatTurnResumeAction, ChatState]) -> str | None:
@@ -136,7 +122,7 @@ def _turn_cancelled(proposed: ProposedAction[ChatTurnCancelledAction, ChatState]
     active = proposed.state.get("activeTurn")
     if active is None:
         return "no turn is running"
-    if not abs(proposed.action["duration"]) <= _LONGEST:
+    if not is_duration(proposed.action["duration"]):
         return "duration: a number of milliseconds is expected"
     return _check_turn(proposed, active)
 

@@ -5,10 +5,11 @@ Every edit returns its argument itself when nothing changes, so that `after is b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -122,6 +123,31 @@ def milliseconds(time: str) -> int:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
+"""ISO times that both Python and JavaScript can read. Each has forms that the other has not."""
+
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+"""Years in which turns begin."""
+
+_LONGEST = 100 * 365 * 24 * 3600 * 1000
+"""Milliseconds. No turn takes a hundred years."""
+
+
+def is_duration(value: object) -> bool:
+    """Whether a value says how many milliseconds a turn took."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LONGEST
+
+
+def is_time(value: object) -> bool:
+    """Whether the reducers of every implementation can read a time, and count a turn's duration from it."""
+    if not isinstance(value, str) or _TIME.fullmatch(value) is None:
+        return False
+    try:
+        return _FIRST_YEAR <= datetime.fromisoformat(value).year <= _LAST_YEAR
+    except ValueError:
+        return False
+
+
 def iso_time(now: int) -> str:
     """Milliseconds since the epoch as chats write time: `1970-01-01T00:00:09.999Z`."""
     return f"{_iso_second(now // 1000)}.{now % 1000:03d}Z"
@@ -157,6 +183,8 @@ __all__ = [
     "directory_added",
     "directory_removed",
     "index_of",
+    "is_duration",
+    "is_time",
     "iso_time",
     "merge_config",
     "milliseconds",
