@@ -8,6 +8,7 @@ import pytest
 
 from ahpkit.cli.roots import make_fence, programs, start_directory
 from ahpkit.cli.settings import Settings, SettingsError
+from ahpkit.client.endpoints import endpoints_directory, links_directory
 from support.process import finish_cli, host_process
 
 
@@ -21,7 +22,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
-    (home / "runtime").mkdir(parents=True)
+    (home / "runtime").mkdir(mode=0o700, parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "runtime"))
     monkeypatch.chdir(home)
@@ -104,3 +105,11 @@ def test_programs_of_the_host_below_a_root_are_known(data: Path, home: Path, mon
     )
     found = programs(settings, make_fence(settings, data))
     assert found == {str(home / name) for name in ("bin", "plugin", "agent.py", "ext.py", "mine.py")}
+
+
+def test_nobody_may_write_what_names_the_hosts_of_the_user(data: Path, home: Path) -> None:
+    fence = make_fence(Settings(), data)
+    assert fence.refusal(home / "notes") is None
+    for place in (endpoints_directory(), links_directory()):
+        assert place.is_relative_to(home)
+        assert fence.refusal(place / "1-fake.json") is not None

@@ -188,6 +188,35 @@ async def test_with_several_hosts_a_command_says_which_one_it_uses_and_why(tmp_p
         assert [host["name"] for host in await status(tmp_path)] == ["default"]
 
 
+async def test_a_host_is_found_and_ended_from_a_shell_with_another_runtime_directory(tmp_path: Path) -> None:
+    elsewhere = {**on_a_free_port(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "elsewhere")}
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0"], tmp_path)
+        [host] = await status(tmp_path)
+        _, output, _ = await finish_cli(["status", "--json"], tmp_path, **elsewhere)
+        assert json.loads(output) == [host]
+        code, _, errors = await finish_cli(["prompt", "hello"], tmp_path, **elsewhere)
+        assert (code, "starting" in errors) == (0, False), errors
+        code, output, _ = await finish_cli(["down"], tmp_path, **elsewhere)
+        assert (code, output.startswith("Ended: host default")) == (0, True)
+        assert not is_alive(host["pid"])
+
+
+async def test_a_name_that_no_host_ever_had_is_not_started_by_a_question(tmp_path: Path) -> None:
+    variables = on_a_free_port(tmp_path)
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0", "--host-name", "work"], tmp_path)
+        for command in (["prompt", "hello"], ["chat"], ["open", "--print"]):
+            code, _, errors = await finish_cli([*command, "--host-name", "wrok"], tmp_path, **variables)
+            said = "there is no host named wrok; there are: default, work. To make one: ahpkit up --host-name wrok"
+            assert (code, errors) == (1, f"Error: {said}\n")
+        code, _, errors = await finish_cli(["pair", "--host-name", "wrok"], tmp_path)
+        assert (code, "no host named 'wrok' is running" in errors) == (1, True)
+        await finish_cli(["down"], tmp_path)
+        code, output, errors = await finish_cli(["prompt", "hello", "--host-name", "work"], tmp_path, **variables)
+        assert (code, "You said" in output, "No host named work" in errors) == (0, True, True), errors
+
+
 async def test_logs_shows_what_the_host_logged(tmp_path: Path) -> None:
     async with nothing_left(tmp_path):
         await finish_cli(["up", "--port", "0"], tmp_path)

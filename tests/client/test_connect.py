@@ -22,6 +22,7 @@ from support.clients import QUICKLY, eventually
 def private_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runtime").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("AHPKIT_URL", raising=False)
     monkeypatch.delenv("AHPKIT_TOKEN", raising=False)
 

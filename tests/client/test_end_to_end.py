@@ -112,6 +112,7 @@ async def test_without_a_url_the_running_host_is_found(url: str, tmp_path: Path,
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("AHPKIT_URL", raising=False)
     with publish_endpoint(url=url, token="secret", data_dir=tmp_path, started_at=1):
         async with connect() as client:

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from ahpkit import __version__
-from ahpkit.client.endpoints import Endpoint, endpoints_directory, find_endpoint, find_endpoints, publish_endpoint
+from ahpkit.client.endpoints import (
+    Endpoint,
+    endpoints_directory,
+    find_endpoint,
+    find_endpoints,
+    links_directory,
+    publish_endpoint,
+)
 from support.waiting import BOUND
 
 
@@ -21,6 +28,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("AHPKIT_URL", raising=False)
     monkeypatch.delenv("AHPKIT_TOKEN", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def write(directory: Path, name: str, **fields: object) -> Path:
@@ -48,6 +56,31 @@ def test_a_published_endpoint_is_found_and_gone_afterwards(tmp_path: Path):
 
     assert not path.exists()
     assert find_endpoint() is None
+
+
+def test_a_host_is_found_from_a_shell_with_another_runtime_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with publish_endpoint(url="ws://one", token="t", data_dir=tmp_path, started_at=1) as path:
+        [here] = find_endpoints()
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "other"))
+        assert not path.is_relative_to(endpoints_directory())
+        assert find_endpoints() == [here]
+        with publish_endpoint(url="ws://two", token=None, data_dir=tmp_path, started_at=2):
+            assert [endpoint.url for endpoint in find_endpoints()] == ["ws://two", "ws://one"]
+        path.unlink()  # As after a crash and a restart of the machine.
+        with publish_endpoint(url="ws://two", token=None, data_dir=tmp_path, started_at=2):
+            assert [endpoint.url for endpoint in find_endpoints()] == ["ws://two"]
+            assert len(list(links_directory().iterdir())) == 1, "a link to nothing is removed"
+
+    assert list(links_directory().iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with publish_endpoint(url="ws://one", token=None, data_dir=tmp_path, started_at=1):
+        assert [endpoint.url for endpoint in find_endpoints()] == ["ws://one"]
 
 
 def test_a_host_without_a_token_publishes_none(tmp_path: Path):

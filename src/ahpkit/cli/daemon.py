@@ -136,11 +136,29 @@ async def ensure_host(name: str | None, settings: Settings | None) -> None:
     elif os.environ.get(URL_VARIABLE):
         return
     elif settings is not None and may_start(settings, os.environ):
+        refuse_unknown_name(name)
         which, option = (f" named {name}", f" --host-name {name}") if name else ("", "")
         said = f"No host{which} is running: starting one in the background. `ahpkit down{option}` ends it."
         click.echo(said, err=True)
         data_dir = named_data_dir(name) if name else settings.data_dir or named_data_dir(None)
         await patiently(start_host(data_dir.absolute(), ("--host-name", name) if name else ()), "Starting the host")
+
+
+def refuse_unknown_name(name: str | None) -> None:
+    """An error for a name that no host ever had: it is mistyped more often than new."""
+    if name and not named_data_dir(name).is_dir():
+        raise click.ClickException(
+            f"there is no host named {name}; there are: {', '.join(known_names())}. "
+            f"To make one: ahpkit up --host-name {name}"
+        )
+
+
+def known_names() -> list[str]:
+    """The names of the hosts that run or have a data directory of their own."""
+    hosts = named_data_dir("any").parent
+    kept = [folder.name for folder in hosts.iterdir() if folder.is_dir()] if hosts.is_dir() else []
+    running = [one.name for one in find_endpoints() if one.name]
+    return sorted({DEFAULT_NAME, *kept, *running})
 
 
 def say_which(chosen: Endpoint, name: str | None) -> None:

@@ -19,6 +19,7 @@ from ahpkit.cli.daemon import ensure_host
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
+from ahpkit.client.errors import HostNotFound
 from ahpkit.web.devices import RIGHTS
 
 _SECONDS = 10.0
@@ -35,7 +36,7 @@ def _host_options(command: Any) -> Any:
 def _endpoint(url: str | None, token: str | None) -> Endpoint:
     found = Endpoint(url, token) if url else find_endpoint(name=chosen_name())
     if found is None:
-        raise click.ClickException("no host is running here; start one with: ahpkit up")
+        raise HostNotFound(chosen_name())
     if not found.url.startswith(("ws://", "wss://")):
         raise click.ClickException(f"{found.url.partition('?')[0]} has no page: it is not a WebSocket address")
     return found

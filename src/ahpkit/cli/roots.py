@@ -18,7 +18,7 @@ from ahpkit.cli.connection import chosen_name, host_name_option
 from ahpkit.cli.daemon import named_data_dir, say_which
 from ahpkit.cli.settings import Settings, SettingsError
 from ahpkit.cli.text import as_json
-from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints
+from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints, links_directory
 from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots, effective_roots
 from ahpkit.protocol.errors import InvalidParams
@@ -48,8 +48,9 @@ def host_cuts(data_dir: Path, *own: Path) -> Cuts:
     """What is cut out of every root, for a host with this data directory and these files of its own."""
     from ahpkit.customizations.standard_places import USER
 
-    runtime = [endpoints_directory().parent, *filter(None, [os.environ.get("XDG_RUNTIME_DIR")])]
-    private = [Path(os.path.realpath(path)) for path in (data_dir, *runtime, *own)]
+    endpoints = [endpoints_directory().parent, links_directory()]  # What stands there is believed.
+    runtime = filter(None, [os.environ.get("XDG_RUNTIME_DIR")])
+    private = [Path(os.path.realpath(path)) for path in (data_dir, *endpoints, *runtime, *own)]
     folders = [place.folder for place in USER if place.writable and not place.files]
     return Cuts(Path(os.path.realpath(Path.home())), private, folders)
 

@@ -2,6 +2,9 @@
 
 A host publishes its endpoint while it runs; a client without a URL takes the newest one whose process is alive. The
 file holds the host's token, so it is readable by its owner only, and files of other owners are never believed.
+
+Shells of one user may have different runtime directories (`XDG_RUNTIME_DIR` is not set by cron, for example). So each
+file also has a link in the user's state directory, and hosts are looked for in both.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +62,13 @@ def endpoints_directory() -> Path:
         return platformdirs.user_runtime_path("ahpkit") / "hosts"
 
 
+def links_directory() -> Path:
+    """The directory of links to the endpoint files of this user's hosts, wherever these are."""
+    import platformdirs  # Late: see `endpoints_directory`.
+
+    return platformdirs.user_state_path("ahpkit-endpoints")  # Not `ahpkit`: on macOS that is the data directory.
+
+
 @contextmanager
 def publish_endpoint(
     *,
@@ -73,6 +83,7 @@ def publish_endpoint(
     directory: Path | None = None,
 ) -> Generator[Path]:
     """Let clients find this process while the `with` lasts. Files that dead hosts left behind are removed."""
+    links = None if directory else links_directory()
     directory = directory or endpoints_directory()
     make_private_directory(directory)
     for path, endpoint in _read_all(directory):
@@ -85,9 +96,27 @@ def publish_endpoint(
     fields |= {name: value for name, value in secret.items() if value is not None}
     write_private(path, json.dumps(fields).encode())
     try:
-        yield path
+        with _linked(path, links) if links else nullcontext():
+            yield path
     finally:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _linked(path: Path, links: Path) -> Generator[None]:
+    """Have a link to an endpoint file while the `with` lasts. A home that cannot be written has none."""
+    link = links / path.name
+    with suppress(OSError):
+        make_private_directory(links)
+        for old in links.glob("*.json"):
+            if not old.exists():
+                old.unlink(missing_ok=True)
+        link.symlink_to(path.absolute())
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            link.unlink(missing_ok=True)
 
 
 def find_endpoint(
@@ -107,7 +136,9 @@ def find_endpoint(
 
 def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
     """All running hosts of this user, newest first."""
-    found = [endpoint for _, endpoint in _read_all(directory or endpoints_directory()) if _alive(endpoint)]
+    places = [directory] if directory else [links_directory(), endpoints_directory()]
+    files = {path.name: endpoint for place in places for path, endpoint in _read_all(place)}
+    found = [endpoint for endpoint in files.values() if _alive(endpoint)]
     return sorted(found, key=lambda endpoint: endpoint.started_at, reverse=True)
 
 
@@ -171,6 +202,7 @@ __all__ = [
     "endpoints_directory",
     "find_endpoint",
     "find_endpoints",
+    "links_directory",
     "publish_endpoint",
     "trusted_certificate",
 ]
