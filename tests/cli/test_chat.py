@@ -491,6 +491,21 @@ async def test_a_key_that_is_no_choice_says_what_is_possible(host: HostProcess) 
         await person.see("✓ Used Calculate", "42")
 
 
+async def test_with_more_options_than_keys_a_number_says_that_enter_takes_it(host: HostProcess) -> None:
+    async with terminal(["chat"], host.home) as person:
+        await person.ready()
+        person.enter(APPROVAL)
+        await person.ready(CHOOSE)
+        person.type("r")
+        await person.see("10. Always deny calculate everywhere", "type a number and Enter, or [e]dit [l]ater:")
+        await person.ready("  type a number and Enter, or [e]dit [l]ater: ")
+        person.type("1")
+        await person.see("Enter takes it: Allow once")
+        assert "is not a choice" not in person.screen.text
+        person.type("\r")
+        await person.see("✓ Used Calculate", "42")
+
+
 async def test_a_long_input_is_shown_whole_on_request(host: HostProcess) -> None:
     expression = "+".join(str(number) for number in range(1000))
     async with terminal(["chat"], host.home) as person:

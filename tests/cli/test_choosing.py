@@ -113,6 +113,7 @@ def test_what_is_possible_is_one_line_of_words() -> None:
         "'x' is not a choice; possible: 1 = allow once, 2 = deny, l = later, always = always"
     )
     assert possible(CHOICES).startswith("possible: ")
+    assert possible(CHOICES, "always") == "Enter takes it: always"
 
 
 COLOURS: dict[str, Any] = {

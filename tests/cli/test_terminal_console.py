@@ -11,8 +11,9 @@ from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.terminal_console import TerminalConsole
 from ahpkit.client import ConfirmationNeeded, connect
 from support.process import HostProcess, host_process
+from support.screen import Screen
 from support.terminal import Terminal, terminal
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 AGENT = """
 import asyncio
@@ -179,3 +180,57 @@ async def test_a_question_that_comes_together_with_a_key_is_not_kept_secret() ->
         console.typed_bytes.put_nowait(b"\x15")
         await asking
         typing.cancel()
+
+
+class Window(TerminalConsole):
+    """A console on a screen that can get another size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.screen = Screen(100)
+        self.typed_bytes: asyncio.Queue[bytes] = asyncio.Queue()
+
+    @property
+    def _columns(self) -> int:
+        return self.screen.columns
+
+    @property
+    def _lines(self) -> int:
+        return 24
+
+    def _raw(self, text: str) -> None:
+        self.screen.feed(text.replace("\n", "\r\n"))
+
+    async def _read(self) -> bytes:
+        return await self.typed_bytes.get()
+
+
+async def test_a_window_that_changes_its_size_shows_everything_once() -> None:
+    console, words = Window(), "a line that is typed while the agent works, and is longer than the window will be wide"
+    console.stream_markdown("The first words of an answer.")
+    console.status("demo · answers · 3 s")
+    typing = asyncio.create_task(console.line("> "))
+    console.typed_bytes.put_nowait(words.encode())
+    await until(lambda: console.screen.line == f"> {words}")
+    for columns in (50, 33, 80, 21, 100, 200):
+        console.screen.resize(columns)
+        console.status("demo · answers · 4 s")
+        shown = "".join("".join(row) for row in console.screen.rows)
+        status = "demo · answers · 4 s" if columns >= 40 else ""
+        assert shown == f"The first words of an answer.{status}> {words}", console.screen.text
+    typing.cancel()
+
+
+@pytest.mark.parametrize("then", [40, 55, 170])
+async def test_a_long_answer_has_every_word_once_when_the_window_changes_its_size(then: int) -> None:
+    console, numbers = Window(), [f"word{number}" for number in range(2000)]
+    console.status("demo · answers · 3 s")
+    console.stream_markdown("- ")  # A list is one block, however long it gets.
+    for place in range(0, len(numbers), 100):
+        if place == 1000:
+            console.screen.resize(then)
+        console.stream_markdown(f"{' '.join(numbers[place : place + 100])} ")
+    console.status(None)
+    console.end_line()
+    shown = "".join("".join(row) + ("" if row.goes_on else " ") for row in console.screen.rows)
+    assert shown.split() == ["•", *numbers]

@@ -8,12 +8,19 @@ import unicodedata
 _TOKEN = re.compile(r"\x1b\[(?P<private>\?)?(?P<number>\d*)[\d;]*(?P<command>[A-Za-z])|(?P<char>[^\x1b])", re.DOTALL)
 
 
+class Row(list[str]):
+    """The characters of one row."""
+
+    goes_on = False
+    """Whether a line was broken at its end because the screen is not wider."""
+
+
 class Screen:
     """Rows of characters and a cursor. Sequences it does not know fail the test that writes them."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
-        self.rows: list[list[str]] = [[]]
+        self.rows = [Row()]
         self.row = self.column = 0
         self.modes = {"25"}
         """Private modes that are on: 25 shows the cursor, 2004 marks pastes."""
@@ -37,6 +44,27 @@ class Screen:
     def line(self) -> str:
         """The row with the cursor, up to the cursor."""
         return "".join(self.rows[self.row][: self.column])
+
+    def resize(self, columns: int) -> None:
+        """Break the lines anew, as most terminals do; the cursor stays at its character."""
+        rows, place, cursor = [Row()], self.column, 0
+        for number, row in enumerate(self.rows):
+            if number == self.row:
+                place += len(rows[-1])
+                cursor = len(rows) - 1
+            rows[-1] += row
+            if not row.goes_on and number + 1 < len(self.rows):
+                rows.append(Row())
+        broken: list[Row] = []
+        for number, line in enumerate(rows):
+            if number == cursor:
+                self.row, self.column = len(broken) + place // columns, place % columns
+            parts = [Row(line[start : start + columns]) for start in range(0, max(len(line), 1), columns)]
+            for part in parts[:-1]:
+                part.goes_on = True
+            broken += parts
+        self.rows, self.columns = broken, columns
+        self._to(self.row, self.column)
 
     def feed(self, text: str) -> None:
         text, self._rest = self._rest + text, ""
@@ -70,6 +98,7 @@ class Screen:
             assert char.isprintable(), f"a control character reached the terminal: {char!r}"
             width = 2 if unicodedata.east_asian_width(char) in "WF" else 1
             if self.column + width > self.columns:  # Waited at the right edge until now.
+                self.rows[self.row].goes_on = True
                 self._to(self.row + 1, 0)
             row = self.rows[self.row]
             row.extend(" " * (self.column + width - len(row)))
@@ -90,6 +119,7 @@ class Screen:
                     self._to(0, 0)
                 del self.rows[self.row][self.column :]
                 del self.rows[self.row + 1 :]
+                self.rows[self.row].goes_on = False
             case "K":
                 del self.rows[self.row][0 if number == 2 else self.column :]
             case "m":
@@ -98,7 +128,7 @@ class Screen:
                 raise AssertionError(f"not understood: {command!r}")
 
     def _to(self, row: int, column: int) -> None:
-        self.rows.extend([] for _ in range(row + 1 - len(self.rows)))
+        self.rows.extend(Row() for _ in range(row + 1 - len(self.rows)))
         self.row, self.column = row, column
 
 

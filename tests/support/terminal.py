@@ -60,7 +60,7 @@ class Terminal:
 
     def resize(self, columns: int) -> None:
         """Give the window another width; the system tells the program."""
-        self.screen.columns = columns
+        self.screen.resize(columns)
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 
     async def until(self, condition: Callable[[Screen], object]) -> None:

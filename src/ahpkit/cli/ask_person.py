@@ -147,7 +147,8 @@ def _more(*, editable: bool, rules: Sequence[Any], rest: str) -> dict[str, Choic
 
 
 def _approval_prompt(options: Sequence[Any], more: Mapping[str, Choice]) -> str:
-    question = "approve? [y]es [n]o" if _is_plain(options) else "choose one, or"
+    number = "choose one, or" if len(options) <= _MOST_KEYS else "type a number and Enter, or"
+    question = "approve? [y]es [n]o" if _is_plain(options) else number
     shown = " ".join(f"[{one.key}]{one.words[-1][1:]}" for one in more.values())
     return f"  {question} {shown}: "
 

@@ -73,7 +73,9 @@ def meant(choices: Choices, text: str) -> str | None:
 
 
 def possible(choices: Choices, text: str = "") -> str:
-    """What can be chosen, in one line; `text` is what was typed instead."""
+    """What can be chosen, in one line; `text` is what was typed instead, or needs Enter."""
+    if (name := meant(choices, text)) is not None:
+        return f"Enter takes it: {choices[name].says}"
     listed = ", ".join(f"{one.key or next(iter(one.words), '')} = {one.says}" for one in choices.values())
     return (f"{shorten(text, _LONGEST)!r} is not a choice; " if text.strip() else "") + f"possible: {listed}"
 

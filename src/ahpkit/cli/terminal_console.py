@@ -44,6 +44,29 @@ class Pauses:
     """After a key: what follows at once makes it the first letter of a sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """What was drawn below the finished output, up to the cursor."""
+
+    rows: list[str]
+    widest: int
+    """Columns that none of the rows exceeds."""
+    cursor: int | None
+    """Where the cursor is in the line below the rows, in columns; None at the end of the last row."""
+
+    def above(self, columns: int) -> int:
+        """Rows from the beginning to the cursor. A terminal that gets narrower breaks the lines anew."""
+        heights = len(self.rows) if columns >= self.widest else sum(_height(row, columns) for row in self.rows)
+        return heights - 1 if self.cursor is None else heights + self.cursor // columns
+
+
+def _height(row: str, columns: int) -> int:
+    """How many rows of a screen a styled line takes."""
+    from rich.text import Text  # Here: only a window that gets narrower needs it.
+
+    return max(-(-Text.from_ansi(row).cell_len // columns), 1)
+
+
 class TerminalConsole(Console):
     """A person at a terminal."""
 
@@ -81,9 +104,10 @@ class TerminalConsole(Console):
         """When that block is rendered again, where that takes long."""
         self._later: asyncio.TimerHandle | None = None
         """A timer that renders what came meanwhile."""
-        self._row = 0
-        """Where the cursor is, in rows below the beginning of the area."""
-        self._drawn = False
+        self._width = 0
+        """Columns for which the unfinished text is broken into lines."""
+        self._area: _Area | None = None
+        """What is drawn now."""
 
     # Writing. Below the finished output there is an area that is redrawn: unfinished text, the status, and the prompt.
 
@@ -100,7 +124,8 @@ class TerminalConsole(Console):
             return
         if style != self._held[1] or self._blocks is not None:
             self.end_line()
-        *lines, rest = whole_lines(self._held[0] + text, self._columns)
+        self._width = self._columns
+        *lines, rest = whole_lines(self._held[0] + text, self._width)
         self._held = rest, style
         self._erase()
         if lines:
@@ -127,7 +152,7 @@ class TerminalConsole(Console):
         for block in finished:
             self._write_block(block)
         rest = blocks.rest
-        self._live = rendered(rest, self._columns) if rest.strip() else []
+        self._live = rendered(rest, self._block_width()) if rest.strip() else []
         self._keep_area_small()
         self._draw()
         took = self._clock() - begun
@@ -139,11 +164,17 @@ class TerminalConsole(Console):
             self._show_markdown(self._blocks, ())
 
     def _write_block(self, block: Block) -> None:
-        lines = rendered(block.text, self._columns)[self._written :]
+        lines = rendered(block.text, self._block_width())[self._written :]
         if self._between and not self._written and not block.continues:
             self._raw("\n")
         self._raw("".join(f"{line}\n" for line in lines))
         self._between, self._written = True, 0
+
+    def _block_width(self) -> int:
+        """The columns of a block. They stay when its first lines are written: others would hold other words."""
+        if not self._written:
+            self._width = self._columns
+        return self._width
 
     def _keep_area_small(self) -> None:
         """Write the first lines of a long block permanently, because the area must fit on the screen."""
@@ -379,7 +410,7 @@ class TerminalConsole(Console):
 
     def redraw(self) -> None:
         """Draw the area again, because it is no longer on the screen."""
-        self._drawn = False
+        self._area = None
         self._draw()
 
     @contextmanager
@@ -416,24 +447,26 @@ class TerminalConsole(Console):
 
     def _draw(self) -> None:
         self._erase()
-        rows = self._rows()
+        rows, columns = self._rows(), self._columns
+        widest = max(self._width, columns)
         if self._prompt is None:
             if rows:
                 self._raw("\n".join(rows))
-                self._row, self._drawn = len(rows) - 1, True
+                self._area = _Area(rows, widest, None)
             return
-        text, cursor, end = lay_out(*self._prompt, self._columns)
+        text, cursor, end = lay_out(*self._prompt, columns)
         # At the right edge a terminal waits with the next row until something comes.
         wrap = "\n" if end[0] and not end[1] else ""
         up = end[0] - cursor[0]
         place = "\r" + (f"\x1b[{up}A" if up else "") + (f"\x1b[{cursor[1]}C" if cursor[1] else "")
         self._raw("".join(f"{row}\n" for row in rows) + text + wrap + place)
-        self._row, self._drawn = len(rows) + cursor[0], True
+        self._area = _Area(rows, widest, cursor[0] * columns + cursor[1])
 
     def _erase(self) -> None:
-        if self._drawn:
-            self._raw("\r" + (f"\x1b[{self._row}A" if self._row else "") + "\x1b[J")
-            self._row, self._drawn = 0, False
+        if self._area is not None:
+            above = self._area.above(self._columns)
+            self._raw("\r" + (f"\x1b[{above}A" if above else "") + "\x1b[J")
+            self._area = None
 
     def _finish(self) -> None:
         """Leave what was typed on the screen and go on below it."""
