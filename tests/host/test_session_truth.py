@@ -288,7 +288,7 @@ async def test_the_only_chat_is_called_like_its_session_and_a_command_is_no_titl
 
 @every_version
 @requirement("core:chat:steering-waits", "core:chat:steering-slot")
-async def test_steering_before_the_first_turn_waits_for_it(bench: Bench, version: str) -> None:
+async def test_steering_while_nothing_runs_waits_for_a_turn(bench: Bench, version: str) -> None:
     async def script(turn: Turn) -> None:
         turn.text((await turn.wait_steering())["text"])
 
@@ -307,43 +307,10 @@ async def test_steering_before_the_first_turn_waits_for_it(bench: Bench, version
     assert "steeringMessage" not in state
     [turn] = state["turns"]
     assert turn["responseParts"][0]["content"] == "left"
-
-
-@every_version
-@requirement("core:chat:steering-waits")
-async def test_steering_that_comes_after_its_turn_is_the_next_message(bench: Bench, version: str) -> None:
-    client = await client_of(bench, version)
-    _, chat = await bench.session(client)
-    await client.accepted(chat, go(version))
-    await turn_over(client, "t1")
-    queued = {"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": say("then this")["message"]}
-    client.post(chat, {**queued, "kind": "steering", "id": "s", "message": say("to the left")["message"]})
-    await client.accepted(chat, queued)
-    started = await client.action(lambda said: said["action"].get("queuedMessageId") == "q")
-    await turn_over(client, started["action"]["turnId"])
+    await client.accepted(chat, {**steer, "id": "late"})
     state = await bench.state(client, chat)
-    assert [turn["message"]["text"] for turn in state["turns"]] == ["go", "to the left", "then this"]
-    assert not {"activeTurn", "steeringMessage", "queuedMessages"} & state.keys()
-
-
-async def test_steering_that_waited_when_the_host_stopped_is_the_next_message(bench: Bench) -> None:
-    async def script(turn: Turn) -> None:
-        if turn.prompt == "go":
-            await asyncio.Event().wait()
-
-    bench.agent.script = script
-    client = await client_of(bench, "1.0.0")
-    _, chat = await bench.session(client)
-    await client.accepted(chat, go("1.0.0"))
-    steer = {"type": "chat/pendingMessageSet", "kind": "steering", "id": "s", "message": say("to the left")["message"]}
-    await client.accepted(chat, steer)
-    await bench.restart()
-    client = await client_of(bench, "1.0.0")
-    await client.ask("subscribe", chat)
-    state = await bench.state(client, chat)
-    while "activeTurn" in state or "steeringMessage" in state:
-        state = await bench.state(client, chat)
-    assert [turn["message"]["text"] for turn in state["turns"]] == ["go", "to the left"]
+    assert state["steeringMessage"]["id"] == "late", "after a turn it waits as well"
+    assert "activeTurn" not in state and len(state["turns"]) == 1
 
 
 @every_version

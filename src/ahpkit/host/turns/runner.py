@@ -117,15 +117,16 @@ class ChatRunner:
             self.take_next()
 
     def take_next(self) -> None:
-        """Start a turn with what waits, when the chat is idle: steering, then the queue.
-
-        Steering that its turn did not take, or that came after it, is the next message. Before the first turn it waits.
-        """
-        state = self._idle_state()
-        if (steering := state.get("steeringMessage")) and state["turns"]:
-            self._start_with(steering, "steering")
-        elif queued := state.get("queuedMessages"):
+        """Start a turn with the first queued message when the chat is idle. A steering message waits for a turn."""
+        if queued := self._idle_state().get("queuedMessages"):
             self._start_with(queued[0], "queued")
+
+    def _take_left_over(self) -> None:
+        """A turn ended: a steering message that its agent did not take becomes the next message, before the queue."""
+        if steering := self._idle_state().get("steeringMessage"):
+            self._start_with(steering, "steering")
+        else:
+            self.take_next()
 
     def _idle_state(self) -> ChatState:
         state = self.chat.state
@@ -231,7 +232,9 @@ class ChatRunner:
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
             self._ports.turn_over(self.chat)
-        self.take_next()
+            self._take_left_over()
+        else:
+            self.take_next()
 
     async def _run(self, turn: LiveTurn, previous: asyncio.Task[None] | None) -> None:
         if previous is not None and not previous.done():
