@@ -38,6 +38,12 @@ class Format:
     nested: bool = False
     """Agents and commands in folders below theirs count, and the folder joins their name."""
     command_ending: str = ".md"
+    rules_always: bool = False
+    """Whether a rule that names no files applies everywhere."""
+    own_skill: str | None = None
+    """A file beside the manifest that is a skill: instructions that are read when they are needed."""
+    instructions: tuple[str, str] | None = None
+    """The manifest field that names files of instructions, and the file that is read when the field is absent."""
 
 
 AGENT_PLUGIN = Format(
@@ -63,15 +69,29 @@ COPILOT = Format(
     servers=(".mcp.json", ".github/mcp.json", "mcp.json"),
 )
 
-KIRO = Format("open-plugin", "Kiro power", rules=("steering",), servers=("mcp.json", ".mcp.json"))
-"""A `POWER.md` with what belongs to it. The file itself is a skill: instructions that are read when they are needed."""
-
 POWER_FILE = "POWER.md"
 
-GEMINI = Format(
-    "open-plugin", "Gemini CLI extension", rules=(), prompts=(), servers=(), nested=True, command_ending=".toml"
+KIRO = Format(
+    "open-plugin",
+    "Kiro power",
+    rules=("steering",),
+    servers=("mcp.json", ".mcp.json"),
+    rules_always=True,
+    own_skill=POWER_FILE,
 )
-"""Its manifest holds the servers and names the instructions (`contextFileName`); commands are TOML."""
+"""A folder with a `POWER.md`."""
+
+GEMINI = Format(
+    "open-plugin",
+    "Gemini CLI extension",
+    rules=(),
+    prompts=(),
+    servers=(),
+    nested=True,
+    command_ending=".toml",
+    instructions=("contextFileName", "GEMINI.md"),
+)
+"""Its manifest holds the servers."""
 
 MARKET_ENTRY = Format(
     "claude", "entry of a marketplace", skills=(), commands=(), agents=(), rules=(), prompts=(), hooks=(), servers=()

@@ -20,7 +20,7 @@ from ahpkit.customizations.folders import (
     skill_file,
     skills_in,
 )
-from ahpkit.customizations.formats import COPILOT, FILES_WITHOUT_TYPE, FOLDERS_WITHOUT_TYPE, GEMINI, KIRO, POWER_FILE
+from ahpkit.customizations.formats import COPILOT, FILES_WITHOUT_TYPE, FOLDERS_WITHOUT_TYPE, MANIFESTS, POWER_FILE
 from ahpkit.customizations.hook_files import hook_file, hooks
 from ahpkit.customizations.manifest import (
     Declared,
@@ -46,7 +46,8 @@ _COMPONENT_ENDINGS = (
 )
 _COMPONENT_NAMES = frozenset(
     {
-        *("hooks.json", ".mcp.json", "mcp.json", "POWER.md", "gemini-extension.json"),
+        *("hooks.json", ".mcp.json", "mcp.json", POWER_FILE),
+        *(path for path, _ in MANIFESTS if "/" not in path and path != "plugin.json"),
         *("AGENTS.md", "CLAUDE.md", "GEMINI.md", "QWEN.md", "WARP.md", "copilot-instructions.md"),
         *(".cursorrules", ".windsurfrules", ".clinerules", ".roomodes", "opencode.json"),
     }
@@ -146,7 +147,7 @@ def _components(builder: Builder, manifest: Manifest) -> None:
     _folders(builder, manifest, "commands", form.commands, commands, lambda path: command(builder, path))
     _folders(builder, manifest, "agents", form.agents, agents, lambda path: agent(builder, path))
     if form.rules or manifest.node("rules") is not None:
-        always = form is KIRO
+        always = form.rules_always
         _folders(
             builder,
             manifest,
@@ -158,15 +159,15 @@ def _components(builder: Builder, manifest: Manifest) -> None:
     _folders(builder, manifest, "prompts", form.prompts, prompts, lambda path: prompt(builder, path))
     _files(builder, manifest, "hooks", form.hooks, lambda path: hook_file(builder, path))
     _files(builder, manifest, "mcpServers", form.servers, lambda path: mcp_file(builder, path))
-    if form is GEMINI:
-        for path in _context_files(builder, manifest):
+    if form.instructions is not None:
+        for path in _instructions(builder, manifest, *form.instructions):
             rule(builder, path, own_name=False, always=True)
 
 
-def _context_files(builder: Builder, manifest: Manifest) -> list[str]:
-    """The instructions of a Gemini CLI extension: what it names, else `GEMINI.md`."""
-    said = manifest.get("contextFileName")
-    names = cast("list[Any]", said) if isinstance(said, list) else ["GEMINI.md" if said is None else said]
+def _instructions(builder: Builder, manifest: Manifest, field: str, default: str) -> list[str]:
+    """The files of instructions that a field of the manifest names, or the default one when it is absent."""
+    said = manifest.get(field)
+    names = cast("list[Any]", said) if isinstance(said, list) else [default if said is None else said]
     paths = [inside(name) for name in names if isinstance(name, str)]
     return [path for path in paths if path in builder.tree.files]
 
@@ -179,13 +180,13 @@ def _skills(builder: Builder, manifest: Manifest) -> None:
         skill(builder, path, folder_name=folder if is_skill_file(path) else stem(base(path)))
 
     _folders(builder, manifest, "skills", form.skills, lambda folder: skills_in(builder, folder), one)
-    if form is KIRO:
-        skill(builder, POWER_FILE, folder_name=builder.tree.name)
+    if form.own_skill is not None:
+        skill(builder, form.own_skill, folder_name=builder.tree.name)
     found = any(is_skill_file(path) for path in builder.claimed)
     own = skill_file(builder, "") if form.root_skill and not found else None
     if own is not None:
         skill(builder, own, folder_name=builder.tree.name)
-    elif not found and manifest.path is None and form is not KIRO:
+    elif not found and manifest.path is None and form.own_skill is None:
         _loose(builder)
 
 
