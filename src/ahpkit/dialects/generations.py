@@ -6,13 +6,13 @@ Tables and lookups only; `actions_down` changes the bytes. What 1.0.0 has, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import cache, lru_cache
 from typing import Any, Final, TypedDict, cast
 
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.registry import ACTIONS
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
 from ahpkit.protocol.version import Version
 
 
@@ -157,12 +157,15 @@ IDENTICAL: Final = frozenset(
 )
 """Actions with the same bytes for every generation, so they are never decoded. All streaming actions are here."""
 
-_SINCE: Final[Mapping[str, Generation]] = {
-    spec.type: since
-    for spec in ACTIONS.values()
-    if (since := generation_of(Version.parse(spec.since))) not in (None, Generation.V0_4)
-}
-"""Actions that came after 0.4, with the generation whose release first had them: `since` in the registry."""
+
+def _after_0_4(versions: Iterable[tuple[str, str]]) -> Mapping[str, Generation]:
+    """Of names with the version that brought each: those that came after 0.4, with their generation."""
+    since = ((name, generation_of(Version.parse(version))) for name, version in versions)
+    return {name: generation for name, generation in since if generation not in (None, Generation.V0_4)}
+
+
+_SINCE: Final = _after_0_4((spec.type, spec.since) for spec in ACTIONS.values())
+"""Actions that came after 0.4: `since` in the registry."""
 
 _GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
     "session/activeClientChanged": (Generation.V0_4, Generation.V0_4),
@@ -186,14 +189,8 @@ _BY_CLIENTS: Final = frozenset(
 """Actions that clients may dispatch, in the generations that know them: as the registry says, and those that only 0.4
 has or that only our canvas model lets clients dispatch."""
 
-_METHODS_SINCE: Final[Mapping[str, Generation]] = {
-    "moveChat": Generation.V1_0,
-    "listAutomationTriggerDefinitions": Generation.V0_9,
-    "runAutomation": Generation.V0_9,
-    "fetchAutomationRuns": Generation.V0_9,
-    "root/progress": Generation.V0_5_0,
-}
-"""Methods that came after 0.4, in either direction."""
+_METHODS_SINCE: Final = _after_0_4((spec.method, spec.since) for spec in (*COMMANDS.values(), *NOTIFICATIONS.values()))
+"""Methods that came after 0.4, in either direction: `since` in the registry."""
 
 
 def knows_action(generation: Generation, action_type: str) -> bool:

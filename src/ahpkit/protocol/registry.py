@@ -47,7 +47,10 @@ class ActionSpec:
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """A method that somebody calls. `channel` is the name of the channel it is about; None: any."""
+    """A method that somebody calls. `channel` is the name of the channel it is about; None: any.
+
+    `since` is the version that brought it; what 0.4.0 has says 0.4.0.
+    """
 
     method: str
     direction: Direction
@@ -55,6 +58,7 @@ class CommandSpec:
     params: Shape
     result: Shape
     channel: str | None
+    since: str = "0.4.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,15 @@ def _action(action_type: str, since: str, shape: Shape, *, by_client: bool = Fal
 
 
 def _request(
-    method: str, channel: str | None, params: Shape, result: Shape = None, *, both: bool = False
+    method: str,
+    channel: str | None,
+    params: Shape,
+    result: Shape = None,
+    *,
+    both: bool = False,
+    since: str = "0.4.0",
 ) -> CommandSpec:
-    return CommandSpec(method, "both" if both else "client-to-host", "request", params, result, channel)
+    return CommandSpec(method, "both" if both else "client-to-host", "request", params, result, channel, since)
 
 
 def _notice(method: str, params: Shape) -> CommandSpec:
@@ -250,7 +260,7 @@ _COMMANDS = (
     _request("createChat", "session", chat_commands.CreateChatParams),
     _request("disposeChat", "chat", chat_commands.DisposeChatParams),
     _request("fetchTurns", "chat", chat_commands.FetchTurnsParams, chat_commands.FetchTurnsResult),
-    _request("moveChat", "chat", chat_commands.MoveChatParams, chat_commands.MoveChatResult),
+    _request("moveChat", "chat", chat_commands.MoveChatParams, chat_commands.MoveChatResult, since="1.0.0"),
     _request("completions", "chat", chat_commands.CompletionsParams, chat_commands.CompletionsResult),
     _request("createTerminal", "terminal", terminal.CreateTerminalParams),
     _request("disposeTerminal", "terminal", terminal.DisposeTerminalParams),
@@ -265,13 +275,17 @@ _COMMANDS = (
         "root",
         automation.ListAutomationTriggerDefinitionsParams,
         automation.ListAutomationTriggerDefinitionsResult,
+        since="0.9.0",
     ),
-    _request("runAutomation", "automation", automation.RunAutomationParams, automation.RunAutomationResult),
+    _request(
+        "runAutomation", "automation", automation.RunAutomationParams, automation.RunAutomationResult, since="0.9.0"
+    ),
     _request(
         "fetchAutomationRuns",
         "automation",
         automation.FetchAutomationRunsParams,
         automation.FetchAutomationRunsResult,
+        since="0.9.0",
     ),
 )
 
