@@ -201,9 +201,9 @@ def _targets(node: ast.AST) -> list[ast.expr]:
             return []
 
 
-@pytest.mark.parametrize("name", ["composition.py", "host.py"])
+@pytest.mark.parametrize("name", ["host/agents.py", "host/composition.py", "host/host.py", "cli/assembly.py"])
 def test_nothing_is_given_to_a_part_after_it_was_made(name: str) -> None:
-    assert list(wired_late(tree_of(SOURCE / "host" / name))) == []
+    assert list(wired_late(tree_of(SOURCE / name))) == []
 
 
 @pytest.mark.parametrize(

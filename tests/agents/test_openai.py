@@ -147,7 +147,7 @@ class TestConfiguring:
         async with FakeModel() as model:
             agent = OpenAiAgent(OpenAiConfig(name="local", base_url=model.url))
             changes: list[int] = []
-            agent.changed = lambda: changes.append(1)
+            agent.follow(lambda: changes.append(1))
             await agent.open(RecordingChat())
 
         assert agent.models == [{"id": "fake-model", "provider": "local", "name": "fake-model"}]

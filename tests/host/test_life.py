@@ -116,6 +116,27 @@ async def test_an_agent_that_changes_keeps_what_features_say_about_it(tmp_path: 
         await bench.stop()
 
 
+async def test_an_agent_of_two_hosts_is_told_of_by_both_until_they_stop(tmp_path: Path) -> None:
+    first, second = Bench(tmp_path), Bench(tmp_path)
+    second.agent = first.agent
+    await first.start()
+    await second.start()
+    try:
+        readers = [await bench.client("ahp-root://") for bench in (first, second)]
+        first.agent.description = "for both"
+        first.agent.changed()
+        told = [(await reader.action("root/agentsChanged"))["action"]["agents"] for reader in readers]
+        assert [agent["description"] for [agent] in told] == ["for both", "for both"]
+        await first.stop()
+        first.agent.description = "for one"
+        first.agent.changed()
+        await readers[1].action(lambda envelope: envelope["action"]["agents"][0]["description"] == "for one")
+    finally:
+        await second.stop()
+    first.agent.description = "for nobody"
+    first.agent.changed()
+
+
 def test_it_follows_the_clock_and_stands_still_while_that_is_behind() -> None:
     times = iter([100, 105, 90, 104, 106])
     now = steady(lambda: next(times))

@@ -46,6 +46,7 @@ from ahpkit.web.authority import own_addresses
 from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve
 from ahpkit.web.page import PageServer, page_name
+from ahpkit.web.signin import SignIns
 from ahpkit.wire.transport import Transport
 
 if TYPE_CHECKING:
@@ -93,49 +94,26 @@ async def running_host(
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
-        devices = Devices(data_dir / "devices.json", clock=time.time)
-        page = PageServer(devices, name=page_name(token), authority=data_dir / "tls" / "authority.crt")
-        auth = Authenticator(token, checks=[page.check])
-        pages, routes, environments = Pages(origins=settings.allowed_origins), Router(), Environments()
-        owner = secrets.token_urlsafe(32)
-        shell_environment.mount(routes, environments, owner)
-        page.mount(routes)
+        pages, environments, owner = Pages(origins=settings.allowed_origins), Environments(), secrets.token_urlsafe(32)
         fence = make_fence(settings, data_dir, config_file=config_file)
-        directory = start_directory(settings, fence)
-        agents, features = make_parts(
-            settings, data_dir, pages, fence=fence, directory=directory, environ=environments.of
+        host, agents = _make_host(settings, data_dir, pages, fence=fence, environ=environments.of, spoken=spoken)
+        serve = _giving_memory_back(host.serve)
+        sign_ins = SignIns(serve)
+        page = PageServer(
+            Devices(data_dir / "devices.json", clock=time.time),
+            name=page_name(token),
+            authority=data_dir / "tls" / "authority.crt",
+            sign_in=sign_ins.begin,
         )
-        telemetry = make_telemetry()
-        host = Host(
-            open_storage(data_dir, settings.durability, convert=_convert),
-            agents=agents,
-            features=[*features, telemetry],
-            tracer_provider=telemetry.tracer_provider,
-            config=HostConfig(
-                default_directory=directory,
-                default_provider=settings.default_agent,
-                client_grace=settings.client_grace,
-                rules=settings.rules,
-                spoken=spoken,
-            ),
-        )
-        session_import.register(host.extension, host.sessions)
-        register_client_list(host.extension, host.clients, failing=lambda: host.spine.log.failing)
-        for mount in host.registered.routes:
+        routes, tls = Router(), _tls(settings, data_dir)
+        shell_environment.mount(routes, environments, owner)
+        for mount in (page.mount, *host.registered.routes):
             mount(routes)
-        freed, tls = FreedMemory(), _tls(settings, data_dir)
-
-        async def serve(transport: Transport) -> None:
-            try:
-                await host.serve(transport)
-            finally:
-                freed.give_back_soon()
-
         async with (
             host,
             serve_http(
                 page.guard(serve),
-                auth=auth,
+                auth=Authenticator(token, checks=[page.check]),
                 host=settings.host,
                 port=settings.port,
                 hosts=settings.allowed_hosts,
@@ -147,10 +125,54 @@ async def running_host(
         ):
             page.listening(server.url, page_url=settings.page_url or _afar(settings, server))
             try:
-                names, shown = _names(agents, settings.default_agent), None if tls is None else tls.certificate
-                yield Running(server, token, data_dir, names, page, serve, shown, owner)
+                async with sign_ins:
+                    shown = None if tls is None else tls.certificate
+                    yield Running(server, token, data_dir, agents, page, serve, shown, owner)
             finally:
                 await host.say_goodbye()  # While connections are still open: the server closes them.
+
+
+def _make_host(
+    settings: Settings,
+    data_dir: Path,
+    pages: Pages,
+    *,
+    fence: Fence,
+    environ: Callable[[str], Mapping[str, str]],
+    spoken: Sequence[Generation],
+) -> tuple[Host, list[str]]:
+    """The host with all its features, not yet started, and the names of its agents."""
+    directory, telemetry = start_directory(settings, fence), make_telemetry()
+    agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory, environ=environ)
+    host = Host(
+        open_storage(data_dir, settings.durability, convert=_convert),
+        agents=agents,
+        features=[*features, telemetry],
+        tracer_provider=telemetry.tracer_provider,
+        config=HostConfig(
+            default_directory=directory,
+            default_provider=settings.default_agent,
+            client_grace=settings.client_grace,
+            rules=settings.rules,
+            spoken=spoken,
+        ),
+    )
+    session_import.register(host.extension, host.sessions)
+    register_client_list(host.extension, host.clients, failing=lambda: host.spine.log.failing)
+    return host, _names(agents, settings.default_agent)
+
+
+def _giving_memory_back(serve: Serve) -> Serve:
+    """`serve`, and give the memory of each connection back to the system soon after it ended."""
+    freed = FreedMemory()
+
+    async def served(transport: Transport) -> None:
+        try:
+            await serve(transport)
+        finally:
+            freed.give_back_soon()
+
+    return served
 
 
 def _names(agents: Sequence[Agent], default: str | None) -> list[str]:

@@ -38,7 +38,6 @@ from ahpkit.platform.limits import (
 )
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
 from ahpkit.web.notify import Tell, command, notifying, webhook
-from ahpkit.web.signin import SignIns
 
 _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
@@ -221,11 +220,7 @@ async def _run(
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)
                 _warn_of_missing(settings)
-                async with (
-                    notifying(running.serve, _tells(settings), page_url=running.page.url),
-                    SignIns(running.serve) as sign_ins,
-                ):
-                    running.page.sign_in = sign_ins.begin
+                async with notifying(running.serve, _tells(settings), page_url=running.page.url):
                     await stop.wait()
 
 

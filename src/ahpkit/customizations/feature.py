@@ -313,8 +313,8 @@ class Customizations(Feature):
     def _tree(self, session_uri: str) -> SessionTree:
         if session_uri not in self._trees:
             state = self.services.state(session_uri) or {}
-            tree = SessionTree(session_uri, self._workspace(session_uri), configured=self._configured)
-            tree.decisions = lambda: self._decisions.here(session_uri, tree.workspace.as_uri())
+            workspace = self._workspace(session_uri)
+            tree = SessionTree(session_uri, workspace, self._decisions.here, configured=self._configured)
             if state.get("lifecycle") == "creating":  # One that wakes has begun already.
                 self._decisions.begin(session_uri, tree.workspace.as_uri())
             self._trees[session_uri] = tree

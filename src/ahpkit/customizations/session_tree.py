@@ -177,6 +177,8 @@ class SessionTree:
 
     uri: str
     workspace: Path
+    decisions: Callable[[str, str], Here]
+    """What was decided about customizations, as a session in a workspace sees it; both are given as URIs."""
     locations: list[Location] = field(default_factory=list[Location])
     is_located: bool = False
     """Whether `locations` are known. Until then the session shows what it showed before it rested."""
@@ -187,8 +189,6 @@ class SessionTree:
     """Locations that are shown as loading: there is something, or clients can save into them."""
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
     plugins: dict[str, ClientPlugin] = field(default_factory=dict[str, ClientPlugin])
-    decisions: Callable[[], Here] = lambda: Here({}, {}, {}, "")
-    """What was decided about customizations, as this session sees it."""
     configured: Sequence[tuple[JsonObject, ServerDetail]] = ()
     """Servers of the host's configuration."""
     crashed: set[str] = field(default_factory=set[str])
@@ -206,7 +206,7 @@ class SessionTree:
         self.discovery = replace(found, details={**found.details, **own})
         done = {container["id"]: cast("JsonObject", container) for container in self.discovery.containers}
         shown = {entry["id"]: entry for entry in state}
-        details, here = self.discovery.details, self.decisions()
+        details, here = self.discovery.details, self.decisions(self.uri, self.workspace.as_uri())
 
         def decisions_of(entry: JsonObject, container: JsonObject | None) -> Sequence[JsonObject]:
             plugin = self.plugins.get((container or entry)["id"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from ahpkit.host.agent import Agent, AgentError
@@ -49,8 +50,6 @@ class Agents:
         """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
         """Channel and resource → the tokens that clients were asked for and have not given yet."""
-        for agent in self:
-            agent.changed = self.publish
 
     def register(self, host: Registration) -> None:
         host.clients.back.add(self._announce_again)
@@ -101,6 +100,16 @@ class Agents:
         listed = self.listed()
         if self._states.root()["agents"] != listed:
             self._dispatch(ROOT_URI, root_agents_changed(agents=listed))
+
+    @contextmanager
+    def followed(self) -> Generator[None]:
+        """Inside the `with`, the list is updated when an agent says that it changed."""
+        stops = [agent.follow(self.publish) for agent in self]
+        try:
+            yield
+        finally:
+            for stop in stops:
+                stop()
 
     # -- logging in ------------------------------------------------------------------------------------------------
 

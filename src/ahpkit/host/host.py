@@ -166,6 +166,7 @@ class Host:
 
     async def _start(self, stack: AsyncExitStack) -> None:
         """Start the parts. With the host they end in reverse order, after sessions and clients."""
+        stack.enter_context(self._agents.followed())
         for part in (*self._features, *self._agents):
             stack.push_async_callback(_close, part)
             await part.start()

@@ -97,9 +97,9 @@ class LineStream:
     Whoever made the transport closes it.
     """
 
-    def __init__(self, transport: LineTransport) -> None:
-        self.ended = asyncio.Event()
-        """The other side will send nothing more."""
+    def __init__(self, transport: LineTransport, ended: asyncio.Event | None = None) -> None:
+        """`ended` is set when the other side will send nothing more."""
+        self._ended = ended or asyncio.Event()
         self.too_long = False
         self._transport = transport
 
@@ -110,7 +110,7 @@ class LineStream:
             return message_in(await self._transport.receive())
         except TransportClosed as error:
             self.too_long = error.code == TOO_BIG
-            self.ended.set()
+            self._ended.set()
             raise anyio.EndOfStream from None
 
     async def send(self, item: SessionMessage) -> None:
@@ -162,8 +162,7 @@ class StdioConnection:
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             why = (error.strerror or str(error)).lower()
             raise McpConfigError(f"it cannot be started: {error.filename or self._program}: {why}") from None
-        self._lines = LineStream(self._process.transport)
-        self._lines.ended = self.ended
+        self._lines = LineStream(self._process.transport, self.ended)
         return self._lines, self._lines
 
     async def __aexit__(self, *exc: Any) -> None:

@@ -173,8 +173,8 @@ class McpServers(Feature):
                 self.shared,
                 self._limits,
                 directory=self._directory,
+                heard=self._channels.forward,
             )
-            self._sessions[uri].heard = self._channels.forward
         return self._sessions[uri]
 
     @property

@@ -59,10 +59,6 @@ Offers = Callable[[str], Awaitable[Sequence[McpServerOffer]]]
 """The servers of a session that are switched on and may run."""
 
 
-def _tell_nobody(servers: SessionServers, server: McpServer, method: str, params: JsonObject) -> None:
-    """Until somebody wants to hear notifications."""
-
-
 class SessionServers:
     """The servers of one session. All methods belong to one event loop."""
 
@@ -76,7 +72,9 @@ class SessionServers:
         limits: Limits | None,
         *,
         directory: Path,
+        heard: Callable[[SessionServers, McpServer, str, JsonObject], None],
     ) -> None:
+        """`heard` is told of every notification of a server."""
         self.uri = uri
         self._default_directory = directory
         self._direct: set[str] = set()
@@ -103,8 +101,7 @@ class SessionServers:
         self._closed = False
         self._announced = asyncio.Event()
         self._news = asyncio.Event()
-        self.heard: Callable[[SessionServers, McpServer, str, JsonObject], None] = _tell_nobody
-        """Told of every notification of a server."""
+        self._heard = heard
 
     # -- what is wanted --------------------------------------------------------------------------------------------
 
@@ -273,7 +270,7 @@ class SessionServers:
         self._news.set()
 
     def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
-        self.heard(self, server, method, params)
+        self._heard(self, server, method, params)
 
     @property
     def samples(self) -> bool:

@@ -60,11 +60,15 @@ class Tail:
 class ChildTransport(LineTransport):
     """The messages of a child. Messages are objects, so a line that does not begin like one is kept as log output."""
 
-    log: Tail
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, max_bytes: int, log: Tail
+    ) -> None:
+        super().__init__(reader, writer, address=address, max_bytes=max_bytes)
+        self._log = log
 
     async def receive(self) -> bytes:
         while not (line := await super().receive()).lstrip().startswith(b"{"):
-            self.log.add(b"stdout: " + line[:1000] + b"\n")
+            self._log.add(b"stdout: " + line[:1000] + b"\n")
         return line
 
 
@@ -132,8 +136,9 @@ class ChildProcess:
         assert streams.stdout is not None
         assert streams.stderr is not None
         name = Path(self._command[0]).name
-        self.transport = ChildTransport(streams.stdout, streams.stdin, address=name, max_bytes=self._max_line)
-        self.transport.log = self.log
+        self.transport = ChildTransport(
+            streams.stdout, streams.stdin, address=name, max_bytes=self._max_line, log=self.log
+        )
         self._pipes = {name for number in (1, 2) if (name := _pipe_name(self._process.get_pipe_transport(number)))}
         self._tasks = [
             asyncio.create_task(self._drain(streams.stderr), name=f"stderr of {self.pid}"),

@@ -87,7 +87,16 @@ Handler = Callable[[Transport], Awaitable[None]]
 class PageServer:
     """The page of one host. `name` makes the name of its cookie unique: all ports of a machine share their cookies."""
 
-    def __init__(self, devices: Devices, *, name: str, files: Path = FILES, authority: Path | None = None) -> None:
+    def __init__(
+        self,
+        devices: Devices,
+        *,
+        name: str,
+        files: Path = FILES,
+        authority: Path | None = None,
+        sign_in: Begin | None = None,
+    ) -> None:
+        """`sign_in` begins to sign in to an MCP server of a session; None: this host cannot."""
         self._devices = devices
         self._cookie = f"ahpkit_{name}"
         self._name = name
@@ -95,8 +104,7 @@ class PageServer:
         self._authority = authority
         self._url: str | None = None
         self._public_url: str | None = None
-        self.sign_in: Begin | None = None
-        """Begins to sign in to an MCP server of a session; None: this host cannot."""
+        self._begin_sign_in = sign_in
         self._open: dict[str, set[Transport]] = {}
         self._frames = frames.Frames()
         devices.on_revoked.append(self._drop)
@@ -299,11 +307,11 @@ class PageServer:
         """The address where a person signs in. It redirects to this machine, so it works only in a browser here."""
         self._may_everything(self._device(request))
         name = request.url.hostname or ""
-        if self.sign_in is None or not (is_loopback(name) or name.endswith(".localhost")):
+        if self._begin_sign_in is None or not (is_loopback(name) or name.endswith(".localhost")):
             raise HTTPException(409, "Sign in on the machine where the host runs: open its page there.")
         body = await _body(request)
         try:
-            url = await self.sign_in(str(body.get("session", "")), str(body.get("server", "")))
+            url = await self._begin_sign_in(str(body.get("session", "")), str(body.get("server", "")))
         except SignInFailed as error:
             raise HTTPException(409, str(error)) from None
         return JSONResponse({"url": url})

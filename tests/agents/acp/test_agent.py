@@ -17,7 +17,7 @@ METHODS = [
 async def test_what_the_agent_says_about_itself_is_shown_once_it_has_started(scripted: Scripted) -> None:
     agent = scripted.agent(initialize={"authMethods": METHODS})
     changes: list[Any] = []
-    agent.changed = lambda: changes.append(agent.meta)
+    agent.follow(lambda: changes.append(agent.meta))
     assert agent.meta is None
 
     await agent.open(scripted.chat())

@@ -236,7 +236,7 @@ class TestOptions:
     async def test_the_models_are_offered_by_the_agent_once_it_told_them(self, scripted: Scripted) -> None:
         agent = scripted.agent(session=self.SESSION)
         changes: list[int] = []
-        agent.changed = lambda: changes.append(len(agent.models))
+        agent.follow(lambda: changes.append(len(agent.models)))
 
         await agent.open(scripted.chat())
 

@@ -436,8 +436,21 @@ class Agent(abc.ABC):
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
-    changed: Callable[[], None] = staticmethod(lambda: None)
-    """Set by the host: call it after `models`, `protected_resources` or `meta` changed."""
+    _followers: tuple[Callable[[], None], ...] = ()
+
+    def follow(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """Let `heard` be called after each change of how the agent describes itself. Call the result to stop that."""
+        self._followers = (*self._followers, heard)
+
+        def stop() -> None:
+            self._followers = tuple(one for one in self._followers if one is not heard)
+
+        return stop
+
+    def changed(self) -> None:
+        """Call it after `models`, `protected_resources` or `meta` changed, so that clients are told."""
+        for heard in self._followers:
+            heard()
 
     @property
     def default_model(self) -> str | None:
