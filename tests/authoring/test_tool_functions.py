@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError, schema_of
+from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError
 
 
 class Colour(enum.Enum):
@@ -27,7 +27,7 @@ def add(a: int, b: Annotated[int, "what to add"] = 1) -> int:
 
 
 def test_name_description_and_schema_come_from_the_function() -> None:
-    assert schema_of(add) == {
+    assert ToolFunction(add).definition == {
         "name": "add",
         "description": "Add two numbers.",
         "inputSchema": {
@@ -54,7 +54,7 @@ def test_given_texts_win_over_the_function() -> None:
 def test_a_function_without_docstring_has_no_description() -> None:
     def bare() -> None: ...
 
-    assert "description" not in schema_of(bare)
+    assert "description" not in ToolFunction(bare).definition
 
 
 def test_arguments_arrive_in_the_hinted_types() -> None:
@@ -69,7 +69,7 @@ def test_arguments_arrive_in_the_hinted_types() -> None:
 def test_types_that_are_referred_to_are_defined_in_the_schema() -> None:
     def move(to: Point) -> None: ...
 
-    schema: Any = schema_of(move).get("inputSchema")
+    schema: Any = ToolFunction(move).definition.get("inputSchema")
     assert schema["properties"]["to"] == {"$ref": "#/$defs/Point"}
     assert schema["$defs"]["Point"]["required"] == ["x"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, load_settings
+from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, layered_settings
 from ahpkit.tools.rules import Rule
 
 EVERYTHING = """
@@ -83,7 +83,11 @@ args = ["--acp"]
 def load(tmp_path: Path, text: str) -> Settings:
     path = tmp_path / "host.toml"
     path.write_text(text, encoding="utf-8")
-    return load_settings(path)
+    return read(path)
+
+
+def read(path: Path) -> Settings:
+    return layered_settings(path, path.parent, trusts=lambda project, settings: False)
 
 
 def refused(tmp_path: Path, text: str) -> str:
@@ -94,8 +98,9 @@ def refused(tmp_path: Path, text: str) -> str:
     return str(caught.value).removeprefix(prefix)
 
 
-def test_without_a_file_there_are_the_defaults() -> None:
-    assert load_settings(None) == Settings()
+def test_without_a_file_there_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AHPKIT_CONFIG", str(tmp_path / "there is none"))
+    assert layered_settings(None, tmp_path, trusts=lambda project, settings: False) == Settings()
 
 
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
@@ -273,7 +278,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match="not UTF-8 text"):
-        load_settings(path)
+        read(path)
 
 
 @pytest.mark.parametrize(("make", "expected"), [(None, "No such file"), (Path.mkdir, "Is a directory")])
@@ -282,7 +287,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any, expect
     if make is not None:
         make(path)
     with pytest.raises(SettingsError, match=expected):
-        load_settings(path)
+        read(path)
 
 
 def test_sessions_are_kept_in_the_users_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

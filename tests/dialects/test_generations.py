@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ahpkit.dialects import IDENTICAL, Generation, Stream, needs_snapshot, payload, routes
+from ahpkit.dialects import IDENTICAL, Generation, Stream, payload, routes
 from ahpkit.dialects.generations import OUR_ACTIONS, generation_of, knows_action, may_dispatch
 from ahpkit.dialects.v0_4.registry import ACTIONS
 from ahpkit.protocol.registry import ACTIONS as CANONICAL
@@ -121,12 +121,6 @@ def test_each_generation_has_its_stream(action_type: str, members: dict[str, obj
     routed = routes(action_type, logged(action_type, **members))
     found = "".join(letters.get(stream, stream.name) for stream in routed)
     assert found[: len(expected)] == expected  # A later generation has rows of its own.
-
-
-def test_what_an_old_version_cannot_express_needs_a_snapshot() -> None:
-    assert needs_snapshot(V.V0_8, frozenset({"chat/delta", "chat/turnResume"}))
-    assert not needs_snapshot(V.V0_9, frozenset({"chat/turnResume"}))
-    assert not needs_snapshot(V.V0_4, frozenset({"chat/delta", "session/chatsReordered"}))
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,9 @@ async def test_vscode_sees_a_model_for_agents_without_models_because_it_cannot_c
     vscode.post(chat, {**started(), "message": message}, client_seq=seq)  # Once more, as after a lost connection.
     await vscode.accepted(chat, {**started("t2"), "message": message})
     assert not [said for said in vscode.actions(chat) if "rejectionReason" in said]
-    bench.host.services.agents_changed()
+    bench.agent.changed()
     bench.agent.models = [{"id": "late", "provider": "scripted", "name": "Late"}]
-    bench.host.services.agents_changed()
+    bench.agent.changed()
     told = await vscode.action(lambda said: said["action"].get("agents", [{}])[0].get("models") == bench.agent.models)
     assert told["action"]["type"] == "root/agentsChanged"
 

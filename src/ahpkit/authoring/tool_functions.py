@@ -56,11 +56,6 @@ class ToolFunction:
         return {name: getattr(decoded, name) for name in self._model.__struct_fields__}
 
 
-def schema_of(function: Callable[..., Any]) -> ToolDefinition:
-    """The tool definition of a typed function: name, description from its docstring, schema from its hints."""
-    return ToolFunction(function).definition
-
-
 def _input_model(function: Callable[..., Any], name: str, injected: Collection[str]) -> type[msgspec.Struct]:
     hints = get_type_hints(function, include_extras=True)
     fields: list[Any] = []
@@ -99,4 +94,4 @@ def _input_schema(model: type[msgspec.Struct]) -> dict[str, Any]:
     return top | ({"$defs": definitions} if definitions else {})
 
 
-__all__ = ["ToolFunction", "ToolInputError", "schema_of"]
+__all__ = ["ToolFunction", "ToolInputError"]

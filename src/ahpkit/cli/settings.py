@@ -290,18 +290,10 @@ _HARMLESS = frozenset({"session.agent", "session.model", "host.default_agent"})
 """Keys that a project may set without being trusted: they choose among what the host offers, and run nothing new."""
 
 
-def load_settings(path: Path | None) -> Settings:
-    """Read one file; without one, what is built in. Raises `SettingsError`."""
-    settings = Settings()
-    if path is not None:
-        _take(path, _read(path), settings)
-    return _checked(settings)
-
-
 def layered_settings(
     config_file: Path | None, directory: Path, *, trusts: Callable[[Path, Settings], bool]
 ) -> Settings:
-    """The user's file (or the one that was named), then the project's.
+    """The user's file (or the one that was named), then the project's. Raises `SettingsError`.
 
     `trusts` says whether a project's file counts as a whole; it is given the file and what the user's file says.
     """
@@ -466,7 +458,6 @@ __all__ = [
     "described",
     "harmful_content",
     "layered_settings",
-    "load_settings",
     "project_file",
     "user_file",
 ]

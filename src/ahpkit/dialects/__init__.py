@@ -11,7 +11,7 @@ from ahpkit.dialects.actions_down import payload
 from ahpkit.dialects.actions_up import with_hints
 from ahpkit.dialects.base import Dialect, Reading, Resync
 from ahpkit.dialects.dialect import GenerationDialect, Surroundings, dialect_for
-from ahpkit.dialects.generations import IDENTICAL, Generation, Routes, Stream, needs_snapshot, routes
+from ahpkit.dialects.generations import IDENTICAL, Generation, Routes, Stream, routes
 from ahpkit.dialects.negotiation import OFFERED, SPOKEN, Agreed, negotiate, pin, supported_versions
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Stream",
     "Surroundings",
     "dialect_for",
-    "needs_snapshot",
     "negotiate",
     "payload",
     "pin",

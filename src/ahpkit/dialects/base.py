@@ -105,10 +105,6 @@ class Dialect(Protocol):
         """
         ...
 
-    def is_told(self, action_type: str) -> bool:
-        """Whether a replay may contain actions of this type. If not, only snapshots can bring the client up to date."""
-        ...
-
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         """The envelope of an action for this stream, or None when it is left out. Raises `Resync`.
 
@@ -165,9 +161,6 @@ class Identity:
         return sent == logged
 
     def is_same(self, action_type: str) -> bool:
-        return True
-
-    def is_told(self, action_type: str) -> bool:
         return True
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:

@@ -23,7 +23,6 @@ from ahpkit.dialects.generations import (
     knows_action,
     knows_method,
     may_dispatch,
-    needs_snapshot,
     routes,
 )
 from ahpkit.dialects.negotiation import Agreed
@@ -133,9 +132,6 @@ class GenerationDialect:
         if action_type == any_model.ACTION and self.needs_models:
             return False
         return action_type in IDENTICAL and (self.apps or action_type not in mcp_apps.ACTIONS)
-
-    def is_told(self, action_type: str) -> bool:
-        return not needs_snapshot(self.generation, frozenset({action_type}))
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         stream = self._routes(action_type, envelope, forms)[self.generation]

@@ -343,11 +343,6 @@ _INEXPRESSIBLE: Final = frozenset({"chat/turnResume"})
 """Actions that cannot simply be left out for readers that do not have them."""
 
 
-def needs_snapshot(generation: Generation, action_types: frozenset[str]) -> bool:
-    """Whether a replay with these actions cannot be given to a generation."""
-    return any(kind in action_types and not knows_action(generation, kind) for kind in _INEXPRESSIBLE)
-
-
 # -- hints in `_meta` ----------------------------------------------------------------------------------------------
 
 PRIMARY: Final = "ahpkit.dev/primary"
@@ -433,7 +428,6 @@ __all__ = [
     "knows_action",
     "knows_method",
     "may_dispatch",
-    "needs_snapshot",
     "routes",
     "selected",
     "selection_of",

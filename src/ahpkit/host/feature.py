@@ -161,10 +161,6 @@ class Services(States, Protocol):
         and what is decided is recorded."""
         ...
 
-    def agents_changed(self) -> None:
-        """Say that what a feature says about agents (`AgentHooks.describe`) has changed."""
-        ...
-
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run `work` as a task the host owns and ends; its failure is logged, never lost."""
         ...

@@ -124,9 +124,6 @@ class HostServices(States):
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
         return await self.turns.check_call(session_uri, tool, tool_input, client_id)
 
-    def agents_changed(self) -> None:
-        self.agents.publish()
-
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         return self.tasks.spawn(work, name=name)
 

@@ -289,11 +289,6 @@ def asked_for(arguments: Mapping[str, Any]) -> tuple[str, JsonObject]:
     return name, cast("JsonObject", given or {})
 
 
-def schema_of(tool: Tool) -> JsonObject:
-    """The input schema, never missing."""
-    return tool.definition.get("inputSchema") or {"type": "object"}
-
-
 __all__ = [
     "CALL_TOOL",
     "FINDERS",
@@ -308,7 +303,6 @@ __all__ = [
     "asked_for",
     "found_text",
     "listed",
-    "schema_of",
     "search",
     "tool_hints",
 ]

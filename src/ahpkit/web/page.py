@@ -48,8 +48,6 @@ _TO_BE_REACHED = 'To change that, write host = "0.0.0.0" and tls_authority = tru
 _MAX_AGE = 90 * 86_400
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
-_REVOKED = 1008
-"""Close code: policy violation. The page does not dial again after it."""
 
 _POLICY = {
     "default-src": "'none'",
