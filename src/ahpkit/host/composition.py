@@ -181,9 +181,12 @@ class TurnParts:
                 now=basis.now,
             )
         )
-        self.services = HostServices(
+        self.services = self._make_services(basis, spine, clients)
+
+    def _make_services(self, basis: Basis, spine: Spine, clients: ClientParts) -> HostServices:
+        return HostServices(
             values=spine.values,
-            store=store,
+            store=spine.store,
             kinds=spine.kinds,
             dispatcher=spine.dispatcher,
             delivery=clients.delivery,
@@ -216,34 +219,8 @@ class SessionParts:
             default_directory=config.default_directory,
         )
         hooks, apply = basis.registered.sessions, spine.dispatcher.apply
-
-        self.live = LiveSessions(
-            store=store,
-            index=spine.index,
-            unsettled=spine.unsettled,
-            clients=clients.clients,
-            hooks=hooks,
-            tasks=basis.tasks,
-            agents=turns.agents,
-            turns=turns.turns,
-            monotonic=basis.monotonic,
-            rest_after=config.rest_after,
-            max_idle=config.max_idle,
-        )
-        chats = SessionChats(
-            self.live,
-            store=store,
-            kinds=spine.kinds,
-            dispatch=apply,
-            index=spine.index,
-            unsettled=spine.unsettled,
-            conversations=self.conversations,
-            hooks=hooks,
-            turns=turns.turns,
-            max_chats=config.max_chats,
-            new_id=basis.new_id,
-            now=basis.now,
-        )
+        self.live = _live_sessions(basis, spine, clients, turns)
+        chats = _session_chats(basis, spine, turns, self.live, self.conversations)
         creation = SessionCreation(
             live=self.live,
             chats=chats,
@@ -295,73 +272,65 @@ class SessionParts:
         registered.recover.add(self.sessions.recover)
 
 
+def _live_sessions(basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> LiveSessions:
+    return LiveSessions(
+        store=spine.store,
+        index=spine.index,
+        unsettled=spine.unsettled,
+        clients=clients.clients,
+        hooks=basis.registered.sessions,
+        tasks=basis.tasks,
+        agents=turns.agents,
+        turns=turns.turns,
+        monotonic=basis.monotonic,
+        rest_after=basis.config.rest_after,
+        max_idle=basis.config.max_idle,
+    )
+
+
+def _session_chats(
+    basis: Basis, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: KeptConversations
+) -> SessionChats:
+    return SessionChats(
+        live,
+        store=spine.store,
+        kinds=spine.kinds,
+        dispatch=spine.dispatcher.apply,
+        index=spine.index,
+        unsettled=spine.unsettled,
+        conversations=conversations,
+        hooks=basis.registered.sessions,
+        turns=turns.turns,
+        max_chats=basis.config.max_chats,
+        new_id=basis.new_id,
+        now=basis.now,
+    )
+
+
 class FrontParts:
     """What serves a connection: the handshake, the commands, and what all connections share."""
 
     def __init__(
         self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
     ) -> None:
-        config, store = basis.config, spine.store
-        surroundings = Surroundings(spine.index, clients.catalogue, spine.kinds.name_of)
-
         @lru_cache(1_000)
         def reading(client_id: str) -> Reading:
-            return Reading(client_id, basis.now, store.state)
+            return Reading(client_id, basis.now, spine.store.state)
 
-        def has_logged(client_id: str) -> bool:
-            return not spine.log.is_new(client_id, 0)
-
+        self._store = spine.store
         self.notes = ClientNotes(spine.values)
-        self._store = store
-        self.windows = TurnWindows(store, clients.delivery, clients.clients)
-        actions = ClientActions(
-            clients=clients.clients,
-            store=store,
-            log=spine.log,
-            dispatcher=spine.dispatcher,
-            sessions=sessions.live,
-            reading=reading,
-            slow_actions=sessions.directories.slow_actions(),
-            offered_again=basis.registered.clients.offered_again,
-            flush=clients.delivery.flush,
-            tasks=basis.tasks,
-        )
-        handshake = Handshake(
-            clients=clients.clients,
-            windows=self.windows,
-            store=store,
-            kinds=spine.kinds,
-            log=spine.log,
-            actions=actions,
-            channels=basis.registered.channels,
-            notes=self.notes,
-            dialects=DialectChoice(surroundings, self.notes, config.spoken, has_logged),
-            adopt=sessions.sessions.adopt,
-            sessions=sessions.live,
-            default_directory=config.default_directory,
-            max_replay=config.max_replay_bytes,
-        )
-        session_commands = SessionCommands(
-            sessions=sessions.sessions,
-            clients=clients.clients,
-            turns=turns.turns,
-            agents=turns.agents,
-            catalogue=clients.catalogue,
-            conversations=sessions.conversations,
-            windows=self.windows,
-            store=store,
-            kinds=spine.kinds,
-            completions=basis.registered.completions,
-            settings=basis.registered.sessions.settings,
-        )
-        self._commands = (*handshake.commands(), *session_commands.commands())
+        self.windows = TurnWindows(spine.store, clients.delivery, clients.clients)
+        actions = _client_actions(basis, spine, clients, sessions, reading)
+        handshake = _handshake(basis, spine, clients, sessions, actions, self.notes, self.windows)
+        of_sessions = _session_commands(basis, spine, clients, turns, sessions, self.windows)
+        self._commands = (*handshake.commands(), *of_sessions.commands())
         of_agents = ExtensionsOfAgents(turns.turns.open_agent)
         self.shared = Shared(
             commands=Commands(basis.registered.commands, turns.extensions, handshake.notifications(), of_agents),
             delivery=clients.delivery,
             tasks=basis.tasks,
             tracing=basis.tracing,
-            config=config,
+            config=basis.config,
             monotonic=basis.monotonic,
             reading=reading,
             sessions=sessions.live,
@@ -371,6 +340,71 @@ class FrontParts:
         registered.recover.add(lambda: self.notes.begin(self._store.committed_head))
         for command in self._commands:
             registered.commands.add(command)
+
+
+def _client_actions(
+    basis: Basis, spine: Spine, clients: ClientParts, sessions: SessionParts, reading: Callable[[str], Reading]
+) -> ClientActions:
+    return ClientActions(
+        clients=clients.clients,
+        store=spine.store,
+        log=spine.log,
+        dispatcher=spine.dispatcher,
+        sessions=sessions.live,
+        reading=reading,
+        slow_actions=sessions.directories.slow_actions(),
+        offered_again=basis.registered.clients.offered_again,
+        flush=clients.delivery.flush,
+        tasks=basis.tasks,
+    )
+
+
+def _handshake(
+    basis: Basis,
+    spine: Spine,
+    clients: ClientParts,
+    sessions: SessionParts,
+    actions: ClientActions,
+    notes: ClientNotes,
+    windows: TurnWindows,
+) -> Handshake:
+    def has_logged(client_id: str) -> bool:
+        return not spine.log.is_new(client_id, 0)
+
+    surroundings = Surroundings(spine.index, clients.catalogue, spine.kinds.name_of)
+    return Handshake(
+        clients=clients.clients,
+        windows=windows,
+        store=spine.store,
+        kinds=spine.kinds,
+        log=spine.log,
+        actions=actions,
+        channels=basis.registered.channels,
+        notes=notes,
+        dialects=DialectChoice(surroundings, notes, basis.config.spoken, has_logged),
+        adopt=sessions.sessions.adopt,
+        sessions=sessions.live,
+        default_directory=basis.config.default_directory,
+        max_replay=basis.config.max_replay_bytes,
+    )
+
+
+def _session_commands(
+    basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts, windows: TurnWindows
+) -> SessionCommands:
+    return SessionCommands(
+        sessions=sessions.sessions,
+        clients=clients.clients,
+        turns=turns.turns,
+        agents=turns.agents,
+        catalogue=clients.catalogue,
+        conversations=sessions.conversations,
+        windows=windows,
+        store=spine.store,
+        kinds=spine.kinds,
+        completions=basis.registered.completions,
+        settings=basis.registered.sessions.settings,
+    )
 
 
 __all__ = ["Basis", "ClientParts", "FrontParts", "SessionParts", "Spine", "TurnParts"]
