@@ -59,7 +59,7 @@ def head_after(head_seq: int, batch: Batch) -> int:
 
 
 class Storage(Protocol):
-    """Where the records are. `tests/log/test_storage.py` says what every implementation must do."""
+    """Where the records are. `ahpkit.testing.storage` checks that an implementation does what it must."""
 
     def load(self) -> Recovery:
         """Open it and repair it if needed; returns what a restart needs, and what was wrong."""
