@@ -310,7 +310,8 @@ async def test_steering_while_nothing_runs_waits_for_a_turn(bench: Bench, versio
     await client.accepted(chat, {**steer, "id": "late"})
     state = await bench.state(client, chat)
     assert state["steeringMessage"]["id"] == "late", "after a turn it waits as well"
-    assert "activeTurn" not in state and len(state["turns"]) == 1
+    assert "activeTurn" not in state
+    assert len(state["turns"]) == 1
 
 
 @every_version
