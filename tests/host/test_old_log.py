@@ -296,3 +296,39 @@ def test_an_older_ahpkit_refuses_the_new_file_in_words(tmp_path: Path) -> None:
     storage.close()
     with closing(sqlite3.connect(path)) as db, pytest.raises(SchemaTooNew, match="newer"):
         migrate(db, path, MIGRATIONS[:1])
+
+
+@requirement("gen:project:log-migration")
+async def test_turns_that_ran_in_several_sessions_of_an_old_log_have_ended(tmp_path: Path) -> None:
+    """Each session has two chats, which are movable since 1.0.0: the host says so, and ends what ran, as it starts."""
+    states: dict[str, Any] = {"ahp-root://": STATES["ahp-root://"]}
+    for session in ("ahp-session:/a", "ahp-session:/b", "ahp-session:/c"):
+        chats = [f"{session.replace('session', 'chat')}{number}" for number in range(2)]
+        entries = [{**STATES[SESSION]["chats"][0], "resource": chat} for chat in chats]
+        summary = {**STATES[SESSION]["summary"], "resource": session, "createdAt": 1e300}
+        states[session] = {**STATES[SESSION], "summary": summary, "chats": entries, "defaultChat": chats[0]}
+        for chat in chats:
+            active: dict[str, Any] = {"id": "t2", "message": FAILED["message"], "responseParts": []}
+            states[chat] = {
+                **STATES[CHAT],
+                "resource": chat,
+                "turns": [{**FAILED, "error": None}],
+                "activeTurn": active,
+            }
+    path = tmp_path / "data" / "log.db"
+    path.parent.mkdir()
+    create(path, Recovery(head_seq=4, snapshots={uri: ChannelSnapshot(uri, 4, encode(states[uri])) for uri in states}))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE meta SET value = 1 WHERE key = 'schema'")
+        db.execute("DROP TABLE parts")
+    async with host_process(tmp_path) as host:
+        client = await host.connect("new")
+        await client.ask("initialize", clientId="new", protocolVersions=["1.0.0"])
+        sessions = (await client.ask("listSessions"))["items"]
+        assert len(sessions) == 3, "whatever a wrong clock said"
+        for chat in (chat["resource"] for one in sessions for chat in one["chats"]):
+            state = (await client.ask("subscribe", chat))["snapshot"]["state"]
+            first, second = state["turns"]
+            assert first["responseParts"] == [], "null is no error"
+            assert second["responseParts"][-1]["error"]["errorType"] == "host/interrupted"
+            assert state.get("movable", False) is (chat[-1] == "1"), "the default chat stays"

@@ -95,11 +95,11 @@ def marked_primary(client: JsonObject, clients: Sequence[JsonObject]) -> JsonObj
 
 
 def turn(value: JsonObject) -> JsonObject:
-    """A finished turn: its error becomes its last part."""
+    """A finished turn: its error becomes its last part. Some hosts write null for an error that there is not."""
     if "error" not in value:
         return value
     parts: list[JsonObject] = value["responseParts"]
-    if not (parts and parts[-1].get("kind") == "error"):
+    if value["error"] is not None and not (parts and parts[-1].get("kind") == "error"):
         parts = [*parts, {"kind": "error", "error": value["error"]}]
     return {**without(value, "error"), "responseParts": parts}
 
@@ -130,12 +130,12 @@ _NOT_IN_STATE: Final = ("resource", "createdAt", "modifiedAt", "changes")
 def session_summary(value: JsonObject) -> JsonObject:
     """A session in a list, as a whole or only what changed of it: times are texts."""
     after = with_selection(working_directories(value))
-    times = {key: iso_time(int(after[key])) for key in ("createdAt", "modifiedAt") if _is_number(after.get(key))}
-    return {**after, **times}
+    numbers = {key: time for key in ("createdAt", "modifiedAt") if isinstance(time := after.get(key), int | float)}
+    return {**after, **{key: iso_time(int(min(max(_FIRST, time), _LAST))) for key, time in numbers.items()}}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+_FIRST, _LAST = 0, 253_402_300_799_999
+"""Milliseconds since the epoch: the times that can be written, 1970 to 9999. A wrong clock may say any number."""
 
 
 def session_state(state: JsonObject) -> JsonObject:

@@ -293,7 +293,7 @@ class Sessions:
 
     def recover(self) -> None:
         """Add `movable` to chats of older logs."""
-        for uri in self.live:
+        for uri in [*self.live]:  # Saying something makes its session the one used last.
             self.chats.say_movable(uri)
 
 
