@@ -22,7 +22,7 @@ MAX_DEPTH = 64
 """Levels of subschemas inside each other, with references followed."""
 
 MAX_SUBSCHEMAS = 2_000
-"""Counted as often as they are used: what is referred to twice counts twice."""
+"""Subschemas, counted as often as they are used: what is referred to twice counts twice."""
 
 MAX_PATTERNS = 50_000
 """Characters of all patterns together, with repetitions written out: compiling them takes about 50 ms."""

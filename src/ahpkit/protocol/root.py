@@ -101,14 +101,14 @@ def root_agents_changed(*, agents: list[AgentInfo]) -> RootAgentsChangedAction:
 
 
 class RootActiveSessionsChangedAction(TypedDict):
-    """The number of sessions in memory."""
+    """The number of sessions changed."""
 
     type: Literal["root/activeSessionsChanged"]
     activeSessions: int
 
 
 def root_active_sessions_changed(*, active_sessions: int) -> RootActiveSessionsChangedAction:
-    """The number of sessions in memory."""
+    """The number of sessions changed."""
     return {"type": "root/activeSessionsChanged", "activeSessions": active_sessions}
 
 

@@ -20,14 +20,14 @@ TerminalLifecycleStatus = Literal["running", "exited"]
 
 
 class TerminalClientClaim(TypedDict):
-    """A client has the terminal."""
+    """A client holds the terminal."""
 
     kind: Literal["client"]
     clientId: str
 
 
 class TerminalSessionClaim(TypedDict):
-    """A chat of a session has the terminal, perhaps for one tool call."""
+    """A chat of a session holds the terminal, perhaps for one tool call."""
 
     kind: Literal["session"]
     session: URI
@@ -46,7 +46,7 @@ class TerminalRunningLifecycleState(TypedDict):
 
 
 class TerminalExitedLifecycleState(TypedDict):
-    """The process ended; without `exitCode` it is not known how."""
+    """The process ended. Without `exitCode` nobody knows how."""
 
     status: Literal["exited"]
     exitCode: NotRequired[int]
@@ -65,7 +65,7 @@ class TerminalInfo(TypedDict):
 
 
 class TerminalUnclassifiedPart(TypedDict):
-    """Output of no known command."""
+    """Output that belongs to no known command."""
 
     type: Literal["unclassified"]
     value: str
@@ -114,19 +114,19 @@ def terminal_data(*, data: str) -> TerminalDataAction:
 
 
 class TerminalInputAction(TypedDict):
-    """Keys for the process."""
+    """Input for the process."""
 
     type: Literal["terminal/input"]
     data: str
 
 
 def terminal_input(*, data: str) -> TerminalInputAction:
-    """Keys for the process."""
+    """Input for the process."""
     return {"type": "terminal/input", "data": data}
 
 
 class TerminalResizedAction(TypedDict):
-    """The terminal has another size."""
+    """The size of the terminal changed."""
 
     type: Literal["terminal/resized"]
     cols: int
@@ -134,19 +134,19 @@ class TerminalResizedAction(TypedDict):
 
 
 def terminal_resized(*, cols: int, rows: int) -> TerminalResizedAction:
-    """The terminal has another size."""
+    """The size of the terminal changed."""
     return {"type": "terminal/resized", "cols": cols, "rows": rows}
 
 
 class TerminalClaimedAction(TypedDict):
-    """Somebody else has the terminal."""
+    """The terminal has a new holder."""
 
     type: Literal["terminal/claimed"]
     claim: TerminalClaim
 
 
 def terminal_claimed(*, claim: TerminalClaim) -> TerminalClaimedAction:
-    """Somebody else has the terminal."""
+    """The terminal has a new holder."""
     return {"type": "terminal/claimed", "claim": claim}
 
 
@@ -201,13 +201,13 @@ def terminal_cleared() -> TerminalClearedAction:
 
 
 class TerminalCommandDetectionAvailableAction(TypedDict):
-    """From now on commands are told apart."""
+    """From now on the terminal reports where each command begins and ends."""
 
     type: Literal["terminal/commandDetectionAvailable"]
 
 
 def terminal_command_detection_available() -> TerminalCommandDetectionAvailableAction:
-    """From now on commands are told apart."""
+    """From now on the terminal reports where each command begins and ends."""
     return {"type": "terminal/commandDetectionAvailable"}
 
 

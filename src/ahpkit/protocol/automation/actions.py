@@ -93,14 +93,14 @@ def automation_run_lifecycle_changed(*, lifecycle: AutomationRunLifecycle) -> Au
 
 
 class AutomationRunSessionSetAction(TypedDict):
-    """A run has another session."""
+    """A session of a run is new, or replaced as a whole."""
 
     type: Literal["automationRun/sessionSet"]
     session: URI
 
 
 def automation_run_session_set(*, session: URI) -> AutomationRunSessionSetAction:
-    """A run has another session."""
+    """A session of a run is new, or replaced as a whole."""
     return {"type": "automationRun/sessionSet", "session": session}
 
 
@@ -200,7 +200,7 @@ class FetchAutomationRunsParams(AutomationsParams):
 
 
 class FetchAutomationRunsResult(TypedDict):
-    """The runs come as an action."""
+    """Empty: the runs are sent as an action."""
 
 
 def automation_reducer(state: JsonObject, action: JsonObject) -> JsonObject:

@@ -39,7 +39,7 @@ class AutomationCreateCapability(TypedDict):
 
 
 class AutomationScheduleCapabilities(TypedDict):
-    """Automations may have schedules; how often at most."""
+    """Automations may have schedules, and how often they may run."""
 
     minIntervalMinutes: NotRequired[int | float]
 
@@ -119,14 +119,14 @@ class AutomationSessionTemplate(TypedDict):
 
 
 class AutomationAfterRunsCondition(TypedDict):
-    """Ends after so many runs."""
+    """The automation ends after this many runs."""
 
     kind: Literal["afterRuns"]
     max: int
 
 
 class AutomationAfterDateCondition(TypedDict):
-    """Ends at a time."""
+    """The automation ends at this time."""
 
     kind: Literal["afterDate"]
     date: str

@@ -551,14 +551,14 @@ def chat_working_directory_set(*, directory: URI) -> ChatWorkingDirectorySetActi
 
 
 class ChatWorkingDirectoryRemovedAction(TypedDict):
-    """The chat works in a directory no longer."""
+    """The chat no longer works in a directory."""
 
     type: Literal["chat/workingDirectoryRemoved"]
     directory: URI
 
 
 def chat_working_directory_removed(*, directory: URI) -> ChatWorkingDirectoryRemovedAction:
-    """The chat works in a directory no longer."""
+    """The chat no longer works in a directory."""
     return {"type": "chat/workingDirectoryRemoved", "directory": directory}
 
 
@@ -703,7 +703,7 @@ def chat_truncated(*, turn_id: str | None = None) -> ChatTruncatedAction:
 
 
 class ChatPendingMessageSetAction(TypedDict):
-    """A message waits, new or changed."""
+    """A waiting message is new, or was changed."""
 
     type: Literal["chat/pendingMessageSet"]
     kind: PendingMessageKind
@@ -712,12 +712,12 @@ class ChatPendingMessageSetAction(TypedDict):
 
 
 def chat_pending_message_set(*, kind: PendingMessageKind, id: str, message: Message) -> ChatPendingMessageSetAction:
-    """A message waits, new or changed."""
+    """A waiting message is new, or was changed."""
     return {"type": "chat/pendingMessageSet", "kind": kind, "id": id, "message": message}
 
 
 class ChatPendingMessageRemovedAction(TypedDict):
-    """A message waits no longer."""
+    """A waiting message was removed."""
 
     type: Literal["chat/pendingMessageRemoved"]
     kind: PendingMessageKind
@@ -725,31 +725,31 @@ class ChatPendingMessageRemovedAction(TypedDict):
 
 
 def chat_pending_message_removed(*, kind: PendingMessageKind, id: str) -> ChatPendingMessageRemovedAction:
-    """A message waits no longer."""
+    """A waiting message was removed."""
     return {"type": "chat/pendingMessageRemoved", "kind": kind, "id": id}
 
 
 class ChatQueuedMessagesReorderedAction(TypedDict):
-    """The queue has another order."""
+    """The queued messages were reordered."""
 
     type: Literal["chat/queuedMessagesReordered"]
     order: list[str]
 
 
 def chat_queued_messages_reordered(*, order: list[str]) -> ChatQueuedMessagesReorderedAction:
-    """The queue has another order."""
+    """The queued messages were reordered."""
     return {"type": "chat/queuedMessagesReordered", "order": order}
 
 
 class ChatInputRequestedAction(TypedDict):
-    """The agent asks, again or for the first time."""
+    """The agent asks questions, or asks them again."""
 
     type: Literal["chat/inputRequested"]
     request: ChatInputRequest
 
 
 def chat_input_requested(*, request: ChatInputRequest) -> ChatInputRequestedAction:
-    """The agent asks, again or for the first time."""
+    """The agent asks questions, or asks them again."""
     return {"type": "chat/inputRequested", "request": request}
 
 
@@ -777,7 +777,7 @@ def chat_input_answer_changed(
 
 
 class ChatInputCompletedAction(TypedDict):
-    """The questions are dealt with."""
+    """The questions were answered, declined or cancelled."""
 
     type: Literal["chat/inputCompleted"]
     requestId: str
@@ -788,7 +788,7 @@ class ChatInputCompletedAction(TypedDict):
 def chat_input_completed(
     *, request_id: str, response: ChatInputResponseKind, answers: dict[str, ChatInputAnswer] | None = None
 ) -> ChatInputCompletedAction:
-    """The questions are dealt with."""
+    """The questions were answered, declined or cancelled."""
     action: ChatInputCompletedAction = {"type": "chat/inputCompleted", "requestId": request_id, "response": response}
     if answers is not None:
         action["answers"] = answers

@@ -19,7 +19,7 @@ class ForkChatSource(TypedDict):
 
 
 class SideChatSource(TypedDict):
-    """The chat to speak about: the agent knows it through `turnId`, the new chat shows none of it."""
+    """The chat to speak about: the agent knows its turns up to `turnId`; the new chat shows none of them."""
 
     kind: Literal["sideChat"]
     chat: URI
@@ -50,11 +50,11 @@ class FetchTurnsParams(BaseParams):
 
 
 class FetchTurnsResult(TypedDict):
-    """Empty: the turns were sent before, as `chat/turnsLoaded`."""
+    """Empty: the turns were sent before the answer, as `chat/turnsLoaded`."""
 
 
 class ChatMoveToSessionDestination(TypedDict):
-    """Into a session, after the chat `after`; without it in the first place."""
+    """Move the chat into a session: behind the chat `after`, or to the front without it."""
 
     kind: Literal["session"]
     session: URI
@@ -62,7 +62,7 @@ class ChatMoveToSessionDestination(TypedDict):
 
 
 class ChatMoveToNewSessionDestination(TypedDict):
-    """Into a session of its own."""
+    """Move the chat into a new session of its own."""
 
     kind: Literal["newSession"]
 
@@ -77,7 +77,7 @@ class MoveChatParams(BaseParams):
 
 
 class MoveChatResult(TypedDict):
-    """The session it is in now."""
+    """The session that the chat belongs to now."""
 
     session: URI
 
@@ -91,7 +91,7 @@ class CompletionsParams(BaseParams):
 
 
 class CompletionItem(TypedDict):
-    """Puts `insertText` in place of the range, and `attachment` on the message."""
+    """One completion. Choosing it replaces the range by `insertText` and adds `attachment` to the message."""
 
     insertText: str
     rangeStart: NotRequired[int]
@@ -100,7 +100,7 @@ class CompletionItem(TypedDict):
 
 
 class CompletionsResult(TypedDict):
-    """In the order to show them."""
+    """The items, in the order in which to show them."""
 
     items: list[CompletionItem]
 

@@ -260,7 +260,7 @@ def _without_entry(state: JsonObject, key: str, entry_id: str) -> JsonObject:
 
 
 def _queue_reordered(state: JsonObject, action: ChatQueuedMessagesReorderedAction) -> JsonObject:
-    """Ids we do not have are ignored, messages that are not named keep their order at the end."""
+    """Reorder the queue. Unknown ids are ignored; messages that are not named keep their order at the end."""
     queue: list[JsonObject] = state.get("queuedMessages") or []
     order = action["order"]
     ordered = sorted(queue, key=lambda pending: order.index(pending["id"]) if pending["id"] in order else len(order))
@@ -271,7 +271,7 @@ def _queue_reordered(state: JsonObject, action: ChatQueuedMessagesReorderedActio
 
 
 def _input_requested(state: JsonObject, action: ChatInputRequestedAction) -> JsonObject:
-    """Asks, or asks an open request again: its answers stay unless there are new ones."""
+    """Add a request, or replace one that is open: its answers stay unless the new one brings its own."""
     turn = state.get("activeTurn")
     if turn is None:
         return state

@@ -158,13 +158,13 @@ class ToolCallRiskAssessmentBase(TypedDict):
 
 
 class ToolCallRiskAssessmentLoadingState(ToolCallRiskAssessmentBase):
-    """The judge is thinking."""
+    """The assessment is under way."""
 
     status: Literal["loading"]
 
 
 class ToolCallRiskAssessmentCompleteState(ToolCallRiskAssessmentBase):
-    """The verdict: `safety` from 0 to 1. It informs the user and decides nothing."""
+    """The assessment: `safety` from 0 to 1. It informs the user and decides nothing."""
 
     status: Literal["complete"]
     reason: StringOrMarkdown

@@ -137,7 +137,7 @@ _Event = tuple[str, JsonObject]
 """What an action means for a call: the event's name and the fields it writes (None: none)."""
 
 _NOTHING = ""
-"""An event that leads nowhere."""
+"""The event of an action that changes nothing in the life cycle."""
 
 
 def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> _Event:

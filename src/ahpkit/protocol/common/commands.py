@@ -76,7 +76,7 @@ class ReconnectParams(RootParams):
 
 
 class ReconnectReplayResult(TypedDict):
-    """Everything missed; `missing` are channels that are gone."""
+    """All actions that the client missed. `missing` names channels that are gone."""
 
     type: Literal["replay"]
     actions: list[ActionEnvelope]
@@ -84,7 +84,7 @@ class ReconnectReplayResult(TypedDict):
 
 
 class ReconnectSnapshotResult(TypedDict):
-    """Too much was missed: the present states."""
+    """The present states, because too many actions were missed."""
 
     type: Literal["snapshot"]
     snapshots: list[Snapshot]
@@ -158,7 +158,7 @@ class ResourceWriteParams(RootParams):
 
 
 class ResourceWriteResult(TypedDict):
-    """Written."""
+    """The answer to `resourceWrite`."""
 
 
 class ResourceListParams(RootParams):
@@ -168,7 +168,7 @@ class ResourceListParams(RootParams):
 
 
 class DirectoryEntry(TypedDict):
-    """A name in a directory."""
+    """One entry of a directory."""
 
     name: str
     type: Literal["file", "directory"] | str
@@ -189,7 +189,7 @@ class ResourceCopyParams(RootParams):
 
 
 class ResourceCopyResult(TypedDict):
-    """Copied."""
+    """The answer to `resourceCopy`."""
 
 
 class ResourceMoveParams(RootParams):
@@ -201,7 +201,7 @@ class ResourceMoveParams(RootParams):
 
 
 class ResourceMoveResult(TypedDict):
-    """Moved."""
+    """The answer to `resourceMove`."""
 
 
 class ResourceDeleteParams(RootParams):
@@ -212,7 +212,7 @@ class ResourceDeleteParams(RootParams):
 
 
 class ResourceDeleteResult(TypedDict):
-    """Deleted."""
+    """The answer to `resourceDelete`."""
 
 
 class ResourceResolveParams(RootParams):
@@ -241,7 +241,7 @@ class ResourceMkdirParams(RootParams):
 
 
 class ResourceMkdirResult(TypedDict):
-    """It is there."""
+    """The answer to `resourceMkdir`: the directory is there."""
 
 
 class ResourceRequestParams(RootParams):
@@ -253,7 +253,7 @@ class ResourceRequestParams(RootParams):
 
 
 class ResourceRequestResult(TypedDict):
-    """Granted."""
+    """The answer to `resourceRequest`: access is granted."""
 
 
 class AuthenticateParams(RootParams):
@@ -266,7 +266,7 @@ class AuthenticateParams(RootParams):
 
 
 class AuthenticateResult(TypedDict):
-    """Accepted."""
+    """The answer to `authenticate`: the token was accepted."""
 
 
 AuthRequiredReason = Literal["required", "expired"] | str
@@ -285,7 +285,7 @@ AhpErrorCode = Literal[-32001, -32002, -32003, -32004, -32005, -32007, -32008, -
 
 
 class UnsupportedProtocolVersionErrorData(TypedDict):
-    """`data` of -32005: what the host speaks."""
+    """`data` of -32005: the versions that the host speaks."""
 
     supportedVersions: list[str]
 

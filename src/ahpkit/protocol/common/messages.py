@@ -41,7 +41,7 @@ class JsonRpcSuccessResponse(TypedDict):
 
 
 class JsonRpcErrorResponse(TypedDict):
-    """No answer; `id` is null when the request could not be read."""
+    """An error instead of a result; `id` is null when the request could not be read."""
 
     jsonrpc: Literal["2.0"]
     id: int | str | None

@@ -85,14 +85,14 @@ def session_chat_updated(*, chat: URI, changes: PartialChatSummary) -> SessionCh
 
 
 class SessionChatsReorderedAction(TypedDict):
-    """The chats have another order; `chats` names each of them once."""
+    """The chats were reordered; `chats` names each of them once."""
 
     type: Literal["session/chatsReordered"]
     chats: list[URI]
 
 
 def session_chats_reordered(*, chats: list[URI]) -> SessionChatsReorderedAction:
-    """The chats have another order; `chats` names each of them once."""
+    """The chats were reordered; `chats` names each of them once."""
     return {"type": "session/chatsReordered", "chats": chats}
 
 
@@ -190,7 +190,7 @@ def session_server_tools_changed(*, tools: list[ToolDefinition]) -> SessionServe
 
 
 class SessionActiveClientSetAction(TypedDict):
-    """A client is active, or is so with other tools, plugins or canvases. The hint in `_meta` is for older clients."""
+    """A client became active, or changed its tools, plugins or canvases. The hint in `_meta` is for older clients."""
 
     type: Literal["session/activeClientSet"]
     activeClient: SessionActiveClient
@@ -200,7 +200,7 @@ class SessionActiveClientSetAction(TypedDict):
 def session_active_client_set(
     *, active_client: SessionActiveClient, meta: JsonObject | None = None
 ) -> SessionActiveClientSetAction:
-    """A client is active, or is so with other tools, plugins or canvases. The hint in `_meta` is for older clients."""
+    """A client became active, or changed its tools, plugins or canvases. The hint in `_meta` is for older clients."""
     action: SessionActiveClientSetAction = {"type": "session/activeClientSet", "activeClient": active_client}
     if meta is not None:
         action["_meta"] = meta
@@ -208,7 +208,7 @@ def session_active_client_set(
 
 
 class SessionActiveClientRemovedAction(TypedDict):
-    """A client is active no longer. The hint in `_meta` is for older clients."""
+    """A client is no longer active. The hint in `_meta` is for older clients."""
 
     type: Literal["session/activeClientRemoved"]
     clientId: str
@@ -218,7 +218,7 @@ class SessionActiveClientRemovedAction(TypedDict):
 def session_active_client_removed(
     *, client_id: str, meta: JsonObject | None = None
 ) -> SessionActiveClientRemovedAction:
-    """A client is active no longer. The hint in `_meta` is for older clients."""
+    """A client is no longer active. The hint in `_meta` is for older clients."""
     action: SessionActiveClientRemovedAction = {"type": "session/activeClientRemoved", "clientId": client_id}
     if meta is not None:
         action["_meta"] = meta
@@ -238,14 +238,14 @@ def session_working_directory_set(*, directory: URI) -> SessionWorkingDirectoryS
 
 
 class SessionWorkingDirectoryRemovedAction(TypedDict):
-    """The session works in a directory no longer."""
+    """The session no longer works in a directory."""
 
     type: Literal["session/workingDirectoryRemoved"]
     directory: URI
 
 
 def session_working_directory_removed(*, directory: URI) -> SessionWorkingDirectoryRemovedAction:
-    """The session works in a directory no longer."""
+    """The session no longer works in a directory."""
     return {"type": "session/workingDirectoryRemoved", "directory": directory}
 
 
@@ -275,14 +275,14 @@ def session_input_needed_set(*, request: SessionInputRequest) -> SessionInputNee
 
 
 class SessionInputNeededRemovedAction(TypedDict):
-    """Something waits no longer."""
+    """Something no longer waits for a person."""
 
     type: Literal["session/inputNeededRemoved"]
     id: str
 
 
 def session_input_needed_removed(*, id: str) -> SessionInputNeededRemovedAction:
-    """Something waits no longer."""
+    """Something no longer waits for a person."""
     return {"type": "session/inputNeededRemoved", "id": id}
 
 
@@ -389,14 +389,14 @@ def session_mcp_server_stop_requested(*, id: str) -> SessionMcpServerStopRequest
 
 
 class SessionMcpServerBackgroundRequestedAction(TypedDict):
-    """A client wants messages to wait for an MCP server no longer."""
+    """A client wants messages to stop waiting for an MCP server."""
 
     type: Literal["session/mcpServerBackgroundRequested"]
     id: str
 
 
 def session_mcp_server_background_requested(*, id: str) -> SessionMcpServerBackgroundRequestedAction:
-    """A client wants messages to wait for an MCP server no longer."""
+    """A client wants messages to stop waiting for an MCP server."""
     return {"type": "session/mcpServerBackgroundRequested", "id": id}
 
 
@@ -471,14 +471,14 @@ def session_canvas_instance_updated(
 
 
 class SessionCanvasInstanceClosedAction(TypedDict):
-    """An instance is gone, and with it what was asked of it."""
+    """An instance was closed; the requests about it are gone too."""
 
     type: Literal["session/canvasInstanceClosed"]
     instanceId: str
 
 
 def session_canvas_instance_closed(*, instance_id: str) -> SessionCanvasInstanceClosedAction:
-    """An instance is gone, and with it what was asked of it."""
+    """An instance was closed; the requests about it are gone too."""
     return {"type": "session/canvasInstanceClosed", "instanceId": instance_id}
 
 
@@ -528,7 +528,7 @@ def session_canvas_request_completed(
 
 
 class SessionCanvasRequestCancelledAction(TypedDict):
-    """The host waits for an answer no longer."""
+    """The host no longer waits for an answer."""
 
     type: Literal["session/canvasRequestCancelled"]
     requestId: str
@@ -538,7 +538,7 @@ class SessionCanvasRequestCancelledAction(TypedDict):
 def session_canvas_request_cancelled(
     *, request_id: str, reason: CanvasCancellationReason
 ) -> SessionCanvasRequestCancelledAction:
-    """The host waits for an answer no longer."""
+    """The host no longer waits for an answer."""
     return {"type": "session/canvasRequestCancelled", "requestId": request_id, "reason": reason}
 
 

@@ -16,7 +16,7 @@ CanvasCancellationReason = Literal["timeout", "providerDisconnected", "instanceC
 
 
 class SessionCanvasAction(TypedDict):
-    """Something an open canvas can be told to do."""
+    """An action that an open canvas offers."""
 
     name: str
     description: NotRequired[str]
@@ -64,7 +64,7 @@ class SessionOpenCanvas(TypedDict):
 
 
 class SessionOpenCanvasUpdate(TypedDict):
-    """A patch of an instance: null removes a value, an absent key leaves it."""
+    """A patch of an instance: null removes a value, an absent key leaves it unchanged."""
 
     title: NotRequired[str | None]
     status: NotRequired[str | None]

@@ -12,7 +12,7 @@ McpAuthRequiredReason = Literal["required", "expired", "insufficientScope"] | st
 
 
 class McpServerStartingState(TypedDict):
-    """Known, not yet running. With `blocking` messages wait for it."""
+    """The server is known and not running yet. With `blocking`, messages wait for it."""
 
     kind: Literal["starting"]
     blocking: NotRequired[bool]
