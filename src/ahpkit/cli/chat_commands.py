@@ -213,7 +213,7 @@ class Commands:
 
     async def side(self, argument: str) -> Elsewhere:
         if not argument:
-            raise Refused("say what to ask beside: :side TEXT")
+            raise Refused("say what to ask in the side chat: :side TEXT")
         self._must_be_idle()
         async with await self._session.create_chat(beside=(self._chat.uri, self._last_turn())) as side:
             return Elsewhere(side.uri, argument)
@@ -330,7 +330,7 @@ COMMANDS: dict[str, Command] = {
     "pending": Command("", "ask again for what was left for later", Commands.pending),
     "plan": Command("", "the agent's plan", Commands.plan),
     "fork": Command("", "go on from here in another chat; this one stays as it is", Commands.fork),
-    "side": Command("TEXT", "ask beside, in a chat that knows this one; this one stays as it is", Commands.side),
+    "side": Command("TEXT", "ask in a side chat that knows this one; this one stays as it is", Commands.side),
     "chats": Command("", "the session's chats", Commands.chats),
     "chat": Command("N", "go on in another chat", Commands.chat),
     "dirs": Command("", "the directories in which the agent works", Commands.dirs),

@@ -66,7 +66,7 @@ class LaggedError(ClientError):
 
     def __init__(self, channel: str, last_seq: int, next_seq: int) -> None:
         super().__init__(
-            f"{channel}: actions after {last_seq} up to {next_seq} were not delivered; read the state anew"
+            f"{channel}: actions after {last_seq} up to {next_seq} were not delivered; read the state again"
         )
         self.channel = channel
         self.last_seq = last_seq

@@ -271,7 +271,7 @@ class VirtualFiles:
         except KeyError as error:
             return ToolOutcome(success=False, error=str(error.args[0]))
         except (ValueError, RecursionError) as error:
-            return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
+            return ToolOutcome(success=False, error=f"the input is not JSON: {error}")
         return ToolOutcome(success=True, content=[{"type": "text", "text": data.decode("utf-8", "replace")}])
 
     def listed(self, session_uri: str) -> list[JsonObject]:

@@ -297,7 +297,7 @@ def _harmless(chunk: Chunk) -> bool:
 
 
 def _no_header(report: Report) -> None:
-    report.note("front-matter-shape", "the text between the first two `---` is no front matter", line=1)
+    report.note("front-matter-shape", "the text between the first two `---` is not front matter", line=1)
 
 
 def _duplicates(keys: list[str], winner: str, report: Report) -> None:

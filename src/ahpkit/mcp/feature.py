@@ -289,7 +289,7 @@ class McpServers(Feature):
             caller = TurnCaller(turn, call, self._services)
             return outcome_of(await server.call_tool(tool.own_name, given, caller))
         except (ValueError, RecursionError) as error:
-            return ToolOutcome(success=False, error=f"the input is no JSON: {error}")
+            return ToolOutcome(success=False, error=f"the input is not JSON: {error}")
         except McpError as error:
             return ToolOutcome(success=False, error=str(error))
 

@@ -83,7 +83,7 @@ def _action(entry: Entry) -> JsonObject | None:
     try:
         action: JsonObject = decode_own(entry.payload)["action"]
         if type(action["type"]) is not str:
-            raise TypeError("its type is no text")
+            raise TypeError("its type is not a text")
         return action
     except Exception:  # An action that cannot be read is left out. All others are needed.
         _log.exception("the action %d of %s could not be read", entry.seq, entry.channel)
