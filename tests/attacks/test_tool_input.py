@@ -52,4 +52,5 @@ async def test_input_that_cannot_be_read_ends_its_call_and_nothing_else(
     await client.action("chat/turnComplete")
     assert len(outcomes) == 2 * (1 + len(ODD))
     assert not [name for name, outcome in outcomes.items() if outcome.success]
+    assert {name for name, outcome in outcomes.items() if not outcome.error.startswith("the input is not")} == set()
     assert "Traceback" not in caplog.text

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, search, tool_hints
+from ahpkit.tools.registry import MAX_NAME, Owner, OwnerKind, ToolRegistry, input_object, search, tool_hints
 from support import requirement
 
 AGENT, CLIENT, TIME = Owner("agent", "demo"), Owner("client", "c1", "Editor"), Owner("mcp", "s1", "time")
@@ -123,3 +123,13 @@ def test_what_a_tool_says_counts_and_the_rest_has_its_default() -> None:
     assert tool_hints({"annotations": {"readOnlyHint": True}}) == (True, True, False, True)
     assert tool_hints({"annotations": {"destructiveHint": False}}) == (False, False, False, True)
     assert tool_hints({"annotations": {"idempotentHint": True, "openWorldHint": False}}) == (False, True, True, False)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "9" * 5_000, "[1]", "null", '"text"'])
+def test_an_input_that_is_no_object_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ValueError, match="the input is not"):
+        input_object(text)
+
+
+def test_no_input_is_an_empty_object() -> None:
+    assert (input_object(""), input_object('{"a": 1}')) == ({}, {"a": 1})

@@ -27,7 +27,7 @@ from ahpkit.authoring.tool_functions import ToolFunction, ToolInputError
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, asked_for, found_text
+from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, asked_for, found_text, input_object
 
 _log = logging.getLogger(__name__)
 
@@ -100,12 +100,11 @@ class Toolbox:
     async def _find_or_call(self, turn: Turn, name: str, tool_input: str, id: str | None) -> ToolOutcome:
         """Find a tool, or call one, when the list of tools is too long to be given to the model."""
         try:
-            given: Any = json.loads(tool_input or "{}")
-            arguments = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+            arguments = input_object(tool_input)
             if name == FIND_TOOL:
                 return outcome_of(found_text([*self.definitions(), *turn.context.tools], arguments))
             meant, wanted = asked_for(arguments)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return ToolOutcome(success=False, error=str(error))
         if meant in (FIND_TOOL, CALL_TOOL):
             return ToolOutcome(success=False, error=f"{meant} is called by its own name")

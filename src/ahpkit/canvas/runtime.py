@@ -13,7 +13,7 @@ import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ahpkit.canvas.errors import NO_HANDLER, PROVIDER_UNAVAILABLE, CanvasError
 from ahpkit.canvas.registry import check_input, discovered, opened
@@ -21,7 +21,7 @@ from ahpkit.host.agent import CanvasRuntime, ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
-from ahpkit.tools.registry import Owner, Tool
+from ahpkit.tools.registry import Owner, Tool, input_object
 
 if TYPE_CHECKING:
     from ahpkit.canvas.bridge import SessionBridge
@@ -241,15 +241,11 @@ class CanvasTools:
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
         try:
-            given: Any = json.loads(tool_input or "{}")
-            if not isinstance(given, dict):
-                raise ValueError("an object is expected")
-            arguments = cast("dict[str, Any]", given)
-            result = await _called(self._runtime_of(turn.chat.session_uri), tool.own_name, arguments)
+            result = await _called(self._runtime_of(turn.chat.session_uri), tool.own_name, input_object(tool_input))
         except CanvasError as error:
             return ToolOutcome(success=False, error=f"{error} ({error.code})")
         except (ValueError, RecursionError) as error:
-            return ToolOutcome(success=False, error=f"the input is not usable: {error}")
+            return ToolOutcome(success=False, error=str(error))
         text = json.dumps(result, ensure_ascii=False)
         return ToolOutcome(success=True, content=[{"type": "text", "text": text}], structured_content=result)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import quote
@@ -32,7 +31,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, RpcError
 from ahpkit.protocol.session.enablement import Placed, is_enabled, walk
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import Owner, Tool
+from ahpkit.tools.registry import Owner, Tool, input_object
 
 CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, depth=10)
 """A client's plugin travels over its connection: less of it than of a folder on our own disk."""
@@ -265,13 +264,11 @@ class VirtualFiles:
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
         try:
-            given: Any = json.loads(tool_input or "{}")
-            uri = cast("JsonObject", given).get("uri") if isinstance(given, dict) else None
-            data = await self.read(turn.chat.session_uri, str(uri))
+            data = await self.read(turn.chat.session_uri, str(input_object(tool_input).get("uri")))
         except KeyError as error:
             return ToolOutcome(success=False, error=str(error.args[0]))
-        except (ValueError, RecursionError) as error:
-            return ToolOutcome(success=False, error=f"the input is not JSON: {error}")
+        except ValueError as error:
+            return ToolOutcome(success=False, error=str(error))
         return ToolOutcome(success=True, content=[{"type": "text", "text": data.decode("utf-8", "replace")}])
 
     def listed(self, session_uri: str) -> list[JsonObject]:

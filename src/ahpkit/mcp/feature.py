@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
@@ -31,7 +31,7 @@ from ahpkit.protocol.meta_keys import DIRECT, KEEP_TOKEN, RENEWAL, TRUST
 from ahpkit.protocol.session.actions import session_mcp_server_state_changed
 from ahpkit.protocol.session.enablement import find, walk
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import Owner, Tool
+from ahpkit.tools.registry import Owner, Tool, input_object
 from ahpkit.wire.tasks import unless
 
 if TYPE_CHECKING:
@@ -282,15 +282,9 @@ class McpServers(Feature):
         from ahpkit.mcp.calls import TurnCaller  # Here: see above.
 
         try:
-            arguments: Any = json.loads(tool_input or "{}")
-            if not isinstance(arguments, dict):
-                raise McpError("the input of an MCP tool is an object")
-            given = cast("JsonObject", arguments)
             caller = TurnCaller(turn, call, self._services)
-            return outcome_of(await server.call_tool(tool.own_name, given, caller))
-        except (ValueError, RecursionError) as error:
-            return ToolOutcome(success=False, error=f"the input is not JSON: {error}")
-        except McpError as error:
+            return outcome_of(await server.call_tool(tool.own_name, input_object(tool_input), caller))
+        except (McpError, ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=str(error))
 
     # -- tokens ----------------------------------------------------------------------------------------------------

@@ -274,11 +274,22 @@ def found_text(tools: Sequence[ToolDefinition], arguments: Mapping[str, Any]) ->
     return json.dumps({"tools": shown})
 
 
+def input_object(tool_input: str) -> JsonObject:
+    """The input of a call; no text stands for an empty object. Raises `ValueError`, in words for the model."""
+    try:
+        given: Any = json.loads(tool_input or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the input is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise ValueError("the input is not a JSON object")
+    return cast("JsonObject", given)
+
+
 def asked_for(arguments: Mapping[str, Any]) -> tuple[str, JsonObject]:
-    """The tool and the arguments that `call_tool` was called with. Raises `ValueError` when they are no object."""
+    """The tool and the arguments that `call_tool` was called with. Raises `ValueError` when they are not an object."""
     name = str(arguments.get("name", ""))
     given: Any = arguments.get("arguments")
-    problem = f"the arguments of {name!r} are no object; nothing was called"
+    problem = f"the arguments of {name!r} are not an object; nothing was called"
     if isinstance(given, str):  # Some models write the object as text.
         try:
             given = json.loads(given) if given.strip() else {}
@@ -302,6 +313,7 @@ __all__ = [
     "ToolRegistry",
     "asked_for",
     "found_text",
+    "input_object",
     "listed",
     "search",
     "tool_hints",

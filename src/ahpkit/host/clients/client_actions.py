@@ -12,8 +12,8 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.registration import Event
 from ahpkit.host.spine.dispatcher import Dispatcher
+from ahpkit.host.spine.secret_addresses import stored_action
 from ahpkit.host.spine.store import Origin, Store
-from ahpkit.host.spine.told_only import stored_action
 from ahpkit.host.states import NO_SESSION
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 from ahpkit.dialects.base import Forms
 from ahpkit.host.spine.channel_kinds import ChannelKinds
-from ahpkit.host.spine.told_only import stored_action, stored_state
+from ahpkit.host.spine.secret_addresses import stored_action, stored_state
 from ahpkit.host.states import States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, PartAhead, Recovery

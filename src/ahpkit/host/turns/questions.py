@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from ahpkit.protocol.chat.state import (
 )
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
-from ahpkit.tools.registry import Owner, Tool
+from ahpkit.tools.registry import Owner, Tool, input_object
 
 _OWNER = Owner("host", "questions")
 _OPTIONS = 20
@@ -56,7 +55,10 @@ class Questions(Feature):
         return False
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
-        given = _object(tool_input)
+        try:
+            given = input_object(tool_input)
+        except ValueError as error:
+            return ToolOutcome(success=False, error=str(error))
         question = given.get("question")
         if not isinstance(question, str) or not question.strip():
             return ToolOutcome(success=False, error="`question` is missing: say what to ask")
@@ -92,14 +94,6 @@ def _said(answer: ChatInputAnswer | None) -> str:
     value = answer["value"]
     picks = value["value"] if value["kind"] == "selected-many" else [value["value"]]
     return ", ".join(str(one) for one in (*picks, *value.get("freeformValues", ())) if one != "")
-
-
-def _object(tool_input: str) -> JsonObject:
-    try:
-        value: Any = json.loads(tool_input or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 __all__ = ["Questions"]
