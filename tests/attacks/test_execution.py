@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -242,6 +243,43 @@ async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(si
         await site.shown(session, ".github/hooks", "changed since it was trusted")
         assert " changed  hook " in await site.run("trust", "list")
     assert ran.read_text() == "good\n"
+
+
+_REMEMBERING = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    with open(sys.argv[1], "a") as file:
+        file.write(json.dumps({"heard": message["method"]}) + "\\n")
+    if "id" in message:
+        known = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "m", "version": "1"}}
+        answer = {**known, "capabilities": {"tools": {}}} if message["method"] == "initialize" else {"tools": []}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer}), flush=True)
+"""
+"""A server that writes down what it hears, into the file it is given."""
+
+
+@requirement("security:trust:content")
+async def test_a_server_may_write_its_own_data_but_not_what_it_runs_or_starts(site: Site) -> None:
+    script, memory = place(site.work / "server.py", _REMEMBERING), site.work / "memory.json"
+    declared = {"command": sys.executable, "args": ["server.py", "memory.json"]}
+    place(site.work / ".mcp.json", json.dumps({"mcpServers": {"notes": declared}}))
+    async with site.serving("--trust", str(site.work)):
+        session, _ = await site.session()
+        await site.shown(session, ".mcp.json", '"kind": "ready"')
+        assert "tools/list" in memory.read_text()  # The server made it, after trust was given.
+    async with site.serving("--trust", str(site.work)):
+        session, _ = await site.session()
+        await site.shown(session, ".mcp.json", '"kind": "ready"')
+        assert " changed " not in await site.run("trust", "list")
+        assert await site.write(memory, "[]") is None
+        for file, text in ((memory, '{"command": "sh"}'), (script, f"{_REMEMBERING}# x")):
+            before = file.read_text()
+            file.write_text(text)
+            await site.shown(session, ".mcp.json", "changed since it was trusted")
+            assert " changed  server " in await site.run("trust", "list")
+            file.write_text(before)
+            assert " changed " not in await site.run("trust", "list")
 
 
 @requirement("security:trust:consent")

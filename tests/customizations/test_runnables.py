@@ -106,11 +106,34 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
         ({"args": ["--require", "run.log"]}, {"run.log"}),
         ({"args": ["--database", "serve.py"]}, {"serve.py"}),
         ({"args": ["serve.py"], "env": {"BASH_ENV": "run.log"}}, {"serve.py", "run.log"}),
+        ({"args": ["serve.py", "notes.sqlite", "my notes.db"]}, {"serve.py"}),
+        ({"args": ["serve.py", "-d", "notes.sqlite"]}, {"serve.py"}),
+        ({"args": ["serve.py", "memory.json"]}, {"serve.py"}),
+        ({"args": ["serve.py", "--store=m.json"]}, {"serve.py"}),
+        ({"args": ["serve.py", "--vault", "notes.md", "--export", "run.log"]}, {"serve.py"}),
+        ({"command": "sh", "args": ["-c", "exec python serve.py --db notes.sqlite"]}, {"serve.py"}),
+        ({"command": "proxy", "args": ["--stdio", "python serve.py notes.sqlite"]}, {"serve.py"}),
+        ({"command": "uvx", "args": ["mcp-server-sqlite", "--db-path", "${workspaceFolder}/notes.sqlite"]}, set[str]()),
+        ({"command": "sh", "args": ["-c", "python notes.md"]}, {"notes.md"}),
+        ({"command": "env", "args": ["X=1", "python3.12", "-u", "notes.md"]}, {"notes.md"}),
+        ({"command": "node", "args": ["-r", "run.log", "serve.py", "run.log"]}, {"run.log", "serve.py"}),
+        ({"command": "./notes.md", "args": ["notes.md"]}, {"notes.md"}),
+        ({"args": ["serve.py", "m.json"]}, {"serve.py", "m.json"}),
+        ({"args": ["serve.py", "--state-config", "m.json"]}, {"serve.py", "m.json"}),
+        ({"args": ["serve.py", "--router", "m.json"]}, {"serve.py", "m.json"}),
+        ({"args": ["serve.py", "--store", "starts.json"]}, {"serve.py", "starts.json"}),
+        ({"args": ["serve.py", "--store", "hidden.json"]}, {"serve.py", "hidden.json"}),
+        ({"args": ["serve.py", "--log", "script.log"]}, {"serve.py", "script.log"}),
+        ({"args": ["serve.py", "--log", "executable.log"]}, {"serve.py", "executable.log"}),
     ],
 )
 def test_what_a_server_writes_is_no_part_of_what_it_runs(tmp_path: Path, declared: JsonObject, named: set[str]) -> None:
-    for name in ("serve.py", "notes.sqlite", "run.log", "m.jsonl", "m.json"):
+    for name in ("serve.py", "notes.sqlite", "my notes.db", "notes.md", "run.log", "m.jsonl", "m.json", "memory.json"):
         (tmp_path / name).write_text("x")
+    (tmp_path / "starts.json").write_text('{"x": {"Command" : "sh"}}')
+    (tmp_path / "hidden.json").write_text('{"\\u0063ommand": "sh"}')
+    (tmp_path / "script.log").write_text("#!/bin/sh")
+    (tmp_path / "executable.log").touch(0o755)
     detail = ServerDetail("notes", {"command": "python", **declared}, "workspace")
     found = runnable_of(detail, str(tmp_path / ".mcp.json"), Surrounding(str(tmp_path))).files
     assert {Path(file).name for file in found} == named

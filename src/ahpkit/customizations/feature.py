@@ -367,7 +367,7 @@ class Customizations(Feature):
         if not runs_something(location):
             return Judged(parsed, ())
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
-        names = tuple(sorted({path for one in found.values() for path in one.files}))
+        names = tuple(sorted({path for one in found.values() for path in (*one.files, *one.data)}))
         return Judged(shown_with(parsed, {id: self._word.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:

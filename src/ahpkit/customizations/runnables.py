@@ -27,6 +27,7 @@ from ahpkit.customizations.discovery import Library, Location, locate, located
 from ahpkit.customizations.hooks import command_of
 from ahpkit.customizations.in_force import InForce
 from ahpkit.customizations.mcp_files import Surroundings, launch_config
+from ahpkit.customizations.server_data import BETWEEN_WORDS, ServerData, may_become_setting
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
@@ -44,7 +45,6 @@ CHANGED = "changed since it was trusted, so it does not run; look at it with `ah
 
 _RUNS = ("hook", "mcpServer")
 
-_BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
 _PLACE = re.compile(r"^~(?=/)|\$\{?(HOME|PWD|CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT)\b\}?")
 
 _VARIABLE = re.compile(r"\$\{?\w+(?::?[-=+?])?")
@@ -92,11 +92,6 @@ _MAX_TEXT = 256 * 1024
 """Bytes of a hook or of Git's settings that are looked at for names of files."""
 
 
-_DATA_NAMES = re.compile(r"db|database|data|memory|store|cache|log|out|pid", re.IGNORECASE)
-_DATA_ENDINGS = (".db", ".db3", ".sqlite", ".sqlite3", ".duckdb", ".log", ".jsonl", ".ndjson", ".csv", ".tsv", ".pid")
-"""Options with such a name, and files with such an ending, are data that a server works on, not what it runs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Surrounding:
     """Where something would run."""
@@ -124,8 +119,8 @@ def runnable_of(detail: HookDetail | ServerDetail, source: str, around: Surround
         name = detail.event if detail.matcher is None else f"{detail.event} ({detail.matcher})"
         declaration: JsonObject = {"event": detail.event, "matcher": detail.matcher, "actions": list(detail.actions)}
         return Runnable("hook", name, source, declaration, fingerprints(_hook_files(detail, around)))
-    words, cwd = _server_words(detail, around)
-    return Runnable("server", detail.name, source, dict(detail.config), fingerprints(_files(words, cwd, around)))
+    named, data = _server_files(detail, around)
+    return Runnable("server", detail.name, source, dict(detail.config), fingerprints(named), tuple(data))
 
 
 def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
@@ -135,39 +130,29 @@ def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
             yield from _files(command.argv, command.cwd, around)
 
 
-def _server_words(detail: ServerDetail, around: Surrounding) -> tuple[list[str], str]:
+def _server_files(detail: ServerDetail, around: Surrounding) -> tuple[list[str], list[str]]:
+    """The files that a server names and may run; and the data that could become such a file."""
     config = launch_config(detail, Surroundings(plugin_root=around.plugin_root, workspace=around.workspace))
-    words = [config.get("command"), *_without_data(config.get("args", ())), *_settings(config.get("env", {}))]
+    command = config.get("command")
+    args = [word for word in config.get("args", ()) if isinstance(word, str)]
+    env = {name: value for name, value in config.get("env", {}).items() if isinstance(value, str)}
+    if not isinstance(command, str):
+        command = ""
     cwd = config.get("cwd")
     folder = os.path.join(around.workspace, cwd) if isinstance(cwd, str) else around.workspace
-    return [word for word in words if isinstance(word, str)], folder
-
-
-def _without_data(args: Sequence[Any]) -> Iterator[Any]:
-    """The arguments without those that name a file which the server itself writes: `--db-path notes.sqlite`."""
-    before: Any = ""
-    for word in args:
-        option, _, value = (
-            word.partition("=") if isinstance(word, str) and word.startswith("--") else (before, "", word)
-        )
-        if not (isinstance(option, str) and option.startswith("--") and _is_data(option, value)):
-            yield word
-        before = word
-
-
-def _settings(env: Mapping[str, Any]) -> Iterator[Any]:
-    return (value for name, value in env.items() if not _is_data(name, value))
-
-
-def _is_data(name: str, value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    is_memory = "memory" in name.lower() and value.lower().endswith(".json")  # As the reference server has it.
-    return is_memory or (bool(_DATA_NAMES.search(name)) and value.lower().endswith(_DATA_ENDINGS))
+    data = ServerData(args, env, command=command, fill=around.filled)
+    found = [*_named_files([command, *args, *env.values()], folder, around)]
+    run = [path for word, path in found if not data.holds(word, path)]
+    return run, sorted({path for _, path in found if path not in run and may_become_setting(path)})
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
     """The files that the words of a command name: there, or in a folder that another word names, as after `cd`."""
+    return (path for _, path in _named_files(words, cwd, around))
+
+
+def _named_files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[tuple[str, str]]:
+    """The same, each with the word that names it."""
     named = list(dict.fromkeys(around.filled(word) for word in islice(named_by(words), _MAX_WORDS)))
     runs_data = any(os.path.basename(word) in _INTERPRETERS for word in named)
     places = [
@@ -179,7 +164,7 @@ def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]
             for path in _paths(place, word, around if runs_data else None):
                 real = followed(path)
                 if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
-                    yield real
+                    yield word, real
 
 
 def _is_folder(path: str, around: Surrounding) -> bool:
@@ -264,7 +249,7 @@ def _program(command: Sequence[str]) -> str:
 
 
 def _pieces(word: str) -> Iterator[str]:
-    for piece in {word, *_BETWEEN_WORDS.split(word)}:
+    for piece in {word, *BETWEEN_WORDS.split(word)}:
         if piece and "\0" not in piece:
             yield piece
             yield from filter(None, piece.partition("=")[2].split(":") if "=" in piece else ())

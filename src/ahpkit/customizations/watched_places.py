@@ -19,7 +19,7 @@ _SPARE = 200
 
 
 class Judged(NamedTuple):
-    """What was read of a place, with what of it may run, and the files that it names as programs or scripts."""
+    """What was read of a place, with what of it may run, and the files that it names that matter for this."""
 
     parsed: Parsed
     names: tuple[str, ...]

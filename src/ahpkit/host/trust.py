@@ -63,6 +63,8 @@ class Runnable:
     """Exactly what was declared, nothing filled in."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """The files that it names, as absolute paths, with their fingerprints: a script is part of the content."""
+    data: tuple[str, ...] = ()
+    """Files that it works on, as long as they name no programs. They are no part of the content."""
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,166 @@
+"""Says which of the files that an MCP server's declaration names are data that it works on, not what it runs.
+
+Such files are no part of what was trusted: the server itself writes them. In doubt a file is not data.
+`docs/decisions/2026-11-17-data-of-servers.md` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
+
+_DATA_ENDINGS = frozenset(
+    {
+        *(".db", ".db3", ".sqlite", ".sqlite3", ".s3db", ".duckdb", ".parquet", ".arrow", ".kdbx", ".csv", ".tsv"),
+        *(".log", ".jsonl", ".ndjson", ".pid", ".md", ".markdown", ".canvas", ".excalidraw", ".drawio", ".geojson"),
+        *(".pdf", ".epub", ".docx", ".xlsx", ".pptx", ".png", ".jpg", ".jpeg", ".webp", ".ics", ".bib"),
+    }
+)
+"""Files that no program starts, and that none reads to learn what to start."""
+
+_MIXED_ENDINGS = frozenset({".json", ".txt", ".xml"})
+"""Data or settings: data only where a name says so."""
+
+_DATA_WORDS = frozenset(
+    {
+        *("db", "database", "data", "memory", "memories", "store", "storage", "cache", "log", "logs", "out", "output"),
+        *("pid", "state", "history", "graph", "knowledge", "notes", "todo", "todos", "index", "results"),
+    }
+)
+_SETTING_WORDS = frozenset(
+    {
+        *("config", "conf", "settings", "options", "server", "servers", "plugin", "plugins", "script", "scripts"),
+        *("hook", "hooks", "command", "commands", "startup", "init", "rc", "preload", "require", "requirements"),
+    }
+)
+"""Words in the name of an option, a variable or a file. One of the second kind is enough to be no data."""
+
+_LOADING = frozenset({"-c", "-e", "-m", "-r", "--import", "--loader", "--eval", "--env-file", "--rcfile", "--module"})
+"""Options whose value a program may run, whatever its ending."""
+
+_STARTERS = frozenset(
+    {
+        *("sh", "bash", "dash", "zsh", "ksh", "fish", "source", "env", "exec", "xargs", "nohup", "java", "uv", "uvx"),
+        *("python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "tsx", "ts-node", "npx", "run"),
+    }
+)
+"""What stands first after one of these is run, whatever its ending."""
+
+_NAMES_PROGRAMS = re.compile(
+    rb'"(?:command|cmd|exec|executable|program|scripts?|shell|run|args|argv|env|hooks|plugins|(?:mcp)?servers)"\s*:',
+    re.IGNORECASE,
+)
+"""Keys of JSON that say what to start."""
+
+_MOST = 16 * 1024 * 1024
+"""Bytes that are searched for such keys. A larger file counts as if it had one."""
+
+_ESCAPED = re.compile(rb"\\u00([0-7][0-9a-f])", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_VERSION = re.compile(r"[\d.]+$")
+
+
+class ServerData:
+    """What one declaration says about the files that it names. `fill`: puts places into a word, such as the home."""
+
+    def __init__(
+        self, args: Sequence[str], env: Mapping[str, str], *, command: str, fill: Callable[[str], str]
+    ) -> None:
+        self._said: dict[str, bool | None] = {}
+        for name, value in _options([*_flat(args)]):
+            self._say(fill(value), False if name in _LOADING else _calls_data(name))
+        for name, value in env.items():
+            self._say(fill(value), _calls_data(name) or False)
+        for word in _started([command, *_flat(args)]):
+            self._say(fill(word), False)
+
+    def _say(self, word: str, is_data: bool | None) -> None:
+        """A word that is no data in one place is none at all."""
+        before = self._said.get(word)
+        self._said[word] = False if False in (before, is_data) else before or is_data
+
+    def holds(self, word: str, path: str) -> bool:
+        """Whether a file is data, that a word of the declaration names. Reads the file."""
+        said = self._said.get(word, False)
+        ending = _ending(path)
+        if said is False or ending not in _DATA_ENDINGS | _MIXED_ENDINGS or _can_be_started(path):
+            return False
+        if ending in _DATA_ENDINGS:
+            return True
+        return bool(said or _calls_data(os.path.splitext(os.path.basename(path))[0])) and not _names_programs(path)
+
+
+def may_become_setting(path: str) -> bool:
+    """Whether the content of a file decides if it is data."""
+    return _ending(path) in _MIXED_ENDINGS
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
+
+
+def _flat(words: Sequence[str]) -> Iterator[str]:
+    """The words; of a line of shell also its own words."""
+    for word in words:
+        yield word
+        pieces = BETWEEN_WORDS.split(word)
+        yield from pieces if len(pieces) > 1 else ()
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each word that may be a path, and the option it belongs to: `--db x` and `--db=x`; none: an empty name."""
+    before = ""
+    for word in words:
+        if word.startswith("-"):
+            before, is_with_value, value = word.partition("=")
+            if is_with_value:
+                yield from ((before, one) for one in (value, *value.split(":")))
+                before = ""
+        else:
+            yield before, word
+            before = ""
+
+
+def _started(words: Sequence[str]) -> Iterator[str]:
+    is_next = True
+    for word in words:
+        if is_next and not word.startswith("-"):
+            yield word
+            is_next = False
+        is_next = is_next or _VERSION.sub("", os.path.basename(word)) in _STARTERS
+
+
+def _calls_data(name: str) -> bool | None:
+    """Whether a name says that something is data; None: it says nothing about that."""
+    words = {word.lower() for word in _WORD.findall(name)}
+    return False if words & _SETTING_WORDS else bool(words & _DATA_WORDS) or None
+
+
+def _can_be_started(path: str) -> bool:
+    """Whether a file is marked as executable or begins as a script does."""
+    try:
+        return bool(os.stat(path).st_mode & 0o111) or _read(path, 2) == b"#!"
+    except OSError:
+        return True
+
+
+def _names_programs(path: str) -> bool:
+    try:
+        text = _read(path, _MOST + 1)
+    except OSError:
+        return True
+    plain = _ESCAPED.sub(lambda letter: bytes([int(letter[1], 16)]), text)
+    return len(text) > _MOST or _NAMES_PROGRAMS.search(plain) is not None
+
+
+def _read(path: str, most: int) -> bytes:
+    """The beginning of a regular file; nobody waits for a pipe."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"#!"
+
+
+__all__ = ["BETWEEN_WORDS", "ServerData", "may_become_setting"]
