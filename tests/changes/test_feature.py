@@ -305,6 +305,82 @@ async def test_what_is_undone_while_another_turn_runs_is_not_the_work_of_that_tu
     assert desk.repo.status() == set(), "undo of the rest does not bring back what was undone"
 
 
+def lines(**others: str) -> str:
+    """Twenty lines, some of them others: `_3="x"` is the third one."""
+    return "".join(f"{others.get(f'_{number}', number)}\n" for number in range(20))
+
+
+@requirement("changesets:undo:keeps-what-others-wrote")
+async def test_what_a_person_wrote_between_two_turns_outlives_every_undo_of_them(desk: Desk) -> None:
+    file = desk.repo.write("a.txt", lines())
+    await desk.turn(lambda root: file.write_text(lines(_0="agent")))
+    file.write_text(lines(_0="agent", _9="me"))
+    second = await desk.turn(lambda root: file.write_text(lines(_0="agent", _9="me", _19="agent")))
+    await desk.bench.stop()  # Right after the turn's end was told.
+    desk.renew()
+    await desk.bench.start()
+    desk.client = await desk.bench.client(desk.uri, desk.chat)
+    for kind, expected in (("turn", lines(_0="agent", _9="me")), ("session", lines(_9="me"))):
+        uri, _ = await desk.look(kind, second)
+        await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+        assert file.read_text() == expected
+    await desk.until(uri, lambda state: names(state) == set())
+    file.write_text(lines(_0="agent", _9="me"))
+    await desk.turn(lambda root: file.write_text(lines(_9="agent")))
+    file.write_text(lines(_8="me", _9="agent"))
+    third = await desk.turn(lambda root: file.write_text(lines(_8="agent", _9="agent")))
+    await desk.look("turn", third)
+    await desk.until(uri, lambda state: names(state) == {"a.txt"})
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert answer["message"] == "Nothing was undone. Left alone: a.txt: it was changed after the session wrote it."
+    assert file.read_text() == lines(_8="agent", _9="agent")
+
+
+@requirement("changesets:undo:keeps-what-others-wrote")
+async def test_undo_leaves_alone_what_another_session_may_have_written_at_the_same_time(desk: Desk) -> None:
+    """Two sessions work in one folder. What one of them told of, or what changed in one of them only, is undone."""
+    other, other_chat = await desk.bench.session(desk.client)
+    root, writes = desk.repo.root, asyncio.Event()
+
+    async def first(turn: Turn) -> None:
+        (root / "early.txt").write_text("first\n")
+        desk.bench.agent.script = second
+        await desk.client.accepted(other_chat, say("go", "other"))
+        await writes.wait()
+        for name in ("mixed.txt", "told.txt"):
+            (root / name).write_text("first\n")
+        tell(turn, root / "told.txt")
+
+    async def second(turn: Turn) -> None:
+        (root / "theirs.txt").write_text("second\n")
+        (root / "told by second.txt").write_text("second\n")
+        tell(turn, root / "told by second.txt")
+        writes.set()
+        await desk.client.action("chat/turnComplete")
+
+    desk.bench.agent.script = first
+    await desk.client.accepted(desk.chat, say("go", "one"))
+    await desk.client.action(
+        lambda envelope: envelope["action"].get("turnId") == "other" and "Complete" in str(envelope)
+    )
+    left = "; ".join(f"{name}.txt: another session changed it at the same time" for name in ("mixed", "theirs"))
+    uri, _ = await desk.look("session")
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert answer["message"] == f"Undid 2 files. Left alone: {left}."
+    desk.uri = other
+    uri, _ = await desk.look("turn", "other")
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert answer["message"] == f"Undid 1 file. Left alone: {left}."
+    assert desk.repo.status() == {"mixed.txt", "theirs.txt"}
+
+
+def tell(turn: Turn, path: Path) -> None:
+    """Report a file as written by a tool."""
+    call = turn.tool_call("edit")
+    call.running(tool_input="{}")
+    call.complete(content=[{"type": "fileEdit", "after": {"uri": path.as_uri(), "content": {"uri": path.as_uri()}}}])
+
+
 async def test_one_file_is_kept_and_another_undone(desk: Desk) -> None:
     await desk.turn(lambda root: [(root / name).write_text("agent\n") for name in ("a.txt", "b.txt")])
     uri, state = await desk.look("session")

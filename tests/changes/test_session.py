@@ -158,12 +158,12 @@ class Game:
             case "person":
                 self._edit(name, text)
             case "undo":
-                await self._undo(await self.changes.session())
+                await self._undo()
             case "undo turn":
                 for turn_id in self.turns[-1:]:
-                    await self._undo(await self.changes.turn(turn_id))
+                    await self._undo(turn_id)
             case "undo file":
-                await self._undo(await self.changes.session(), only=[name])
+                await self._undo(only=[name])
             case _:
                 self._use_git(who, name)
 
@@ -212,10 +212,11 @@ class Game:
                 found[path] = (None, None) if added == "-" else (int(added), int(removed))
         return found
 
-    async def _undo(self, changes: list[FileChange], only: list[str] | None = None) -> None:
+    async def _undo(self, turn_id: str | None = None, only: list[str] | None = None) -> None:
         """Whatever a person wrote is still there afterwards, or only the agent's lines were taken out of it."""
         before = self._files()
-        outcome = await self.changes.undo(changes, only)
+        changes = await (self.changes.session() if turn_id is None else self.changes.turn(turn_id))
+        outcome = await self.changes.undo(turn_id, only=only)
         after = self._files()
         touched = {path for change in changes for path in change.paths}
         for path, content in before.items():

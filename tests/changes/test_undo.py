@@ -60,7 +60,7 @@ async def test_undo_of_the_session_puts_every_file_back(repo: Repository, tmp_pa
     os.rename(repo.root / "run.sh", repo.root / "moved.sh")
     (repo.root / "link").symlink_to("a.txt")
     await changes.end("t")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.left == {}
     assert repo.status() == set()
     assert not (repo.root / "new").exists()
@@ -76,7 +76,7 @@ async def test_undo_leaves_alone_what_somebody_changed_since_and_says_so(repo: R
     await changes.end("t")
     repo.write("b.txt", "person\n")
     repo.write("new.txt", "agent\nand a person\n")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert set(outcome.left) == {"b.txt", "new.txt"}
     assert "was changed after the session wrote it" in outcome.describe()
     assert (repo.root / "b.txt").read_text() == "person\n"
@@ -92,7 +92,7 @@ async def test_undo_takes_only_the_sessions_lines_out_of_a_file_that_others_chan
     repo.write("a.txt", "".join(["agent\n", *lines[1:]]))
     await changes.end("t")
     repo.write("a.txt", "".join(["agent\n", *lines[1:19], "person\n"]))
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.undone == ["a.txt"]
     assert (repo.root / "a.txt").read_text() == "".join([*lines[:19], "person\n"])
 
@@ -103,7 +103,7 @@ async def test_undo_of_one_turn_keeps_the_others(repo: Repository, tmp_path: Pat
         await changes.begin(turn)
         repo.write(name, "x\n")
         await changes.end(turn)
-    await changes.undo(await changes.turn("t1"))
+    await changes.undo("t1")
     assert await paths_of(changes) == {"two.txt"}
     assert not (repo.root / "one.txt").exists()
 
@@ -118,11 +118,10 @@ async def test_undo_never_follows_a_link_out_of_the_work_tree(repo: Repository, 
     await changes.begin("t")
     repo.write("dir/x.txt", "agent\n")
     await changes.end("t")
-    session = await changes.session()
     (repo.root / "dir/x.txt").unlink()
     (repo.root / "dir").rmdir()
     (repo.root / "dir").symlink_to(outside)
-    outcome = await changes.undo(session)
+    outcome = await changes.undo()
     assert outcome.undone == []
     assert (outside / "x.txt").read_text() == "precious"
 
@@ -134,7 +133,7 @@ async def test_what_is_accepted_is_no_longer_undone(repo: Repository, tmp_path: 
     repo.write("b.txt", "undone\n")
     await changes.end("t")
     changes.accept(["a.txt"])
-    await changes.undo(await changes.session())
+    await changes.undo()
     assert repo.status() == {"a.txt"}
 
 
@@ -145,7 +144,7 @@ async def test_the_record_survives_a_restart(repo: Repository, tmp_path: Path) -
     await changes.end("t")
     again = SessionChanges(changes.tree, Record.from_json(changes.record.to_json()))
     assert await again.session() == await changes.session()
-    await again.undo(await again.session())
+    await again.undo()
     assert repo.status() == set()
 
 
@@ -164,7 +163,7 @@ async def test_outside_git_the_agents_own_edits_are_known(tmp_path: Path) -> Non
     (folder / "other.txt").write_text("somebody else")
     await changes.end("t")
     assert await paths_of(changes) == {"old.txt", "new.txt"}
-    await changes.undo(await changes.session())
+    await changes.undo()
     assert (folder / "old.txt").read_text() == "before\n"
     assert sorted(path.name for path in folder.iterdir()) == ["old.txt", "other.txt"]
 
@@ -265,7 +264,7 @@ async def test_undo_leaves_alone_what_a_person_made_too_large_to_compare(repo: R
     await changes.end("t")
     repo.write("b.txt", "p" * 2000)
     repo.write("new.txt", "p" * 2000)
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.undone == []
     assert set(outcome.left) == {"b.txt", "new.txt"}
     assert "too large" in outcome.describe()
@@ -278,7 +277,7 @@ async def test_undo_leaves_alone_what_became_part_of_another_repository(repo: Re
     repo.write("inner/f.txt", "agent\n")
     await changes.end("t")
     Repository(repo.root / "inner").write("f.txt", "a person's\n")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.left == {"inner/f.txt": "what is there now cannot be compared (in a repository of its own)"}
     assert (repo.root / "inner/f.txt").read_text() == "a person's\n"
 
@@ -288,7 +287,7 @@ async def test_undo_leaves_alone_a_file_that_a_person_gave_a_filter(repo: Reposi
     changes = await _written_by_the_agent(repo, tmp_path, new_txt="agent\n")
     repo.write(".gitattributes", "new.txt filter=x\n")
     repo.write("new.txt", "a person's\n")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert "not compared" in outcome.left["new.txt"]
     assert (repo.root / "new.txt").read_text() == "a person's\n"
 
@@ -302,7 +301,7 @@ async def test_undo_leaves_alone_an_ignored_file_that_stands_where_the_agent_del
     await changes.end("t")
     repo.write(".gitignore", "b.txt\n")
     repo.write("b.txt", "a person's\n")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.left == {"b.txt": "what is there now cannot be compared (git ignores it)"}
     assert (repo.root / "b.txt").read_text() == "a person's\n"
 
@@ -313,7 +312,7 @@ async def test_a_file_that_became_a_folder_is_a_file_again(repo: Repository, tmp
     (repo.root / "b.txt").unlink()
     repo.write("b.txt/inside", "agent\n")
     await changes.end("t")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.left == {}
     assert repo.status() == set()
 
@@ -327,7 +326,7 @@ async def test_a_folder_in_which_a_person_put_a_file_is_not_exchanged_for_the_fi
     repo.write("b.txt/inside", "agent\n")
     await changes.end("t")
     repo.write("b.txt/mine", "a person's\n")
-    outcome = await changes.undo(await changes.session())
+    outcome = await changes.undo()
     assert outcome.left == {"b.txt": "is a directory"}
     assert (repo.root / "b.txt/mine").read_text() == "a person's\n"
 
@@ -339,7 +338,7 @@ async def test_who_may_read_a_file_stays_as_it_is(repo: Repository, tmp_path: Pa
     await changes.begin("t2")
     private.chmod(0o700)
     await changes.end("t2")
-    await changes.undo(await changes.session())
+    await changes.undo()
     assert private.read_text() == "b\n"
     assert private.stat().st_mode & 0o777 == 0o600
 
@@ -352,7 +351,7 @@ async def test_a_mode_is_taken_back_also_where_somebody_wrote_into_the_file_sinc
     (repo.root / "a.txt").chmod(0o755)
     await changes.end("t")
     repo.write("a.txt", (repo.root / "a.txt").read_text() + "a person's\n")
-    await changes.undo(await changes.session())
+    await changes.undo()
     assert (repo.root / "a.txt").read_text().endswith("19\na person's\n")
     assert (repo.root / "a.txt").stat().st_mode & 0o111 == 0
 

@@ -323,7 +323,7 @@ async def test_a_repository_with_long_object_names_is_followed_and_undone(tmp_pa
     repo.write("new.txt", "new\n")
     await changes.end("t")
     assert [change.path for change in await changes.session()] == ["a.txt", "new.txt"]
-    assert (await changes.undo(await changes.session())).left == {}
+    assert (await changes.undo()).left == {}
     assert repo.status() == set()
 
 

@@ -187,16 +187,11 @@ class Changesets(Feature):
             _log.warning("the changes of turn %s are not recorded: %s", turn_id, error)
             return
         followed.running.add(turn_id)
-        self._mark_shared(followed)
+        for other in self._directories.sharing(followed):
+            for other_turn in other.running:
+                followed.beside.setdefault(turn_id, []).append((other, other_turn))
+                other.beside.setdefault(other_turn, []).append((followed, turn_id))
         self._directories.remember(followed)
-
-    def _mark_shared(self, followed: Followed) -> None:
-        """Two sessions work in one tree at the same time. A change that neither reported may be from either."""
-        busy = [other for other in self._directories.sharing(followed) if other.running]
-        if len(busy) > 1:
-            for other in busy:
-                for turn in other.running_turns():
-                    turn.shared = True
 
     def _heard(self, applied: AnyApplied) -> None:
         action = applied.action
@@ -233,6 +228,7 @@ class Changesets(Feature):
             try:
                 async with asyncio.timeout(_PATIENCE), followed.lock:
                     await followed.changes.take_final_checkpoint(turn_id)
+                    self._directories.remember(followed)
             except (GitError, OSError, TimeoutError) as error:
                 _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
 
@@ -257,15 +253,28 @@ class Changesets(Feature):
         """What one session is known to have written is not counted for another session that works there at the
         same time."""
         for other in self._directories.sharing(followed):
-            if other is not followed:
-                for turn in other.running_turns():
-                    turn.foreign += [path for path in paths if path not in other.changes.told | set(turn.foreign)]
+            theirs = {there for path in paths if (there := other.path_of(followed, path)) is not None}
+            for turn in other.running_turns():
+                turn.foreign += sorted(theirs - other.changes.told - set(turn.foreign))
+
+    async def _doubt(self, followed: Followed, turn_id: str) -> None:
+        """Remember which files of a turn another session may have written, that worked there at the same time."""
+        own = {path for change in await followed.changes.turn(turn_id) for path in change.paths}
+        for other, other_turn in followed.beside.pop(turn_id, ()):
+            if other_turn in other.running:
+                await other.changes.refresh(other_turn)
+            record = other.changes.record.turns.get(other_turn)
+            told = {*other.changes.told, *(() if record is None else record.told)}
+            changed = {path for change in await other.changes.turn(other_turn) for path in change.paths}
+            theirs, told_here = ({followed.path_of(other, path) for path in paths} for paths in (changed, told))
+            followed.changes.doubt(turn_id, own & theirs, own & told_here)
 
     async def _end_turn(self, followed: Followed, turn_id: str) -> None:
         try:
             async with followed.lock:
                 if turn_id in followed.running:
                     await followed.changes.end(turn_id)
+                    await self._doubt(followed, turn_id)
         except (GitError, OSError) as error:
             _log.warning("the changes of %s could not be read: %s", followed.session, error)
         followed.running.discard(turn_id)

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,7 +49,15 @@ class Followed:
     own_tree: bool = False
     """The work tree was made for this session."""
     running: set[str] = field(default_factory=set[str])
+    beside: dict[str, list[tuple[Followed, str]]] = field(default_factory=dict[str, "list[tuple[Followed, str]]"])
+    """Running turn → turns of other sessions that ran at the same time and could write the same files."""
     reviewed: set[str] = field(default_factory=set[str])
+
+    def path_of(self, other: Followed, path: str) -> str | None:
+        """A path of another one's work tree as it is called in this one; None: it lies outside."""
+        place = other.changes.tree.root / path
+        root = self.changes.tree.root
+        return place.relative_to(root).as_posix() if place.is_relative_to(root) else None
 
     def running_turns(self) -> list[TurnRecord]:
         """The records of the turns that run; one that was truncated away has none."""
@@ -118,8 +127,14 @@ class FollowedDirectories:
         return list(self._sessions.get(session_uri, {}).values())
 
     def sharing(self, followed: Followed) -> list[Followed]:
-        """All that are followed in the same work tree, this one included."""
-        return self._by_tree.get(followed.changes.tree, [])
+        """Those of other sessions whose work trees are the same, or one inside the other."""
+        root = followed.changes.tree.root
+        found: list[Followed] = []
+        for tree, there in self._by_tree.items():
+            if tree.root.is_relative_to(root) or root.is_relative_to(tree.root):
+                found += (one for one in there if one.session != followed.session)
+        # A repository inside another one, such as a work tree of a session, holds none of its files.
+        return [one for one in found if one.changes.tree.root == root or not (one.in_git and followed.in_git)]
 
     async def by_key(self, key: str) -> Followed | None:
         """The directory that a changeset's URI names."""
@@ -166,11 +181,14 @@ class FollowedDirectories:
         in_git = tree.git.git_dir != tree.git.objects.parent
         real = await asyncio.to_thread(directory.resolve)
         below = real.relative_to(tree.root).as_posix() if real.is_relative_to(tree.root) else "."
+        changes = SessionChanges(tree, Record.from_json(stored), edits_only=not in_git)
+        with suppress(GitError, OSError):  # Its objects are gone, for example.
+            await changes.count_interrupted()
         return Followed(
             session=session_uri,
             key=key,
             directory=directory,
-            changes=SessionChanges(tree, Record.from_json(stored), edits_only=not in_git),
+            changes=changes,
             root_uri=tree.root.as_uri(),
             prefix="" if below == "." else f"{below}/",
             in_git=in_git,

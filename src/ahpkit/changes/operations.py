@@ -68,7 +68,8 @@ class Operations:
             tree = followed.changes.tree
             match operation:
                 case "undo":
-                    outcome = await followed.changes.undo(changes, {*chosen, *noted}, running=followed.running)
+                    [turn_id] = view.turns if view.kind == "turn" else [None]
+                    outcome = await followed.changes.undo(turn_id, only={*chosen, *noted}, running=followed.running)
                     return outcome.describe()
                 case "keep":
                     followed.changes.accept({*chosen, *noted})

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ahpkit.changes.undo import Outcome, undo, versions
+from ahpkit.changes.undo import Mixed, Outcome, Pair, own_steps, same, undo, versions, without
 from ahpkit.changes.work_tree import FileChange, Side, WorkTree
 
 MAX_TURNS = 2_000
 """Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
 
 _UNKNOWN = "there are too many files here to know what it held"
-
-Pair = tuple[Side | None, Side | None]
-"""A file before and after."""
 
 
 @dataclass
@@ -41,11 +38,14 @@ class TurnRecord:
     """Path → why its content was not kept before the turn, and its mark then."""
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
+    is_open: bool = False
+    """It is not part of the sums yet."""
     partial: bool = False
     """The tree before it does not hold all files: what a file held that is not in it is not known."""
-    shared: bool = False
-    """Another session worked in the same directory at the same time: a change that nobody reported may be from
-    either."""
+    told: list[str] = field(default_factory=list[str])
+    """Paths that the agent is known to have written in it, once it is over."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Paths that another session, which worked here at the same time, may have written."""
 
 
 @dataclass
@@ -55,6 +55,10 @@ class Record:
     turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
     total: dict[str, Pair] = field(default_factory=dict[str, Pair])
     """Path → before the session first touched it, and after it last did."""
+    between: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
+    """Path → what others changed in between."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Paths in the sum that another session may have written."""
     notes: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why its content was not kept."""
     chats: dict[str, dict[str, Pair]] = field(default_factory=dict[str, dict[str, Pair]])
@@ -64,16 +68,20 @@ class Record:
         return {
             "turns": [vars(turn) for turn in self.turns.values()],
             "total": _sum_to_json(self.total),
+            "between": {path: [_pair_to_json(pair) for pair in pairs] for path, pairs in self.between.items()},
+            "unsure": self.unsure,
             "notes": self.notes,
             "chats": {chat: _sum_to_json(total) for chat, total in self.chats.items()},
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        turns = [TurnRecord(**turn) for turn in data.get("turns", ())]
+        turns = [_turn_from_json(turn) for turn in data.get("turns", ())]
         chats = {chat: _sum_from_json(total) for chat, total in data.get("chats", {}).items()}
         total, notes = _sum_from_json(data.get("total", {})), dict(data.get("notes", {}))
-        return cls({turn.turn_id: turn for turn in turns}, total, notes, chats)
+        between = {path: [*map(_pair_from_json, pairs)] for path, pairs in data.get("between", {}).items()}
+        known = {turn.turn_id: turn for turn in turns}
+        return cls(known, total, between, list(data.get("unsure", ())), notes, chats)
 
 
 class SessionChanges:
@@ -96,7 +104,9 @@ class SessionChanges:
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
-        self.record.turns[turn_id] = TurnRecord(turn_id, checkpoint.tree, chat=chat, outside=outside, partial=partial)
+        self.record.turns[turn_id] = TurnRecord(
+            turn_id, checkpoint.tree, chat=chat, outside=outside, is_open=True, partial=partial
+        )
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
@@ -146,12 +156,32 @@ class SessionChanges:
             return
         await self.refresh(turn_id)
         self._final.discard(turn_id)
-        changed = await self.turn(turn_id)
-        self.record.total = await asyncio.to_thread(_with, self.record.total, changed)
-        if changed and (chat := self.record.turns[turn_id].chat):
-            self.record.chats[chat] = await asyncio.to_thread(_with, self.record.chats.get(chat, {}), changed)
-            self._of_chats.pop(chat, None)
+        if (turn := self.record.turns.get(turn_id)) is not None:
+            turn.told = sorted(self.told)
+            await self._count(turn)
         self.told.clear()
+
+    async def _count(self, turn: TurnRecord) -> None:
+        changed, record = await self.turn(turn.turn_id), self.record
+        record.total, record.between = await asyncio.to_thread(_with, record.total, changed, record.between)
+        if changed and turn.chat:
+            record.chats[turn.chat], _ = await asyncio.to_thread(_with, record.chats.get(turn.chat, {}), changed)
+            self._of_chats.pop(turn.chat, None)
+        turn.is_open = False
+
+    async def count_interrupted(self) -> None:
+        """Add turns to the sums that a host did not live to add, as far as it had seen them."""
+        for turn in [turn for turn in self.record.turns.values() if turn.is_open]:
+            await self._count(turn)
+
+    def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
+        """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those
+        of them that it is known to have written. What changed in both is from either, unless only one of them told."""
+        if (turn := self.record.turns.get(turn_id)) is None:
+            return
+        own = set(turn.told) - set(told)
+        turn.unsure = sorted({*turn.unsure, *(set(theirs) - own)})
+        self.record.unsure = sorted({*self.record.unsure, *turn.unsure})
 
     async def turn(self, turn_id: str) -> list[FileChange]:
         """What one turn changed; nothing when it was truncated away."""
@@ -169,13 +199,17 @@ class SessionChanges:
 
     async def session(self, running: Iterable[str] = ()) -> list[FileChange]:
         """What all turns changed, those that still run included."""
-        total: Mapping[str, Pair] = self.record.total
-        counted: list[FileChange] = []
-        for turn_id in running:
-            changed = await self.turn(turn_id)
-            total = await asyncio.to_thread(_with, total, changed)
-            counted += (change for change in changed if not change.note)
+        total, _, counted = await self._sum(running)
         return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
+
+    async def _sum(
+        self, running: Iterable[str]
+    ) -> tuple[Mapping[str, Pair], Mapping[str, Sequence[Pair]], list[FileChange]]:
+        """The session's sum with turns that still run; what others changed in between; and what those turns changed."""
+        counted = [change for turn_id in running for change in await self.turn(turn_id) if not change.note]
+        if not counted:
+            return self.record.total, self.record.between, []
+        return *await asyncio.to_thread(_with, self.record.total, counted, self.record.between), counted
 
     async def chat(self, chat: str) -> list[FileChange]:
         """What the finished turns of one chat changed."""
@@ -189,13 +223,21 @@ class SessionChanges:
         return [*changes, *(_noted(path, why) for path, why in sorted(left_out.items()))]
 
     async def undo(
-        self, changes: Collection[FileChange], only: Collection[str] | None = None, running: Collection[str] = ()
+        self, turn_id: str | None = None, *, only: Collection[str] | None = None, running: Collection[str] = ()
     ) -> Outcome:
-        """Take changes back; what is undone is no longer part of the session's sum, nor the work of a running turn."""
-        outcome = await undo(self.tree, list(changes), only=only)
-        now = await self._resum(outcome.undone)
-        for turn_id in running:
-            if (turn := self.record.turns.get(turn_id)) is not None:
+        """Take back what a turn changed; without one what all turns did, those that still run included.
+
+        What is undone is no longer part of the session's sum, nor the work of a running turn.
+        """
+        if turn_id is not None:
+            changes, unsure = await self.turn(turn_id), self.record.turns[turn_id].unsure
+            outcome = await undo(self.tree, changes, only=only, unsure=unsure)
+        else:
+            changes, (_, between, _) = await self.session(running), await self._sum(running)
+            outcome = await undo(self.tree, changes, only=only, between=between, unsure=self.record.unsure)
+        now = await self._resum(outcome)
+        for one in running:
+            if (turn := self.record.turns.get(one)) is not None:
                 await self._begin_without(turn, versions(changes, outcome.undone), now)
         return outcome
 
@@ -216,41 +258,70 @@ class SessionChanges:
             for total in (self.record.total, *self.record.chats.values()):
                 total.pop(path, None)
             self.record.notes.pop(path, None)
+            self.record.between.pop(path, None)
+        self.record.unsure = [path for path in self.record.unsure if path not in paths]
 
-    async def _resum(self, paths: Collection[str]) -> Mapping[str, Side]:
+    async def _resum(self, outcome: Outcome) -> Mapping[str, Side]:
         """Count some files again, as they are now."""
+        paths = outcome.undone
         checkpoint = await self.tree.checkpoint(paths)
         now = await self.tree.sides(checkpoint.tree, paths)
         self._of_chats.clear()
+        record = self.record
         for path in paths:
-            latest = self.record.total.get(path, (None, None))[1]
-            for total in (self.record.total, *self.record.chats.values()):
+            latest = record.total.get(path, (None, None))[1]
+            for total in record.chats.values():
                 # A chat whose change lies under a later one keeps it.
                 if path in total and _key(total[path][1]) == _key(latest):
                     add(total, FileChange(total[path][1], now.get(path)), path)
+            if path in record.total:
+                add(record.total, FileChange(outcome.was[path], now.get(path)), path, record.between)
+                if await self._is_of_others(path, now.get(path)):
+                    for total in (record.total, *record.chats.values()):
+                        total.pop(path, None)
+                    record.between.pop(path, None)
         return now
+
+    async def _is_of_others(self, path: str, now: Side | None) -> bool:
+        """Whether nothing of this session is left in a file that others changed as well."""
+        if path not in self.record.total or path not in self.record.between:
+            return False
+        try:
+            steps = own_steps(self.record.total[path], self.record.between[path])
+            return same(await without(self.tree, steps, now), now)
+        except Mixed:
+            return False
 
     def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]
 
 
-def _with(total: Mapping[str, Pair], changes: Iterable[FileChange]) -> dict[str, Pair]:
-    """A sum with more changes; those whose content is not known are not part of it."""
-    summed = dict(total)
+def _with(
+    total: Mapping[str, Pair], changes: Iterable[FileChange], between: Mapping[str, Sequence[Pair]] | None = None
+) -> tuple[dict[str, Pair], dict[str, list[Pair]]]:
+    """A sum with more changes, and what others changed in between; those whose content is not known are no part."""
+    summed, others = dict(total), {path: [*pairs] for path, pairs in (between or {}).items()}
     for change in changes:
         if not change.note:
-            add(summed, change)
-    return summed
+            add(summed, change, between=others)
+    return summed, others
 
 
-def add(total: dict[str, Pair], change: FileChange, path: str | None = None) -> None:
-    """Add one change to a sum. A file that is again what it was at first leaves it."""
+def add(
+    total: dict[str, Pair], change: FileChange, path: str | None = None, between: dict[str, list[Pair]] | None = None
+) -> None:
+    """Add one change to a sum. A file that is again what it was at first leaves it. A change that does not begin where
+    the last one ended tells what others did in `between`."""
     for name in {path} if path is not None else change.paths:
         before = change.before if change.before is not None and change.before.path == name else None
         after = change.after if change.after is not None and change.after.path == name else None
-        first = total[name][0] if name in total else before
-        if _key(first) == _key(after):
+        first, last = total.get(name, (before, before))
+        if between is not None and not same(last, before):
+            between.setdefault(name, []).append((last, before))
+        if same(first, after):
             total.pop(name, None)
+            if between is not None:
+                between.pop(name, None)
         else:
             total[name] = (first, after)
 
@@ -294,12 +365,26 @@ def _key(side: Side | None) -> tuple[str, str] | None:
     return None if side is None else (side.mode, side.oid)
 
 
+def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
+    """A turn as it was kept, also by a version that kept more of it."""
+    known = {one.name for one in fields(TurnRecord)}
+    return TurnRecord(**{name: value for name, value in data.items() if name in known})
+
+
 def _sum_to_json(total: Mapping[str, Pair]) -> dict[str, Any]:
-    return {path: [_to_json(side) for side in pair] for path, pair in total.items()}
+    return {path: _pair_to_json(pair) for path, pair in total.items()}
 
 
 def _sum_from_json(data: Mapping[str, Any]) -> dict[str, Pair]:
-    return {path: (_from_json(pair[0]), _from_json(pair[1])) for path, pair in data.items()}
+    return {path: _pair_from_json(pair) for path, pair in data.items()}
+
+
+def _pair_to_json(pair: Pair) -> list[Any]:
+    return [_to_json(side) for side in pair]
+
+
+def _pair_from_json(data: Sequence[Any]) -> Pair:
+    return _from_json(data[0]), _from_json(data[1])
 
 
 def _to_json(side: Side | None) -> list[str] | None:

@@ -2,7 +2,8 @@
 
 For every file three versions matter: before the session, after it, and now. Only a file that is still as the session
 left it is simply put back. One that was changed since is merged where git can merge it without a conflict; otherwise it
-is left alone, and the outcome says so.
+is left alone, and the outcome says so. A file that others changed in between is taken back piece by piece, the latest
+first.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from ahpkit.protocol.errors import RpcError
 
 T = TypeVar("T")
 
+Pair = tuple[Side | None, Side | None]
+"""A file before and after."""
+
 
 class Step(Enum):
     """What has to be done with one path."""
@@ -45,6 +49,8 @@ class Outcome:
     undone: list[str] = field(default_factory=list[str])
     left: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it was left alone."""
+    was: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
+    """What was undone → the file until then."""
 
     def describe(self) -> str:
         """One or two sentences for a person."""
@@ -58,21 +64,35 @@ class Outcome:
 
 def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
     """Which step takes one path back."""
-    if _same(now, before):
+    if same(now, before):
         return Step.NOTHING
-    return Step.RESTORE if _same(now, after) else Step.MERGE
+    return Step.RESTORE if same(now, after) else Step.MERGE
 
 
-async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collection[str] | None = None) -> Outcome:
-    """Take changes back. `only`: the paths that a person chose."""
+class Mixed(Exception):
+    """What the session did cannot be told from what others did."""
+
+
+async def undo(
+    tree: WorkTree,
+    changes: Sequence[FileChange],
+    *,
+    only: Collection[str] | None = None,
+    between: Mapping[str, Sequence[Pair]] | None = None,
+    unsure: Collection[str] = (),
+) -> Outcome:
+    """Take changes back. `only`: the paths that a person chose. `between`: what others changed between the first and
+    the last of these changes. `unsure`: paths that others may have written."""
     meant = versions(changes, only)
     outcome = Outcome()
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
-    for path in _in_order(meant.keys() - unknown.keys(), meant):
-        before, after = meant[path]
+    outcome.left |= {path: "another session changed it at the same time" for path in unsure if path in meant}
+    for path in _in_order(meant.keys() - outcome.left.keys(), meant):
         try:
-            await _take_back(tree, path, before, after, now.get(path), outcome)
+            await _take_back(tree, path, own_steps(meant[path], (between or {}).get(path, ())), now.get(path), outcome)
+        except Mixed:
+            outcome.left[path] = "it was changed after the session wrote it"
         except OSError as error:
             outcome.left[path] = (error.strerror or str(error)).lower()
         except (GitError, RpcError) as error:
@@ -83,9 +103,15 @@ async def undo(tree: WorkTree, changes: Sequence[FileChange], *, only: Collectio
     return outcome
 
 
-def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, tuple[Side | None, Side | None]]:
+def own_steps(whole: Pair, between: Sequence[Pair]) -> list[Pair]:
+    """The session's own parts of a change, without what others changed in between."""
+    befores = [whole[0], *(after for _, after in between)]
+    return list(zip(befores, [*(before for before, _ in between), whole[1]], strict=True))
+
+
+def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, Pair]:
     """Before and after of each path. A rename is a removal and a creation."""
-    found: dict[str, tuple[Side | None, Side | None]] = {}
+    found: dict[str, Pair] = {}
     for change in changes:
         if change.note or (only is not None and not change.paths & set(only)):
             continue
@@ -96,7 +122,7 @@ def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dic
     return found
 
 
-def _in_order(paths: Collection[str], meant: Mapping[str, tuple[Side | None, Side | None]]) -> list[str]:
+def _in_order(paths: Collection[str], meant: Mapping[str, Pair]) -> list[str]:
     """What goes away first: a folder may stand where a file was."""
     return sorted(paths, key=lambda path: (meant[path][0] is not None, path))
 
@@ -117,33 +143,35 @@ def _is_file(tree: WorkTree, path: str) -> bool:
         return False
 
 
-async def _take_back(
-    tree: WorkTree, path: str, before: Side | None, after: Side | None, now: Side | None, outcome: Outcome
-) -> None:
-    if (why := why_left(tree.root / path, before)) is not None:
+async def _take_back(tree: WorkTree, path: str, steps: Sequence[Pair], now: Side | None, outcome: Outcome) -> None:
+    if (why := why_left(tree.root / path, steps[0][0])) is not None:
         outcome.left[path] = why
         return
-    if SUBMODULE in {side.mode for side in (before, after, now) if side is not None}:
+    if SUBMODULE in {side.mode for side in (now, *(side for step in steps for side in step)) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
         return
-    match decide(before, after, now):
-        case Step.NOTHING:
-            return
-        case Step.RESTORE if before is None:
-            await asyncio.to_thread(remove_file, tree, path)
-        case Step.RESTORE:
-            assert before is not None
-            await asyncio.to_thread(write_file, tree, path, await tree.read(before), before.mode)
-        case Step.MERGE:
-            merged = await _merged(tree, before, after, now)
-            if merged is None:
-                outcome.left[path] = "it was changed after the session wrote it"
-                return
-            assert now is not None
-            assert before is not None
-            mode = before.mode if after and now.mode == after.mode else now.mode
-            await asyncio.to_thread(write_file, tree, path, merged, mode)
+    wanted = await without(tree, steps, now)
+    if same(wanted, now):
+        return
+    if wanted is None:
+        await asyncio.to_thread(remove_file, tree, path)
+    else:
+        await asyncio.to_thread(write_file, tree, path, await tree.read(wanted), wanted.mode)
     outcome.undone.append(path)
+    outcome.was[path] = now
+
+
+async def without(tree: WorkTree, steps: Sequence[Pair], now: Side | None) -> Side | None:
+    """A file without a session's changes to it, the latest taken out first."""
+    for before, after in reversed(steps):
+        match decide(before, after, now):
+            case Step.NOTHING:
+                pass
+            case Step.RESTORE:
+                now = before
+            case Step.MERGE:
+                now = await _merged(tree, before, after, now)
+    return now
 
 
 def why_left(path: Path, new: Side | None) -> str | None:
@@ -155,21 +183,23 @@ def why_left(path: Path, new: Side | None) -> str | None:
     return None
 
 
-async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> bytes | None:
-    """The present file without the changes from `before` to `after`; None when that cannot be computed for certain."""
+async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> Side:
+    """The present file without the changes from `before` to `after`, where that can be computed for certain."""
     if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
-        return None
+        raise Mixed
     texts = [await tree.read(side) for side in (now, after, before)]
     if any(b"\0" in text for text in texts):
-        return None
+        raise Mixed
     with tempfile.TemporaryDirectory(prefix="ahpkit-merge-") as place:
         files = [Path(place) / name for name in ("now", "after", "before")]
         for file, text in zip(files, texts, strict=True):
             file.write_bytes(text)
         try:
-            return await tree.git.run("merge-file", "-p", "-q", *map(str, files))
+            merged = await tree.git.run("merge-file", "-p", "-q", *map(str, files))
         except GitError:  # The number of conflicts is its exit code.
-            return None
+            raise Mixed from None
+    mode = before.mode if now.mode == after.mode else now.mode
+    return Side(now.path, mode, await tree.keep(merged, now.path, mode))
 
 
 def write_file(tree: WorkTree, path: str, data: bytes, mode: str) -> None:
@@ -247,7 +277,8 @@ def _unlink(name: str, folder: int) -> None:
         return
 
 
-def _same(one: Side | None, other: Side | None) -> bool:
+def same(one: Side | None, other: Side | None) -> bool:
+    """Whether two sides have the same content and mode."""
     if one is None or other is None:
         return one is other
     return (one.mode, one.oid) == (other.mode, other.oid)
@@ -258,4 +289,18 @@ def count_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-__all__ = ["Outcome", "Step", "count_files", "decide", "undo", "versions", "why_left", "write_file"]
+__all__ = [
+    "Mixed",
+    "Outcome",
+    "Pair",
+    "Step",
+    "count_files",
+    "decide",
+    "own_steps",
+    "same",
+    "undo",
+    "versions",
+    "why_left",
+    "without",
+    "write_file",
+]

@@ -218,10 +218,8 @@ class WorkTree:
         data = await asyncio.to_thread(content, self.root, path, mode == LINK)
         if data is None or len(data) > self._max_file:
             return False
-        form = ("--no-filters",) if mode == LINK else (f"--path={path}",)
-        oid = (await self.git.run("hash-object", "-w", "--stdin", *form, stdin=data, index=self._index)).decode()
         self._tree = ""
-        entry = os.fsencode(f"{mode} {oid.strip()}\t{path}\0")
+        entry = os.fsencode(f"{mode} {await self.keep(data, path, mode)}\t{path}\0")
         await self.git.run("update-index", "-z", "--index-info", stdin=entry, index=self._index)
         return True
 
@@ -461,9 +459,11 @@ class WorkTree:
         finally:
             await asyncio.to_thread(index.unlink, missing_ok=True)
 
-    async def keep(self, data: bytes) -> str:
-        """Store bytes as a blob of ours; returns its name."""
-        return (await self.git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data)).decode().strip()
+    async def keep(self, data: bytes, path: str, mode: str) -> str:
+        """Store the bytes of a file as a blob of ours, as git stores them; returns its name."""
+        form = ("--no-filters",) if mode == LINK else (f"--path={path}",)
+        oid = await self.git.run("hash-object", "-w", "--stdin", *form, stdin=data, index=self._index)
+        return oid.decode().strip()
 
     def in_progress(self) -> str | None:
         """What git is in the middle of here, in words, or None."""
