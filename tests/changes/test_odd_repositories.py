@@ -184,6 +184,84 @@ async def test_ignored_files_are_no_changes_and_stay(desk: Desk) -> None:
     assert (desk.repo.root / "x.log").read_text() == "log"
 
 
+@requirement("changesets:odd:ignored")
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("by", ["the rules", "force"])
+async def test_a_file_that_was_only_ignored_before_is_not_taken_for_a_new_one(
+    desk: Desk, written: bool, by: str
+) -> None:
+    """Nobody knows what it held: it is named, and undo must not remove it."""
+    desk.repo.commit(_gitignore="*.log\n")
+    secret = desk.repo.write("mine.log", "precious\n")
+
+    def work(root: Path) -> None:
+        if written:
+            secret.write_text("agent\n")
+        if by == "force":
+            desk.repo.git("add", "-f", "mine.log")
+        else:
+            desk.repo.write(".gitignore", "# nothing\n")
+        desk.repo.write("new.txt", "agent\n")
+
+    turn_id = await desk.turn(work)
+    _, state = await desk.look("turn", turn_id)
+    notes = {entry["id"].rpartition("/")[2]: entry.get("_meta", {}).get("ahpkit/note") for entry in state["files"]}
+    assert (notes["mine.log"], notes["new.txt"]) == ("git ignored it before", None)
+    uri, _ = await desk.look("session")
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "mine.log: its earlier content was not kept (git ignored it before)" in answer["message"]
+    assert secret.read_text() == ("agent\n" if written else "precious\n")
+    assert not (desk.repo.root / "new.txt").exists()
+    assert (desk.repo.root / ".gitignore").read_text() == "*.log\n"
+
+
+@requirement("changesets:odd:ignored")
+async def test_an_ignored_file_that_git_tracks_all_the_same_is_shown_as_git_shows_it(desk: Desk) -> None:
+    desk.repo.commit(_gitignore="*.log\n")
+    await desk.turn(lambda root: None)
+    file = desk.repo.write("kept.log", "1\n")
+    desk.repo.git("add", "-f", "kept.log")
+    uri, state = await desk.look("uncommitted")
+    assert names(state) == {"kept.log"}
+    desk.repo.git("commit", "-qm", "all the same")
+    turn_id = await desk.turn(lambda root: file.write_text("agent\n"))
+    assert names(await desk.until(uri, lambda state: "kept.log" in names(state))) == {"kept.log"}
+    _, state = await desk.look("turn", turn_id)
+    assert set(state["files"][0]["edit"]) >= {"before", "after"}
+    uri, _ = await desk.look("turn", turn_id)
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (file.read_text(), desk.repo.status()) == ("1\n", set())
+
+
+async def test_names_that_differ_in_case_are_two_files_where_the_disk_says_so(desk: Desk) -> None:
+    if (desk.repo.root / ".git" / "head").exists():
+        pytest.skip("this disk does not tell them apart")
+    desk.repo.git("config", "core.ignoreCase", "true")  # From another disk.
+    await desk.session()
+    turn_id = await desk.turn(lambda root: desk.repo.write("A.txt", "agent\n"))
+    uri, state = await desk.look("turn", turn_id)
+    assert names(state) == {"A.txt"}
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert {path.name for path in desk.repo.root.glob("*.txt")} == {"a.txt", "b.txt"}
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+
+
+async def test_what_a_sparse_checkout_leaves_out_is_no_change(desk: Desk) -> None:
+    for name in ("in/x.txt", "out/y.txt"):
+        desk.repo.write(name, "1\n")
+    desk.repo.commit()
+    await desk.turn(lambda root: None)
+    desk.repo.git("sparse-checkout", "set", "in")
+    assert not (desk.repo.root / "out").exists()
+    turn_id = await desk.turn(lambda root: [desk.repo.write(f"out/{name}.txt", "agent\n") for name in ("new", "y")])
+    for kind in ("uncommitted", "turn"):
+        uri, state = await desk.look(kind, turn_id)
+        assert names(state) == {"new.txt", "y.txt"}
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert desk.repo.status() == set()
+    assert (desk.repo.root / "out" / "y.txt").read_text() == "1\n", "git itself calls this unchanged"
+
+
 @requirement("changesets:odd:ignored", "changesets:operation:stage-and-commit")
 @pytest.mark.parametrize("operation", ["stage", "commit"])
 async def test_a_file_that_git_ignores_only_later_is_neither_uncommitted_nor_committed(

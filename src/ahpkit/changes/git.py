@@ -145,7 +145,7 @@ class Git:
         home = Path(os.environ.get("HOME", "/"))
         own = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
         files = [self.git_dir / "config", self.git_dir / "config.worktree", self.common_dir / "config"]
-        return tuple(map(_size_and_time, [*files, home / ".gitconfig", own / "git" / "config", Path("/etc/gitconfig")]))
+        return tuple(map(size_and_time, [*files, home / ".gitconfig", own / "git" / "config", Path("/etc/gitconfig")]))
 
     async def _make(self) -> None:
         place = self.git_dir
@@ -168,7 +168,8 @@ class Git:
         return settings
 
 
-def _size_and_time(path: Path) -> tuple[int, int]:
+def size_and_time(path: Path) -> tuple[int, int]:
+    """Differs after a file was written; zeros when there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -195,8 +196,16 @@ async def find(
         return None
     place = objects / "objects"
     await asyncio.to_thread(place.mkdir, mode=0o700, parents=True, exist_ok=True)
+    # The configuration may come from another disk.
+    folds_case = await asyncio.to_thread((git_dir / "hEAD").exists)
     return Git(
-        work_tree=top, git_dir=git_dir, common_dir=common, objects=place, runs_filters=runs_filters, program=program
+        work_tree=top,
+        git_dir=git_dir,
+        common_dir=common,
+        objects=place,
+        runs_filters=runs_filters,
+        program=program,
+        extra={"core.ignoreCase": str(folds_case).lower()},
     )
 
 
@@ -310,4 +319,4 @@ def _first_line(err: bytes) -> str:
     return text.splitlines()[0][:300] if text else ""
 
 
-__all__ = ["DEADLINE", "Git", "GitError", "environment", "find", "make", "run_git"]
+__all__ = ["DEADLINE", "Git", "GitError", "environment", "find", "make", "run_git", "size_and_time"]

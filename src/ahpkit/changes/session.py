@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ahpkit.changes.undo import Mixed, Outcome, Pair, own_steps, same, undo, versions, without
-from ahpkit.changes.work_tree import FileChange, Side, WorkTree
+from ahpkit.changes.work_tree import IGNORE_FILE, FileChange, Side, WorkTree
 
 MAX_TURNS = 2_000
 """Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
 
+_IGNORED = "git ignored it before"
 _UNKNOWN = "there are too many files here to know what it held"
 
 
@@ -93,6 +94,8 @@ class SessionChanges:
         self.edits_only = edits_only
         self.told: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
+        self._began: dict[str, int] = {}
+        """When the running turns began, in nanoseconds."""
         self._final: set[str] = set()
         """Turns whose final checkpoint is taken."""
         self._of_chats: dict[str, list[FileChange]] = {}
@@ -101,6 +104,7 @@ class SessionChanges:
     async def begin(self, turn_id: str, chat: str = "") -> None:
         """Remember the files as they are before a turn of a chat."""
         self._final.discard(turn_id)
+        self._began[turn_id] = self.tree.clock()
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
@@ -141,7 +145,18 @@ class SessionChanges:
         if turn.partial and paths is not None:
             known = await self.tree.sides(turn.before, paths)
             turn.unkept |= {path: _UNKNOWN for path in paths if path not in known}
+        turn.unkept |= dict.fromkeys(await self._seen_late(turn), _IGNORED)
         self.record.notes |= turn.unkept
+
+    async def _seen_late(self, turn: TurnRecord) -> set[str]:
+        """Files that seem to be new, but were only ignored when the turn began: nobody knows what they held then."""
+        changes = [change for change in await self.tree.compare(turn.before, turn.after) if change.after is not None]
+        new = {change.path for change in changes if change.before is None or change.before.path != change.path}
+        new -= turn.unkept.keys()
+        late = await asyncio.to_thread(self.tree.older, new, self._began.get(turn.turn_id, 0))
+        rules_changed = any(os.path.basename(path) == IGNORE_FILE for change in changes for path in change.paths)
+        doubtful = new - late if rules_changed else (new - late) & self.tree.tracked_late
+        return late | await self.tree.match_ignored(doubtful, turn.before)
 
     async def _name_elsewhere(self, turn_id: str, paths: Collection[str]) -> None:
         """A look at all files does not see those of a submodule. The agent may tell of them last."""
@@ -190,7 +205,8 @@ class SessionChanges:
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
         hidden = {*turn.foreign, *turn.unkept}
         named = [_noted(path, why) for path, why in sorted(turn.unkept.items()) if path not in turn.foreign]
-        return [*(change for change in changes if not change.paths & hidden), *named]
+        shown = (change if change.path not in hidden else _removal(change) for change in changes)
+        return [*(change for change in shown if change is not None and not change.paths & hidden), *named]
 
     async def between(self, first: str, last: str) -> list[FileChange]:
         """What changed from the start of one turn to the end of another."""
@@ -355,6 +371,12 @@ def _split_known(
 def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
     """Sorted by path, as git lists them."""
     return sorted(changes, key=lambda change: os.fsencode(change.path))
+
+
+def _removal(change: FileChange) -> FileChange | None:
+    """What is left of a change when the file that is there afterwards is not looked at."""
+    is_rename = change.before is not None and change.after is not None and change.before.path != change.after.path
+    return FileChange(change.before, None) if is_rename else None
 
 
 def _noted(path: str, why: str) -> FileChange:

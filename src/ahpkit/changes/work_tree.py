@@ -15,12 +15,14 @@ import itertools
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ahpkit.changes.git import Git, GitError
+from ahpkit.changes.git import Git, GitError, size_and_time
 from ahpkit.changes.true_content import content, doubtful, has_content, look
 from ahpkit.host.resources.beneath import Passage, anywhere
 
@@ -50,6 +52,11 @@ _KEPT = 5_000
 
 _TREES = 4
 """Trees of single files that are remembered: befores and afters of two sessions."""
+
+_COARSE = 20_000_000
+"""Nanoseconds by which the time of a file may be older than the clock."""
+
+IGNORE_FILE = ".gitignore"
 
 _numbers_of_indexes = itertools.count()
 
@@ -118,13 +125,19 @@ class WorkTree:
         self.root = git.work_tree
         self._shows = shows
         self.writing = writing
-        self._clock = clock
+        self.clock = clock
         self._index = git.objects.parent / "index"
         self._max_file = max_file
         self._max_whole = max_whole
         self._lock = asyncio.Lock()
         self._tree = ""
         """The tree of our index, once it was written. Only checkpoints change the index."""
+        self._their_stamp = (0, 0)
+        """Size and time of the user's index when it was last read."""
+        self._absent: Mapping[str, str] = {}
+        """Files that a sparse checkout leaves out, with their lines for an index."""
+        self.tracked_late: set[str] = set()
+        """Files that came into our index because they were in the user's: git may have ignored them before."""
         self._compared: dict[tuple[str, str], list[FileChange]] = {}
         """Latest comparisons. A session's sum, its view and its turn's view ask for the same one."""
 
@@ -169,6 +182,7 @@ class WorkTree:
         """The tree of the files as they are now. With `paths` only these are looked at since the last checkpoint."""
         async with self._lock:
             await self._seed()
+            tracked = await self._newly_tracked()
             if paths is None:
                 changed = await self.git.lines(
                     "ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", index=self._index
@@ -177,20 +191,53 @@ class WorkTree:
             else:
                 elsewhere = await self.elsewhere(paths)
                 changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
-            keep, left_out = await self._sort(await asyncio.to_thread(self._shown, changed))
+            keep, left_out = await self._sort(await asyncio.to_thread(self._shown, [*changed, *tracked]))
             left_out |= elsewhere
             there, gone = await asyncio.to_thread(self.there, keep)
             left_out |= await self._add(there, _REFRESH if paths is None else ())
-            await self._update(gone, "--force-remove")
+            await self._update([path for path in gone if path not in self._absent], "--force-remove")
+            await self._leave_out({path: self._absent[path] for path in gone if path in self._absent})
             if not self._tree:
                 self._tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
             return Checkpoint(self._tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
+    async def _newly_tracked(self) -> list[str]:
+        """Files that the user's index has and ours has not: a file that git ignores may be added to it all the same.
+
+        What a sparse checkout leaves out is not there, and is taken over as the index has it.
+        """
+        stamp = await asyncio.to_thread(size_and_time, self.git.git_dir / "index")
+        if stamp == self._their_stamp:
+            return []
+        self._their_stamp = stamp
+        theirs = await self.git.lines("ls-files", "-z", "-s", "-t")
+        ours = await self.git.lines("ls-files", "-z", "-t", index=self._index)
+        new, absent = await asyncio.to_thread(self._compare_indexes, theirs, ours)
+        self.tracked_late.update(new)
+        await self._leave_out({path: line for path, line in absent.items() if path not in self._absent})
+        self._absent = absent
+        return new
+
+    async def _leave_out(self, absent: Mapping[str, str]) -> None:
+        """Have files in our index that are not there, because a sparse checkout leaves them out."""
+        if absent:
+            entries = os.fsencode("".join(f"{entry}\0" for entry in absent.values()))
+            await self.git.run("update-index", "-z", "--index-info", stdin=entries, index=self._index)
+            await self._update([*absent], "--skip-worktree")
+
+    def _compare_indexes(self, theirs: Sequence[str], ours: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Files that only the user's index has; and what a sparse checkout leaves out, with its lines for an index."""
+        known = {line[2:] for line in ours}
+        entries = {line.partition("\t")[2]: line for line in theirs}
+        skipped = [path for path, line in entries.items() if line[0] == "S"]
+        absent = {path: entries[path][2:] for path in self.there(skipped)[1]}
+        return [path for path in entries if path not in known and path not in absent], absent
+
     async def _add(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
         """Take files into our index. Returns those that cannot be taken, and why: the others are not lost with them."""
-        before = await asyncio.to_thread(look, self.root, paths, self._clock())
+        before = await asyncio.to_thread(look, self.root, paths, self.clock())
         unreadable = await self._add_all(paths, refresh)
-        doubted = await asyncio.to_thread(doubtful, self.root, paths, before, self._clock())
+        doubted = await asyncio.to_thread(doubtful, self.root, paths, before, self.clock())
         gone = await self._read_again([path for path in doubted if path not in unreadable])
         await self._update(gone, "--force-remove")
         return unreadable | dict.fromkeys(gone, "changed while it was read")
@@ -342,6 +389,34 @@ class WorkTree:
             await self.git.lines("ls-files", "-z", "-o", "-i", "--exclude-standard", "--", *only)
         )
 
+    async def match_ignored(self, paths: Collection[str], tree: str) -> set[str]:
+        """Of some paths those that the ignore files of a tree, or those of now, speak of, tracked or not."""
+        if not paths:
+            return set()
+        lines = (line.partition("\t") for line in await self.git.lines("ls-tree", "-r", "-z", tree))
+        rules = [
+            Side(path, *about.split(" ")[::2]) for about, _, path in lines if os.path.basename(path) == IGNORE_FILE
+        ]
+        with tempfile.TemporaryDirectory(prefix="ahpkit-rules-") as place:
+            for path in paths:
+                await asyncio.to_thread(_write_below, Path(place), path, b"")
+            for rule in rules:
+                await asyncio.to_thread(_write_below, Path(place), rule.path, await self.read(rule, on_disk_form=False))
+            ask = ("ls-files", "-z", "-o", "-i", "--exclude-standard")
+            none = self._index.with_name("index-none")  # With an empty index nothing is tracked.
+            then = await replace(self.git, work_tree=Path(place)).lines(*ask, index=none)
+            now = await self.git.lines(*ask, "--", *(sorted(paths) if len(paths) <= _AT_ONCE else ()), index=none)
+        return set(paths).intersection([*then, *now])
+
+    def older(self, paths: Iterable[str], than: int) -> set[str]:
+        """Of some files those that nobody wrote or moved since a time, in nanoseconds."""
+        found: set[str] = set()
+        for path in paths:
+            with suppress(OSError, ValueError):
+                if os.lstat(self.root / path).st_ctime_ns < than - _COARSE:
+                    found.add(path)
+        return found
+
     async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
         """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
         found: list[str] = []
@@ -490,6 +565,12 @@ def _mark(files: Iterable[Path]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
+def _write_below(top: Path, path: str, data: bytes) -> None:
+    with suppress(OSError):  # A file is in the way of a folder, or the other way round.
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_bytes(data)
+
+
 def _mode(path: Path) -> int:
     try:
         return os.lstat(path).st_mode
@@ -549,4 +630,4 @@ def _with_counts(change: FileChange, numbers: Mapping[str, tuple[int | None, int
     return FileChange(change.before, change.after, added, removed)
 
 
-__all__ = ["LINK", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]
+__all__ = ["IGNORE_FILE", "LINK", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]
