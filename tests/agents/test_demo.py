@@ -385,7 +385,7 @@ class Canvases:
 @pytest.mark.parametrize(
     ("prompt", "call", "expected"),
     [
-        ("open chart i1", ("open", "chart", "i1", None), '"url": "https://example.com"'),
+        ("open chart i1", ("open", "chart", "i1", None), '{\n  "instanceId": "i1"\n}'),
         ('open chart i1 {"a": [1, 2]}', ("open", "chart", "i1", {"a": [1, 2]}), "Opened `i1`"),
         ("invoke i1 add 7", ("invoke", "i1", "add", 7), '`add` returned:\n\n```json\n{\n  "ok": true\n}'),
         ("close i1", ("close", "i1"), "Closed `i1`."),

@@ -195,3 +195,34 @@ async def _gone(play: Play) -> None:
     state = await play.state()
     assert [(one["instanceId"], one["availability"]) for one in state["openCanvases"]] == [("n2", "stale")]
     assert [one for one in state["canvasRegistry"] if one["canvasId"] == "numbers"] == []
+
+
+@requirement("gen:canvas:url-not-kept")
+async def test_the_address_of_a_canvas_that_an_agent_opened_is_in_no_file(tmp_path: Path) -> None:
+    opened = ['/canvas open checklist one {"title": "One"}', "/tool canvas_open " + TWO, "/tool canvas_list_open {}"]
+    async with host_process(tmp_path) as host:
+        client = await host.client("ahp-root://")
+        session, chat = await open_session(client)
+        shows: Json = {"clientId": client.client_id, "tools": [], "canRenderCanvases": True}
+        await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": shows})
+        for number, text in enumerate(opened):
+            await client.accepted(chat, say(text, f"t{number}"))
+            await client.action(
+                lambda one, number=number: (
+                    one["action"]["type"] == "chat/turnComplete" and one["action"]["turnId"] == f"t{number}"
+                )
+            )
+        urls = [str(one["url"]) for one in (await state_of(client, session))["openCanvases"]]
+        assert len(urls) == 2
+        secrets = [url.rstrip("/").rpartition("/")[2] for url in urls]
+        turns = str((await state_of(client, chat))["turns"])
+        assert '"two"' in turns
+        assert not any(secret in turns for secret in secrets)
+        host.kill()
+        await host.ended()
+    kept = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert any(path.name.startswith("log.db") for path in kept)
+    assert not any(secret.encode() in path.read_bytes() for path in kept for secret in secrets)
+
+
+TWO = '{"canvasId": "checklist", "instanceId": "two", "input": {"title": "Two"}}'

@@ -14,6 +14,7 @@ from ahpkit.agents.tools import text_of
 from ahpkit.authoring.canvas import CanvasError
 from ahpkit.host.agent import AgentError, CanvasRuntime, Command, SkillOffer, Turn
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputQuestion, Message, ToolResultContent
+from ahpkit.protocol.common.reducing import without
 from ahpkit.protocol.common.state import JsonObject
 
 
@@ -86,7 +87,7 @@ def _declared(canvas: JsonObject) -> str:
 
 async def _open(canvas: CanvasRuntime, words: Sequence[str]) -> str:
     canvas_id, instance_id, input = _two_and_json(words)
-    opened = await canvas.open(canvas_id, instance_id, input=input)
+    opened = without(await canvas.open(canvas_id, instance_id, input=input), "url")  # Texts of a chat are stored.
     return f"Opened `{instance_id}`:\n\n{fenced_json(opened)}"
 
 

@@ -19,6 +19,7 @@ from ahpkit.canvas.errors import NO_HANDLER, PROVIDER_UNAVAILABLE, CanvasError
 from ahpkit.canvas.registry import check_input, discovered, opened
 from ahpkit.host.agent import CanvasRuntime, ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Services
+from ahpkit.protocol.common.reducing import without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolAnnotations, ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, input_object
@@ -159,13 +160,20 @@ async def _list(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
 
 
 async def _list_open(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
-    return {"openCanvases": [*canvas.list_open()]}
+    return {"openCanvases": [_told(instance) for instance in canvas.list_open()]}
 
 
 async def _open(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
-    return await canvas.open(
+    instance = await canvas.open(
         given["canvasId"], given["instanceId"], extension_id=given.get("extensionId"), input=given.get("input")
     )
+    return _told(instance)
+
+
+def _told(instance: JsonObject) -> JsonObject:
+    """An instance as the result of a tool call. That becomes part of the chat, and the address of a canvas is never
+    stored: it lets in whoever has it."""
+    return without(instance, "url")
 
 
 async def _close(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
