@@ -245,8 +245,8 @@ async def measure_memory(directory: Path, count: int) -> Result:
 
 
 async def measure_stalled(host: Child, url: str, caller: Caller, chat: str) -> Result:
-    caller.start_turn(chat, FLOOD)  # Once without it: the text itself takes memory too.
-    while "activeTurn" in await state_of(caller, chat):
+    caller.start_turn(chat, FLOOD)  # Once without it: the text, the log and the first stream take memory too.
+    while not (await state_of(caller, chat))["turns"]:  # Not `activeTurn`: the turn may not have begun.
         await asyncio.sleep(0.1)
     caller.send({"method": "unsubscribe", "params": {"channel": chat}})
     stalled = await asyncio.to_thread(connect, url, initialize("stalled", chat))
