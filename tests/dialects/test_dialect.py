@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, dialect_for, with_hints
+from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, SessionLists, dialect_for, with_hints
 from ahpkit.dialects.generations import may_dispatch
 from ahpkit.dialects.shapes import is_newest
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
@@ -42,6 +42,7 @@ class Host:
             },
             CHAT: {"resource": CHAT, "title": "", "status": 8, "modifiedAt": STARTED, "turns": []},
         }
+        self.lists = SessionLists()
 
     def kind(self, uri: str) -> str | None:
         return {SESSION: "session", CHAT: "chat", f"{SESSION}/annotations": "annotations"}.get(uri)
@@ -226,6 +227,20 @@ async def test_a_list_of_any_length_is_translated(host: Host, count: int) -> Non
         written: Any = decode_json(b"".join([piece async for piece in write_pieces(told)]))
         assert [one["resource"] for one in written["items"]] == [f"s{number}" for number in range(count)]
         assert all(one["modifiedAt"] == 9999 and one["workingDirectory"] == "d" for one in written["items"])
+
+
+def test_a_session_that_did_not_change_is_written_once_for_all_lists_of_a_generation() -> None:
+    lists = SessionLists()
+    first: list[Json] = [{"resource": name, "title": "old"} for name in ("a", "b", "c")]
+    before = [*lists.written(first, V.V0_4)]
+    changed = {"resource": "b", "title": "new"}
+    after = [*lists.written([changed, first[0]], V.V0_4)]
+    assert decode_json(bytes(after[0])) == changed
+    assert after[1] is before[0]
+    again = [*lists.written(first, V.V0_4)]  # Only the last list was kept.
+    assert [one is two for one, two in zip(again, before, strict=True)] == [True, False, False]
+    assert [*map(bytes, again)] == [*map(bytes, before)]
+    assert next(iter(lists.written(first, V.V0_9))) is not again[0]
 
 
 def test_a_method_of_a_later_version_does_not_exist(host: Host) -> None:

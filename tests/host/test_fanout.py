@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects import Agreed, Dialect, Generation, dialect_for
+from ahpkit.dialects import Agreed, Dialect, Generation, SessionLists, dialect_for
 from ahpkit.dialects.base import Forms, Identity, Resync
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
@@ -222,6 +222,8 @@ def test_a_stream_that_cannot_tell_an_action_is_ended_and_the_others_go_on() -> 
 
 class Nowhere:
     """Surroundings of dialects that project no states."""
+
+    lists = SessionLists()
 
     def kind(self, uri: str) -> str | None:
         return None

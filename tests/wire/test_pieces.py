@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.pieces import PIECE, Items, read_pieces, write_pieces
@@ -43,6 +44,14 @@ async def test_short_items_are_written_together_in_pieces_of_bounded_size() -> N
     pieces = [piece async for piece in write_pieces(mixed)]
     assert b"".join(pieces) == encode([*many, LONG, *many, many])
     assert max(map(len, pieces)) < 4 * PIECE
+    assert len(pieces) < 100
+
+
+async def test_json_that_is_written_already_is_taken_as_it_is() -> None:
+    many = [{"id": number, "title": "x" * 300} for number in range(2000)]
+    made = [Raw(encode(one)) for one in (*many, LONG)]
+    pieces = [piece async for piece in write_pieces({"raw": made, "made": Items(lambda: iter(made))})]
+    assert b"".join(pieces) == encode({"raw": [*many, LONG], "made": [*many, LONG]})
     assert len(pieces) < 100
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ahpkit.dialects.actions_down import payload
 from ahpkit.dialects.actions_up import with_hints
 from ahpkit.dialects.base import Dialect, Reading, Resync
-from ahpkit.dialects.dialect import GenerationDialect, Surroundings, dialect_for
+from ahpkit.dialects.dialect import GenerationDialect, SessionLists, Surroundings, dialect_for
 from ahpkit.dialects.generations import IDENTICAL, Generation, Routes, Stream, routes
 from ahpkit.dialects.negotiation import OFFERED, SPOKEN, Agreed, negotiate, pin, supported_versions
 
@@ -25,6 +25,7 @@ __all__ = [
     "Reading",
     "Resync",
     "Routes",
+    "SessionLists",
     "Stream",
     "Surroundings",
     "dialect_for",

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from msgspec import Raw
+
 from ahpkit.dialects import actions_down, actions_up, any_model, mcp_apps, shapes
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
@@ -29,6 +31,7 @@ from ahpkit.dialects.negotiation import Agreed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
 from ahpkit.protocol.validation import check_action
+from ahpkit.wire.codec import encode
 from ahpkit.wire.pieces import Items
 
 V = Generation
@@ -37,14 +40,41 @@ _OLDEST, _N, _OMIT, _RESYNC = V.V0_4, Stream.N, Stream.OMIT, Stream.RESYNC
 """Used for every action and reader; looking up members of an enumeration is slow."""
 
 _AT_ONCE = 500
-"""Sessions of a list that are translated in one step: some milliseconds."""
+"""Sessions of a list that are translated in one step: some milliseconds. Longer lists are written by `SessionLists`."""
 
 _MAX_NAME = 100
 """Characters of an unknown action's type that an error repeats."""
 
 
+class SessionLists:
+    """Writes long lists of sessions. A session whose summary is still the same object is not written again.
+
+    What the last list of each generation was made of is kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Generation, dict[int, tuple[JsonObject, Raw]]] = {}
+        """By the identity of the summary, which is kept with it: so no other object has the same one."""
+
+    def written(self, sessions: Sequence[JsonObject], generation: Generation) -> Iterator[Raw]:
+        """Each session as JSON, made when it is asked for."""
+        before = self._kept.get(generation, {})
+        kept = self._kept[generation] = {}
+        for one in sessions:
+            found = before.get(id(one))
+            if found is None:
+                found = one, Raw(encode(states.session_summary(one, generation)))
+            kept[id(one)] = found
+            yield found[1]
+
+
 class Surroundings(Protocol):
     """What translating needs to know of the host besides the states."""
+
+    @property
+    def lists(self) -> SessionLists:
+        """Shared by all connections."""
+        ...
 
     def kind(self, uri: str) -> str | None:
         """The kind of a channel ("session", "chat", …), bound when it was made."""
@@ -194,11 +224,9 @@ class GenerationDialect:
 
     def _listed(self, sessions: Sequence[JsonObject]) -> list[JsonObject] | Items:
         """Sessions in a list. A long one is translated while it is written."""
-
-        def told() -> Iterator[JsonObject]:
-            return (states.session_summary(one, self.generation) for one in sessions)
-
-        return [*told()] if len(sessions) <= _AT_ONCE else Items(told)
+        if len(sessions) <= _AT_ONCE:
+            return [states.session_summary(one, self.generation) for one in sessions]
+        return Items(lambda: self.host.lists.written(sessions, self.generation))
 
     def error(self, method: str, error: RpcError) -> RpcError:
         if self.generation >= V.V0_9 and isinstance(error, ContentNotFound):
@@ -254,4 +282,4 @@ def _completion(item: JsonObject, to: Generation) -> JsonObject:
     return item if attached is None else {**item, "attachment": states.attachment(attached, to)}
 
 
-__all__ = ["GenerationDialect", "Surroundings", "dialect_for"]
+__all__ = ["GenerationDialect", "SessionLists", "Surroundings", "dialect_for"]

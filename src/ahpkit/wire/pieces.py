@@ -1,6 +1,7 @@
 """Writes and reads a large JSON value piece by piece: no step takes long, and pieces are made only as they are needed.
 
 A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
+It may also hold JSON that is written already: `msgspec.Raw`.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _parts(value: Json) -> Iterator[bytes | Pieces]:
         yield value
     elif isinstance(value, Items):
         yield from _array(value.make())
-    elif is_light(value):
+    elif isinstance(value, msgspec.Raw) or is_light(value):
         yield encode(value)
     elif isinstance(value, dict):
         yield from _object(cast("dict[str, Any]", value))

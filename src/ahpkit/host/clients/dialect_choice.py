@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, Self, cast
 
-from ahpkit.dialects import Dialect, Generation, dialect_for, negotiate
+from ahpkit.dialects import Dialect, Generation, SessionLists, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
 from ahpkit.dialects.shapes import load_all
 from ahpkit.host.feature import Values
@@ -159,6 +159,7 @@ class Surroundings:
     index: SessionIndex
     summaries: Summaries
     kind_of: Callable[[str], str | None]
+    lists: SessionLists = field(default_factory=SessionLists)
 
     def kind(self, uri: str) -> str | None:
         return self.kind_of(uri)

@@ -235,8 +235,8 @@ class SessionCatalogue:
 
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were told cost work."""
-        now = (self._summary(uri) if uri in self._changed else self._known(uri) for uri in self._told)
-        return [summary for summary in now if summary is not None]
+        changed = self._changed
+        return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._told.items()]
 
 
 __all__ = ["PREFIX", "STAMPING", "SessionCatalogue", "SessionTimes", "Times"]

@@ -12,6 +12,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, cast
 
 from ahpkit.host.agents import Agents
@@ -265,8 +266,8 @@ async def _patiently(source: Callable[[str, str, int], Awaitable[Any]], chat: st
     return await asyncio.wait_for(source(chat, text, offset), _COMPLETIONS_PATIENCE)
 
 
-def _place(summary: SessionSummary) -> tuple[str, str]:
-    return summary["modifiedAt"], summary["resource"]
+_place: Callable[[SessionSummary], tuple[str, str]] = itemgetter("modifiedAt", "resource")
+"""The place of a session in the list."""
 
 
 def _cursor(summary: SessionSummary, walk: str) -> str:
