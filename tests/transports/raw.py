@@ -65,10 +65,12 @@ class Raw:
 
 
 def masked(first: int, payload: bytes) -> bytes:
-    """A short client frame."""
+    """A client frame."""
     mask = os.urandom(4)
     body = bytes(byte ^ mask[n % 4] for n, byte in enumerate(payload))
-    return bytes((first, 0x80 | len(payload))) + mask + body
+    size = len(payload)
+    longer = b"" if size < 126 else size.to_bytes(2 if size < 1 << 16 else 8, "big")
+    return bytes((first, 0x80 | {0: size, 2: 126, 8: 127}[len(longer)])) + longer + mask + body
 
 
 @contextlib.asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -30,11 +31,55 @@ async def ending(transport: Transport) -> tuple[int, str]:
     return info.value.code, info.value.reason
 
 
+async def send_in_portions(client: Raw, data: bytes, portion: int) -> None:
+    """Send these bytes a few at a time. The server reads between two portions, if it reads at all."""
+    for start in range(0, len(data), portion):
+        client.send(data[start : start + portion])
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
 class TestReceiving:
     async def test_a_message_in_fragments_arrives_whole(self) -> None:
         async with opened() as (transport, client):
             client.send(masked(0x01, b"[1,") + masked(0x89, b"ping") + masked(0x80, b"2]"))
             assert await transport.receive() == b"[1,2]"
+
+    @pytest.mark.parametrize("portion", [1, 2, 3, 7, 8, 100, 1000, 1_000_000])
+    async def test_messages_arrive_in_order_however_their_bytes_are_divided(self, portion: int) -> None:
+        sizes = [0, 1, 2, 125, 126, 127, 300, *([] if portion < 100 else [65_535, 65_536])]
+        short = [(0x81, b"x" * size) for size in sizes]
+        frames = [*short, (0x01, b"[1,"), (0x89, b"ping"), (0x80, b"2]"), (0x8A, b""), *reversed(short), (0x81, b"end")]
+        expected = [*(text for _, text in short), b"[1,2]", *(text for _, text in reversed(short)), b"end"]
+        data = b"".join(masked(*frame) for frame in frames)
+        async with opened() as (transport, client), asyncio.TaskGroup() as tasks:
+            tasks.create_task(send_in_portions(client, data, portion))
+            assert [await transport.receive() for _ in expected] == expected
+            assert await client.frame() == (0x8A, b"ping")
+
+    async def test_what_follows_a_short_message_is_checked(self) -> None:
+        async with opened(max_size=200) as (transport, client):
+            client.send(masked(0x81, b"1") + masked(0x81, b"x" * 200) + masked(0x81, b"x" * 201))
+            assert [await transport.receive() for _ in range(2)] == [b"1", b"x" * 200]
+            assert (await client.close_frame())[0] == 1009
+
+    async def test_a_message_that_was_cut_off_is_not_received(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x81, b"1") + masked(0x81, b"22")[:-1])
+            assert await transport.receive() == b"1"
+            client.writer.close()
+            assert (await ending(transport))[0] == 1006
+
+    async def test_messages_that_nobody_takes_are_left_in_the_socket(self) -> None:
+        async with opened() as (transport, client):
+            for number in range(20_000):
+                client.send(masked(0x81, b"%d" % number) + masked(0x81, b"x" * 500))
+            for _ in range(200):  # Time enough for a server that reads all it can get.
+                await asyncio.sleep(0)
+            assert client.writer.transport.get_write_buffer_size()  # The kernel does not take all of them.
+            for number in range(20_000):
+                assert await transport.receive() == b"%d" % number
+                await transport.receive()
 
     @pytest.mark.parametrize("frames", [[(0x82, b"{}")], [(0x02, b"{"), (0x80, b"}")]])
     async def test_a_binary_frame_ends_the_connection_with_a_reason(self, frames: list[tuple[int, bytes]]) -> None:
