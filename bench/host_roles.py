@@ -33,7 +33,7 @@ from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.datadir import open_storage
-from ahpkit.platform.limits import give_freed_memory_back, keep_collections_short
+from ahpkit.platform.limits import Collections, give_freed_memory_back
 from ahpkit.protocol.annotations import Annotation, annotations_set
 from ahpkit.transports.auth import Authenticator
 from ahpkit.wire.codec import decode_own, encode
@@ -116,20 +116,20 @@ async def host_role(directory: Path) -> None:
     )
     agent.host = host
     async with host, serve_http(host.serve, auth=Authenticator(None)) as server:
-        keep_collections_short()
-        say(url=server.url)
-        async for line in lines():
-            question = json.loads(line)
-            if "actions" in question:
-                await fill_actions(host, question["actions"])
-            if "sessions" in question:
-                await fill_sessions(host, question["sessions"])
-            say(
-                cpu=time.process_time(),
-                rss=resident(),
-                clients=len(host.clients.clients()),
-                head=host.spine.log.head_seq,
-            )
+        with Collections():
+            say(url=server.url)
+            async for line in lines():
+                question = json.loads(line)
+                if "actions" in question:
+                    await fill_actions(host, question["actions"])
+                if "sessions" in question:
+                    await fill_sessions(host, question["sessions"])
+                say(
+                    cpu=time.process_time(),
+                    rss=resident(),
+                    clients=len(host.clients.clients()),
+                    head=host.spine.log.head_seq,
+                )
 
 
 async def fill_actions(host: Host, count: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
-from ahpkit.platform.limits import LogLimit
+from ahpkit.platform.limits import Collections, LogLimit
 
 
 class Lines(logging.Handler):
@@ -47,3 +49,49 @@ def test_long_lines_are_cut_and_further_lines_are_indented(log: tuple[logging.Lo
     assert lines.shown[0].endswith("x… (10000 characters)")
     assert len(lines.shown[0]) < 4_100
     assert lines.shown[1] == "100 % of one\n    ERROR two\n    three"
+
+
+@pytest.mark.parametrize(
+    ("spent", "waiting", "collects"),
+    [(0.01, 10, True), (0.01, 9, False), (0.06, 10, False), (0.06, 49, False)],
+)
+def test_garbage_is_searched_for_when_the_process_rests(spent: float, waiting: int, collects: bool) -> None:
+    clock, searches = [100.0], list[int]()
+
+    def collect() -> None:
+        clock[0] += 5.0
+        searches.append(waiting)
+
+    collections = Collections(cpu=lambda: clock[0], waiting=lambda: waiting, collect=collect)
+    for _ in range(2):  # What the search itself takes is no work.
+        clock[0] += spent
+        collections.look()
+    assert searches == [waiting, waiting] * collects
+
+
+_WORK_AND_REST = """
+import asyncio, gc
+from ahpkit.platform.limits import Collections
+
+kept = [[] for _ in range(50_000)]
+searches = []
+gc.callbacks.append(lambda phase, info: searches.append(phase) if info["generation"] == 2 else None)
+
+async def main():
+    with Collections():
+        kept.extend([] for _ in range(7_700 * 20))
+        print("work", len(searches), flush=True)
+        while not searches:
+            await asyncio.sleep(0.01)
+        print("rest", flush=True)
+        kept.extend([] for _ in range(7_700 * 100))
+        print("more work", len(searches) > 2, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="its search is in small steps")
+def test_work_is_not_interrupted_by_a_search_of_all_objects_unless_it_goes_on_for_long() -> None:
+    said = subprocess.run([sys.executable, "-c", _WORK_AND_REST], capture_output=True, check=True, timeout=60)
+    assert said.stdout.decode().splitlines() == ["work 0", "rest", "more work True"]

@@ -28,11 +28,11 @@ from ahpkit.dialects import SPOKEN, Generation, pin
 from ahpkit.log.datadir import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
+    Collections,
     LogLimit,
     allow_open_files,
     collect_nothing_yet,
     give_freed_memory_back,
-    keep_collections_short,
     limit_children,
     memory_of_this_machine,
 )
@@ -204,10 +204,9 @@ async def _run(
     collect_nothing_yet()
     with _stop_signals() as stop:
         async with running_here as running:
-            keep_collections_short()
             url, token, data_dir = running.server.url, running.token, running.data_dir
             started = time.time_ns() // 1_000_000
-            with publish_endpoint(
+            published = publish_endpoint(
                 url=url,
                 token=token,
                 data_dir=data_dir,
@@ -216,7 +215,8 @@ async def _run(
                 background=shown.background,
                 certificate=running.certificate,
                 owner=running.owner,
-            ):
+            )
+            with Collections(), published:
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)
                 _warn_of_missing(settings)

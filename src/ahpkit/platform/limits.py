@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -35,6 +35,16 @@ _MINUTE = 60.0
 
 _MOMENT = 1.0
 """Seconds to wait, so that many clients that leave together cause one search."""
+
+_LOOK = 2.0
+"""Seconds between two looks whether the process rests."""
+
+_NEXT_TO_NOTHING = 0.05
+"""Seconds of CPU in that time: what timers and pings take."""
+
+_WORTH_A_COLLECTION, _LATEST_COLLECTION = 10, 50
+"""Portions of about 7,000 new objects after which all objects are searched: when the process rests, and in any case.
+Python's own number is the first."""
 
 _HEAPS = 2
 """Heaps of the C library, for all threads together."""
@@ -155,19 +165,56 @@ class FreedMemory:
         asyncio.get_running_loop().run_in_executor(None, self._trim, 0)
 
 
-def keep_collections_short() -> None:
-    """Called when everything has started: what is there now is for good, and is not searched for garbage any more.
+class Collections:
+    """Searches all objects for garbage (cycles that nobody uses) while the process rests, inside its `with`.
 
-    Otherwise each full search for unreachable objects would stop the event loop for a tenth of a second.
+    Entered when everything has started: what is there by then is for good, and is not searched. A search holds up the
+    event loop, with hundreds of sessions awake for a tenth of a second. Left alone, Python begins it in the middle of
+    work. Here it does so only when the process has not rested for long.
     """
-    gc.freeze()
-    gc.enable()
+
+    def __init__(
+        self,
+        *,
+        cpu: Callable[[], float] = time.process_time,
+        waiting: Callable[[], int] = lambda: gc.get_count()[2],
+        collect: Callable[[], object] = gc.collect,
+    ) -> None:
+        """`waiting`: how many portions of objects were made since the last full search."""
+        self._cpu = cpu
+        self._waiting = waiting
+        self._collect = collect
+        self._spent = cpu()
+
+    def __enter__(self) -> Self:
+        gc.freeze()
+        gc.set_threshold(*gc.get_threshold()[:2], _LATEST_COLLECTION)
+        gc.enable()
+        self._look_later()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK, self._look_again)
+
+    def _look_again(self) -> None:
+        self.look()
+        self._look_later()
+
+    def look(self) -> None:
+        """Search if the process has done next to nothing since the last look, and there may be something to find."""
+        rested = self._cpu() - self._spent < _NEXT_TO_NOTHING
+        if rested and self._waiting() >= _WORTH_A_COLLECTION:
+            self._collect()
+        self._spent = self._cpu()
 
 
 def collect_nothing_yet() -> None:
     """Called before anything has started: what a start makes stays, so a search for garbage in it finds nothing.
 
-    A large log takes a fifth less time so. `keep_collections_short` ends it.
+    A large log takes a fifth less time so. `Collections` ends it.
     """
     gc.disable()
 
@@ -184,12 +231,12 @@ def _glibc(name: str) -> Any:
 
 __all__ = [
     "ChildLimits",
+    "Collections",
     "FreedMemory",
     "LogLimit",
     "allow_open_files",
     "collect_nothing_yet",
     "give_freed_memory_back",
-    "keep_collections_short",
     "limit_child",
     "limit_children",
     "memory_of_this_machine",
