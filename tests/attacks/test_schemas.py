@@ -18,7 +18,20 @@ BOMB: Json = {
     "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}},
 }
 CONSTANTS: Json = {"oneOf": [{"const": number} for number in range(10_000)]}
-HOSTILE = {"forty definitions": BOMB, "10,000 constants": CONSTANTS, "a pattern": {"pattern": "(a{1000}){1000}"}}
+OTHER_BASE: Json = {
+    "$schema": "http://json-schema.org/draft-04/schema#",
+    "$defs": {f"d{n}": {} for n in range(41)},
+    "allOf": [{"id": "http://elsewhere/", **BOMB}],
+}
+"""What a reference means depends on the draft: here on the nearest `id`, not on the whole."""
+
+HOSTILE = {
+    "forty definitions": BOMB,
+    "forty definitions under another base": OTHER_BASE,
+    "10,000 constants": CONSTANTS,
+    "a pattern": {"pattern": "(a{1000}){1000}"},
+    "a pattern of a property that is named like a keyword": {"properties": {"enum": {"pattern": "(a{1000}){1000}"}}},
+}
 
 
 def claim(client_id: str, **offers: Any) -> Json:
@@ -57,12 +70,19 @@ def _nested_unevaluated(levels: int) -> Json:
     return schema
 
 
+NAMES = [f"n{number}" for number in range(100)]
 VALUES: dict[str, tuple[Json, Any]] = {
     "millions of errors": ({"items": {"required": [str(number) for number in range(10_000)]}}, [{}] * 15_000),
     "an error for each subschema": ({"items": {"allOf": [{"type": "string"}] * 900}}, [1] * 2_000),
     "many choices": ({"items": {"enum": [{"a": number} for number in range(8_000)]}}, [{"a": 7_999}] * 8_000),
     "what nobody looked at": (_nested_unevaluated(4), {f"p{number}": 1 for number in range(10_000)}),
     "looking ahead": ({"items": {"pattern": "(?:(?=.*a)(?=.*b)){20}x"}}, ["ab" * 3_000]),
+    "an error for each choice": ({"anyOf": [{"type": "string"}] * 1_900}, [{"a": 1}] * 10_000),
+    "names that need names": (
+        {"items": {"dependentRequired": dict.fromkeys(NAMES, NAMES)}},
+        [dict.fromkeys(NAMES, 0)] * 400,
+    ),
+    "dividing": ({"items": {"multipleOf": 0.01}}, [1e300] * 40_000),
 }
 
 

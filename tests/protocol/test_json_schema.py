@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -69,6 +70,7 @@ def nested(levels: int, *names: str) -> Any:
     return value
 
 
+DRAFTS = "http://json-schema.org/"
 HOSTILE: dict[str, tuple[Any, str]] = {
     "doubling": (definitions(40, lambda ref: {"allOf": [ref, ref]}), "levels deep"),
     "doubling in twenty steps": (definitions(20, lambda ref: {"anyOf": [ref, ref]}), "subschemas, references counted"),
@@ -86,6 +88,21 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "nowhere": ({"$ref": "#/nope"}, "which it does not have"),
     "dynamic": ({"$dynamicRef": "#x"}, "dynamic reference"),
     "another base": ({"properties": {"a": {"$id": "https://example.com/a"}}}, "$id inside"),
+    "another base of draft 4": (
+        {"$schema": f"{DRAFTS}draft-04/schema#", "allOf": [{"id": "https://example.com/a"}]},
+        "$id inside",
+    ),
+    "a name twice": ({"$defs": {"a": {"$anchor": "x"}, "b": {"$dynamicAnchor": "x"}}, "$ref": "#x"}, "x twice"),
+    "a name twice in draft 7": ({"$defs": {"a": {"$anchor": "x"}, "b": {"$id": "#x"}}, "$ref": "#x"}, "x twice"),
+    "a property like a keyword": (
+        {"properties": {"default": {"pattern": "(a{1000}){1000}"}}},
+        "patterns are too large",
+    ),
+    "dynamic in a property like a keyword": ({"properties": {"enum": {"$dynamicRef": "#x"}}}, "dynamic reference"),
+    "in an example": ({"$ref": "#/examples/0", "examples": [{"pattern": "(a{1000}){1000}"}]}, "no schema"),
+    "in names": ({"properties": {"allOf": {}}, "items": {"$ref": "#/properties"}}, "no schema"),
+    "many short patterns": ({"allOf": [{"pattern": f".{n}"} for n in range(600)]}, "patterns are too large"),
+    "parts of nothing": ({"multipleOf": 1e-300}, "multipleOf"),
 }
 
 
@@ -129,6 +146,10 @@ ORDINARY: dict[str, tuple[Any, Any]] = {
         {"allOf": [{"properties": {"a": {"type": "string"}}}], "unevaluatedProperties": False},
         {"a": "x"},
     ),
+    "an id that means nothing": ({"properties": {"a": {"id": "a", "type": "string"}}}, {"a": "x"}),
+    "names that are data": ({"properties": {"default": {"type": "string"}, "enum": {}}}, {"default": "x"}),
+    "amounts": ({"items": {"multipleOf": 0.01}}, [12.34] * 1_000),
+    "different numbers": ({"uniqueItems": True}, list(range(20_000))),
     "points": ({"items": {"properties": {"x": {"type": "number"}}}}, [{"x": number} for number in range(10_000)]),
 }
 
@@ -138,6 +159,11 @@ def test_what_people_write_is_taken(name: str) -> None:
     schema, value = ORDINARY[name]
     assert check_schema(schema) is None
     assert find_problem(schema, value) is None
+
+
+DRAFT_7 = f"{DRAFTS}draft-07/schema#"
+NAMES = [f"n{number}" for number in range(100)]
+MANY = [f"n{number}" for number in range(10_000)]
 
 
 @pytest.mark.parametrize(
@@ -152,12 +178,45 @@ def test_what_people_write_is_taken(name: str) -> None:
         ({"items": {"enum": [[number] for number in range(5_000)]}}, [[4_999]] * 5_000),
         ({"$defs": {"t": {"enum": [[0]] * 5_000, "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}, [[0]] * 200),
         ({"pattern": "(?:(?=.*a)(?=.*b)){20}x"}, "ab" * 3_000),
+        ({"items": {"dependentRequired": dict.fromkeys(NAMES, NAMES)}}, [dict.fromkeys(NAMES, 0)] * 3_000),
+        ({"allOf": [{"uniqueItems": True}] * 1_900}, list(range(1_500))),
+        ({"allOf": [{"uniqueItems": True}] * 1_900}, ["x" * 100_000 + str(number) for number in range(14)]),
+        ({"$defs": {"r": {"required": MANY}}, "allOf": [{"$ref": "#/$defs/r"}] * 900}, dict.fromkeys(MANY, 0)),
+        ({"items": {"multipleOf": 0.01}}, [1e300] * 100),
+        ({"items": {"multipleOf": 1e-9}}, [1e29] * 20_000),
+        ({"$schema": DRAFT_7, "allOf": [{"contentMediaType": "application/json"}] * 1_900}, f"[{'1, ' * 99_999}1]"),
     ],
-    ids=["doubling", "wide", "matching", "choosing", "choosing again and again", "looking ahead"],
+    ids=[
+        *("doubling", "wide", "matching", "choosing", "choosing again and again", "looking ahead", "depending"),
+        *("comparing", "comparing texts", "required again and again", "large numbers", "dividing", "text that is JSON"),
+    ],
 )
 def test_a_value_that_takes_too_long_to_check_is_refused(schema: Any, value: Any) -> None:
     assert check_schema(schema) is None
+    began = time.process_time()
     assert "too" in (find_problem(schema, value) or "")
+    assert time.process_time() - began < 1  # Some of these took minutes.
+
+
+LEVELS: Any = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}
+for _ in range(25):
+    LEVELS = {"anyOf": [LEVELS]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"anyOf": [{"type": "string"}] * 1_900}, [{"a": number} for number in range(20_000)]),
+        ({"anyOf": [{"required": MANY}]}, {f"-{number}": [] for number in range(50_000)}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": LEVELS}}, json.loads('{"a":' * 190 + "1" + "}" * 190)),
+    ],
+    ids=["many choices", "many names", "choices inside choices"],
+)
+def test_what_would_take_too_long_to_say_is_refused_without_the_place(schema: Any, value: Any) -> None:
+    """Each error of each choice keeps a copy of the value: this took all memory."""
+    began = time.process_time()
+    assert find_problem(schema, value) == ": does not fit its schema, and is too large to say where"
+    assert time.process_time() - began < 1
 
 
 def test_a_problem_does_not_repeat_a_long_value() -> None:

@@ -8,7 +8,7 @@ A few lines of schema can ask for more steps than a machine will ever do, so a s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -27,6 +27,9 @@ MAX_SUBSCHEMAS = 2_000
 MAX_PATTERNS = 50_000
 """Characters of all patterns together, with repetitions written out: compiling them takes about 50 ms."""
 
+_PER_PATTERN = 100
+"""What compiling the shortest pattern takes, in characters."""
+
 MAX_STEPS = 2_000_000
 """Subschemas applied to parts of a value in one check: about 50 ms."""
 
@@ -35,6 +38,16 @@ _MAX_COUNTED_STEPS = 12_000
 
 _CHEAP = 50
 """Comparisons that take as long as a counted step."""
+
+_UNIQUE = 20
+_MULTIPLE = 100
+"""What a step for `uniqueItems` and for `multipleOf` takes, in other steps."""
+
+_LARGEST, _SMALLEST = 1e30, 1e-12
+"""Numbers that are divided. For others the validator works with hundreds of digits."""
+
+_MAX_WORDS = 4_000_000
+"""Bytes that are copied at worst to say what is wrong with a value: each error of each choice has its own copy."""
 
 _AGAIN = 4
 """How often subschemas for the same value are applied when `unevaluated…` needs to know what they evaluated."""
@@ -74,6 +87,12 @@ _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "depen
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords with values, not schemas, in them."""
 
+_NAMED = _MAPS | {"$defs", "definitions"}
+"""Keywords with an object whose members have names of the author's choice. No name is a keyword there."""
+
+_READ = ("format", "contentMediaType", "contentEncoding")
+"""Keywords for which a text is read as a whole, as for a pattern."""
+
 Schema = dict[str, Any]
 
 
@@ -98,8 +117,12 @@ def find_problem(schema: Any, value: Any) -> str | None:
         validator = measured.validator
     except ValueError:
         return ": its schema is not valid, so no value can be checked against it"
+    if validator.is_valid(value):
+        return None
+    if not measured.can_be_explained(value):
+        return ": does not fit its schema, and is too large to say where"
     try:
-        validator.validate(value)  # Stops at the first error: there may be millions, each with a copy.
+        validator.validate(value)  # Stops at the first error. But that may be one about choices, with all of theirs.
     except ValueError as found:
         error: Any = found
         place = "".join(f"[{step!r}]" for step in getattr(error, "instance_path", ()))
@@ -131,15 +154,19 @@ class _Measured:
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
-        self._names = dict(_anchors(schema))
+        nodes = list(_objects(schema))
+        self._nodes = {id(node) for node in nodes}
+        self._names = _anchors(nodes)
         self._sizes: dict[int, int] = {}
         self._recursive = False
-        self._patterns = sum(map(_pattern_size, _patterns(schema)))
-        self._looking = sum(map(_pattern_size, filter(_LOOKS.search, _patterns(schema))))
-        self._comparisons = {id(node): count for node in _objects(schema) if (count := _comparisons(node))}
+        patterns = [pattern for node in nodes for pattern in _patterns(node)]
+        self._patterns = sum(map(_pattern_size, (*patterns, *(text for node in nodes for text in _read_texts(node)))))
+        self._looking = sum(map(_pattern_size, filter(_LOOKS.search, patterns)))
+        self._comparisons = {id(node): count for node in nodes if (count := _comparisons(node))}
+        self._divides = any("multipleOf" in node for node in nodes)
         self._validator: Any = None
-        if self._patterns > MAX_PATTERNS:
-            raise _Refused(f"its patterns are too large: {self._patterns}, at most {MAX_PATTERNS}")
+        if (size := self._patterns + len(patterns) * _PER_PATTERN) > MAX_PATTERNS:
+            raise _Refused(f"its patterns are too large: {size}, at most {MAX_PATTERNS}")
         self._size = self._count(schema, [], frozenset())
 
     @property
@@ -160,9 +187,15 @@ class _Measured:
             return f"is too large for the patterns it has to match: {size} bytes"
         if self._looking and _looked_through(value) * self._looking > _MAX_LOOKING:
             return f"is too large for patterns that look around or back: {size} bytes"
+        if self._divides and any(map(_is_extreme, _numbers(value))):
+            return "has a number that is too large or too small to be divided"
         if self._recursive or size // 2 * (self._size + sum(self._comparisons.values())) > MAX_STEPS:
             return None if self._can_be_counted(value) else "takes too many steps to check: the value is too large"
         return None
+
+    def can_be_explained(self, value: Any) -> bool:
+        """Whether what is wrong with a value can be said at a bounded cost."""
+        return self._is_within(value, _MAX_WORDS // max(len(encode(value)), 1), _required)
 
     # What a schema costs.
 
@@ -217,20 +250,29 @@ class _Measured:
         found: Any = self._schema
         for step in unquote(name).split("/")[1:]:
             found = _step(found, step.replace("~1", "/").replace("~0", "~"), reference)
+        if isinstance(found, dict) and id(cast("Schema", found)) not in self._nodes:
+            raise _Refused(f"it refers to {reference[:100]}, which is no schema")
         return found
 
     # What a value costs.
 
     def _can_be_counted(self, value: Any) -> bool:
+        return self._is_within(value, _MAX_COUNTED_STEPS, self._weigh)
+
+    def _weigh(self, node: Schema, at: Any) -> int:
+        """What one subschema takes for one part of a value, besides its step."""
+        return (self._comparisons.get(id(node), 0) + _looked_up(node, at)) // _CHEAP
+
+    def _is_within(self, value: Any, left: int, weigh: Callable[[Schema, Any], int]) -> bool:
         """Apply every subschema to every part it is for, without looking at the result, up to the limit."""
         todo: list[tuple[Any, Any]] = [(self._schema, value)]
-        left = _MAX_COUNTED_STEPS
-        while todo and left > 0:
+        steps = _MAX_COUNTED_STEPS
+        while todo and left > 0 and steps > 0:
             node, at = todo.pop()
-            left -= 1
+            left, steps = left - 1, steps - 1
             if isinstance(node, dict):
                 found = cast("Schema", node)
-                left -= self._comparisons.get(id(found), 0) // _CHEAP
+                left -= weigh(found, at)
                 todo += self._applied(found, at)
         return not todo and left >= 0
 
@@ -267,15 +309,16 @@ def _subschemas(key: str, value: Any) -> Iterator[Any]:
 
 def _objects(schema: Any) -> Iterator[Schema]:
     """Every object of a schema that may be a subschema: also those that only a reference leads to."""
-    todo: list[Any] = [schema]
+    todo: list[tuple[Any, bool]] = [(schema, False)]
     while todo:
-        node = todo.pop()
+        node, names = todo.pop()
         if isinstance(node, dict):
             found = cast("Schema", node)
-            yield found
-            todo += (value for key, value in found.items() if key not in _DATA)
+            if not names:
+                yield found
+            todo += ((value, not names and key in _NAMED) for key, value in found.items() if names or key not in _DATA)
         elif isinstance(node, list):
-            todo += cast("list[Any]", node)
+            todo += ((one, False) for one in cast("list[Any]", node))
 
 
 def _asks_what_was_looked_at(node: Schema) -> bool:
@@ -288,12 +331,31 @@ def _comparisons(node: Schema) -> int:
     choices: Any = node.get("enum")
     listed = cast("list[Any]", choices) if isinstance(choices, list) else []
     plain = all(isinstance(choice, str) for choice in listed)
-    return (0 if plain else _values_in(listed)) + (_values_in(node["const"]) if "const" in node else 0)
+    compared = (0 if plain else _values_in(listed)) + (_values_in(node["const"]) if "const" in node else 0)
+    unique = _UNIQUE if node.get("uniqueItems") is True else 0
+    multiple = _MULTIPLE if "multipleOf" in node else 0
+    return compared + unique + multiple + _values_in(node.get("dependentRequired", ()))
+
+
+def _looked_up(node: Schema, at: Any) -> int:
+    """How many of its own parts a value is looked through for."""
+    if isinstance(at, dict):
+        return min(_required(node, at), len(cast("Schema", at)))
+    if not isinstance(at, list) or node.get("uniqueItems") is not True:
+        return 0
+    return _values_in(cast("list[Any]", at)) * 3 + len(encode(at)) // 16
+
+
+def _required(node: Schema, at: Any) -> int:
+    """How many names a schema may miss in an object."""
+    names: Any = node.get("required")
+    return len(cast("list[Any]", names)) if isinstance(names, list) and isinstance(at, dict) else 0
 
 
 def _values_in(value: Any) -> int:
+    """How many values there are in one, up to more than any check may look at."""
     count, todo = 0, [value]
-    while todo:
+    while todo and count < _MAX_COUNTED_STEPS * _CHEAP:
         one = todo.pop()
         count += 1
         if isinstance(one, dict):
@@ -317,17 +379,45 @@ def _looked_through(value: Any) -> int:
     return count
 
 
-def _anchors(schema: Any) -> Iterator[tuple[str, Any]]:
+def _numbers(value: Any) -> Iterator[float]:
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, int | float):
+            yield one
+        elif isinstance(one, dict):
+            todo += cast("Schema", one).values()
+        elif isinstance(one, list):
+            todo += cast("list[Any]", one)
+
+
+def _is_extreme(number: float) -> bool:
+    return abs(number) > _LARGEST or 0 < abs(number) < _SMALLEST
+
+
+def _anchors(nodes: Sequence[Schema]) -> dict[str, Schema]:
     """The names that references may use; raises for what makes references mean something else."""
-    for node in _objects(schema):
-        if isinstance(node.get("$dynamicRef"), str) or isinstance(node.get("$recursiveRef"), str):
-            raise _Refused("it has a dynamic reference; use $ref")
-        if isinstance(anchor := node.get("$anchor"), str):
-            yield anchor, node
-        if isinstance(base := node.get("$id"), str) and base.startswith("#"):
-            yield base[1:], node
-        elif isinstance(base, str) and node is not schema:
+    found: dict[str, Schema] = {}
+    old = any("draft-04" in str(node.get("$schema")) for node in nodes)  # There it is `id`.
+    for node in nodes:
+        _check_keywords(node)
+        bases = [base for key in ("$id", "id")[: 1 + old] if isinstance(base := node.get(key), str)]
+        if node is not nodes[0] and any(not base.startswith("#") for base in bases):
             raise _Refused("it has an $id inside; only the schema as a whole may have one")
+        anchors = [node.get("$anchor"), node.get("$dynamicAnchor")]
+        for name in (*anchors, *(base[1:] for base in bases if base.startswith("#"))):
+            if isinstance(name, str) and found.setdefault(name, node) is not node:
+                raise _Refused(f"it has the name {name[:100]} twice")
+    return found
+
+
+def _check_keywords(node: Schema) -> None:
+    """Refuse what cannot be measured."""
+    if isinstance(node.get("$dynamicRef"), str) or isinstance(node.get("$recursiveRef"), str):
+        raise _Refused("it has a dynamic reference; use $ref")
+    multiple: Any = node.get("multipleOf")
+    if isinstance(multiple, int | float) and _is_extreme(multiple):
+        raise _Refused("the number of its multipleOf is too large or too small")
 
 
 def _step(found: Any, step: str, reference: str) -> Any:
@@ -345,14 +435,17 @@ def _refuse(uri: str) -> Any:
 # Patterns.
 
 
-def _patterns(schema: Any) -> Iterator[str]:
-    """Everything that texts are matched with; a format is like a short pattern."""
-    for node in _objects(schema):
-        for key in ("pattern", "format"):
-            if isinstance(text := node.get(key), str):
-                yield text
-        if isinstance(named := node.get("patternProperties"), dict):
-            yield from cast("Schema", named)
+def _patterns(node: Schema) -> Iterator[str]:
+    """Everything that texts are matched with."""
+    if isinstance(text := node.get("pattern"), str):
+        yield text
+    if isinstance(named := node.get("patternProperties"), dict):
+        yield from cast("Schema", named)
+
+
+def _read_texts(node: Schema) -> Iterator[str]:
+    """What is like a short pattern."""
+    return (text for key in _READ if isinstance(text := node.get(key), str))
 
 
 def _pattern_size(pattern: str) -> int:
