@@ -327,7 +327,7 @@ async def test_trust_and_roots_are_kept_in_private_files(site: Site) -> None:
             assert (site.home / "data" / name).stat().st_mode & 0o077 == 0, name
 
 
-ROUNDABOUT = {
+ROUNDABOUT: dict[str, str | tuple[str, dict[str, str]]] = {
     "a folder to go to": "cd @ && ./x.sh",
     "a folder to go to and come back": "bash -c 'pushd @ > /dev/null; ./x.sh'",
     "a folder that is searched": "find @ -name x.sh -exec sh {} \\;",
@@ -341,8 +341,21 @@ ROUNDABOUT = {
     "a wild card for the folder": "sh ./@*/x.sh",
     "braces": "bash -c 'bash @/{x,none}.sh'",
     "a module": "python3 -m @.x",
+    "one folder after the other": "cd @; cd deeper; ./x.sh",
+    "a name in a variable": "A=x; sh @/$A.sh",
+    "a name that is printed": "sh $(printf @/x.sh)",
+    "programs of a variable": ("x.sh", {"PATH": "@:/usr/bin:/bin"}),
+    "a variable for the shell": ("bash -c true", {"BASH_ENV": "@/x.sh"}),
+    "a variable for the line": ('sh "$SCRIPT"', {"SCRIPT": "@/x.sh"}),
+    "a variable for modules": ("python3 -m x", {"PYTHONPATH": "@"}),
 }
-"""Ways to name a script of the workspace in a line of shell; `@` is its folder."""
+"""Ways to name a script of the workspace in a line of shell, or in its variables; `@` is its folder."""
+
+
+def _hook_in(folder: str, told: str | tuple[str, dict[str, str]]) -> Json:
+    line, env = (told, None) if isinstance(told, str) else told
+    declared: Json = {"command": line} if env is None else {"command": line, "env": env}
+    return json.loads(json.dumps(declared).replace("@", folder))
 
 
 def _scripts(folder: Path, marker: Path) -> None:
@@ -355,7 +368,8 @@ async def test_a_script_that_a_hook_names_in_a_roundabout_way_is_part_of_what_wa
     hooks: list[Json] = []
     for number, line in enumerate(ROUNDABOUT.values()):
         _scripts(site.work / f"d{number}x", site.home / f"ran-{number}")
-        hooks.append({"command": line.replace("@", f"d{number}x")})
+        _scripts(site.work / f"d{number}x" / "deeper", site.home / f"ran-{number}")
+        hooks.append(_hook_in(f"d{number}x", line))
     place(site.work / ".github" / "hooks" / "h.json", json.dumps({"hooks": {"UserPromptSubmit": hooks}}))
     async with site.serving("--allow-hooks", "--trust", str(site.work)):
         _, chat = await site.session()
@@ -363,7 +377,8 @@ async def test_a_script_that_a_hook_names_in_a_roundabout_way_is_part_of_what_wa
         ran = [name for number, name in enumerate(ROUNDABOUT) if (site.home / f"ran-{number}").exists()]
         assert ran == list(ROUNDABOUT)
         for number in range(len(ROUNDABOUT)):
-            _scripts(site.work / f"d{number}x", site.home / f"changed-{number}")
+            for folder in (site.work / f"d{number}x", site.work / f"d{number}x" / "deeper"):
+                _scripts(folder, site.home / f"changed-{number}")
         _, chat = await site.session()
         await site.turn(chat)
     changed = [name for number, name in enumerate(ROUNDABOUT) if (site.home / f"changed-{number}").exists()]

@@ -54,11 +54,38 @@ def files(tmp_path: Path, command: str, **more: object) -> set[str]:
         ("npm run lint", {"package.json"}),
         ("echo 'one\n./a.sh\n'; python a.sh", {"a.sh"}),
         ("/usr/bin/env python3 -c pass", set[str]()),
+        ("cd dir && cd deep && ./c", {"dir/deep/c"}),
+        ("A=a; ./$A.sh", {"a.sh"}),
+        ("A=./a; ${A}.sh", {"a.sh"}),
+        ("$(printf ./a.sh)", {"a.sh"}),
+        ("run-parts dir", {"dir/b"}),
+        ("gmake check", {"Makefile"}),
+        ("docker compose up", {"compose.yaml"}),
+        ("node node-app", {"node-app/package.json", "node-app/index.js", "node-app/lib/start.js"}),
+        ("node node-app/lib/start", {"node-app/lib/start.js"}),
+        ("npx ./node-app", {"package.json", "node-app/package.json", "node-app/index.js", "node-app/lib/start.js"}),
     ],
 )
 def test_files_that_a_hook_names(tmp_path: Path, command: str, named: set[str]) -> None:
     write(tmp_path, {"a.sh": "", "dir/b": "", "home/h.py": "", "Makefile": "", "package.json": "{}"})
+    write(tmp_path, {"dir/deep/c": "", "compose.yaml": "", "node-app/index.js": "", "node-app/lib/start.js": ""})
+    write(tmp_path, {"node-app/package.json": '{"main": "./lib/start", "bin": {"a": "lib/start.js"}}'})
     assert files(tmp_path, command) == named
+
+
+@pytest.mark.parametrize(
+    ("command", "env"),
+    [
+        ("tool", {"PATH": "bin:/usr/bin"}),
+        ("bash -c true", {"BASH_ENV": "./bin/tool"}),
+        ("true", {"LD_PRELOAD": "./bin/tool"}),
+        ("node -e 1", {"NODE_OPTIONS": "--require ./bin/tool"}),
+        ('sh -c "$LINE"', {"LINE": "exec bin/tool"}),
+    ],
+)
+def test_variables_of_a_hook_name_files_too(tmp_path: Path, command: str, env: dict[str, str]) -> None:
+    write(tmp_path, {"bin/tool": "", "log/out.log": ""})
+    assert files(tmp_path, command, env={**env, "LOG": "log/out.log"}) == {"bin/tool"}
 
 
 @pytest.mark.parametrize("wild", ["/*/*/*/*/x.sh", "../*/*/x.sh", "*/../../*/x.sh"])
@@ -137,6 +164,13 @@ def test_what_a_server_writes_is_no_part_of_what_it_runs(tmp_path: Path, declare
     detail = ServerDetail("notes", {"command": "python", **declared}, "workspace")
     found = runnable_of(detail, str(tmp_path / ".mcp.json"), Surrounding(str(tmp_path))).files
     assert {Path(file).name for file in found} == named
+
+
+def test_the_folders_in_which_a_server_looks_for_programs_count(tmp_path: Path) -> None:
+    write(tmp_path, {"bin/tool": ""})
+    config = {"command": "tool", "env": {"PATH": "${workspaceFolder}/bin:/usr/bin"}}
+    found = runnable_of(ServerDetail("db", config, "workspace"), "s", Surrounding(str(tmp_path)))
+    assert list(found.files) == [str(tmp_path / "bin" / "tool")]
 
 
 def test_a_server_behind_a_url_names_no_file(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ It is long because each launcher (`make`, `npm`, `python -m` …) names its file
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,7 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from glob import iglob
+from glob import escape, iglob
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -48,6 +49,8 @@ _RUNS = ("hook", "mcpServer")
 _PLACE = re.compile(r"^~(?=/)|\$\{?(HOME|PWD|CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT)\b\}?")
 
 _VARIABLE = re.compile(r"\$\{?\w+(?::?[-=+?])?")
+_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_ASSIGNED = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _WILD = re.compile(r"[*?\[]")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
@@ -72,16 +75,35 @@ _READS_DATA = frozenset(
 _NOWHERE = "/nonexistent"
 
 _IMPLIED = {
-    "make": ("Makefile", "makefile", "GNUmakefile"),
+    **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
     "just": ("justfile", "Justfile"),
-    "npm": ("package.json",),
-    "npx": ("package.json",),
-    "pnpm": ("package.json",),
-    "yarn": ("package.json",),
-    "bun": ("package.json",),
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile", "rakefile"),
+    **dict.fromkeys(("docker", "podman"), ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")),
+    "docker-compose": ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"),
+    "deno": ("deno.json", "deno.jsonc"),
+    "mise": ("mise.toml", ".mise.toml"),
+    "pytest": ("conftest.py",),
+    "tox": ("tox.ini",),
+    "nox": ("noxfile.py",),
+    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
+    **dict.fromkeys(("uv", "uvx", "poetry", "pdm", "hatch"), ("pyproject.toml",)),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "mvn": ("pom.xml",),
+    "ant": ("build.xml",),
+    "cargo": ("Cargo.toml", "build.rs"),
+    "bundle": ("Gemfile",),
+    "foreman": ("Procfile",),
 }
 """Programs that run what a file of the folder says, without naming it."""
+
+_NODE = frozenset({"node", "bun", "deno", "npx", "tsx", "ts-node", "nodemon"})
+_NODE_ENDINGS = (".js", ".mjs", ".cjs", ".ts")
+"""What these programs add to a name. For a folder they take its `index.js`, or what its `package.json` says."""
+
+_RUNS_FOLDERS = frozenset({"run-parts"})
+"""Programs that run each file of a folder."""
 
 
 _GIT_RUNS = re.compile(r"^\s*\[\s*(?:(?:filter|merge)[\s.]+[^\s\]]|include)|hookspath", re.IGNORECASE | re.MULTILINE)
@@ -127,7 +149,10 @@ def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
     for action in detail.actions:
         command = command_of(action, workspace=around.workspace, plugin_root=around.plugin_root, environment={})
         if command is not None:
-            yield from _files(command.argv, command.cwd, around)
+            env = _texts(action.get("env"))
+            data = ServerData((), env, command="", fill=around.filled)  # Such as the file that it logs to.
+            found = _named_files(command.argv, command.cwd, around, env)
+            yield from (path for word, path in found if not data.holds(word, path))
 
 
 def _server_files(detail: ServerDetail, around: Surrounding) -> tuple[list[str], list[str]]:
@@ -135,36 +160,102 @@ def _server_files(detail: ServerDetail, around: Surrounding) -> tuple[list[str],
     config = launch_config(detail, Surroundings(plugin_root=around.plugin_root, workspace=around.workspace))
     command = config.get("command")
     args = [word for word in config.get("args", ()) if isinstance(word, str)]
-    env = {name: value for name, value in config.get("env", {}).items() if isinstance(value, str)}
+    env = _texts(config.get("env"))
     if not isinstance(command, str):
         command = ""
     cwd = config.get("cwd")
     folder = os.path.join(around.workspace, cwd) if isinstance(cwd, str) else around.workspace
     data = ServerData(args, env, command=command, fill=around.filled)
-    found = [*_named_files([command, *args, *env.values()], folder, around)]
+    found = [*_named_files([command, *args], folder, around, env)]
     run = [path for word, path in found if not data.holds(word, path)]
     return run, sorted({path for _, path in found if path not in run and may_become_setting(path)})
 
 
+def _texts(env: Any) -> dict[str, str]:
+    """Variables of a declaration, as far as they are texts."""
+    given = cast("JsonObject", env) if isinstance(env, dict) else {}
+    return {name: value for name, value in given.items() if isinstance(value, str)}
+
+
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
     """The files that the words of a command name: there, or in a folder that another word names, as after `cd`."""
-    return (path for _, path in _named_files(words, cwd, around))
+    return (path for _, path in _named_files(words, cwd, around, {}))
 
 
-def _named_files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[tuple[str, str]]:
-    """The same, each with the word that names it."""
-    named = list(dict.fromkeys(around.filled(word) for word in islice(named_by(words), _MAX_WORDS)))
-    runs_data = any(os.path.basename(word) in _INTERPRETERS for word in named)
-    places = [
-        cwd,
-        *islice((place for word in named if _is_folder(place := os.path.join(cwd, word), around)), _MAX_PLACES),
-    ]
-    for place in places:
+def _named_files(
+    words: Sequence[str], cwd: str, around: Surrounding, env: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The same, each with the word that names it, and with those of variables: they may name a program, folders in
+    which programs are, or what is loaded before it."""
+    said = (*named_by(words), *(piece for value in env.values() for piece in _pieces(value)))
+    named = list(dict.fromkeys(_filled(islice(said, _MAX_WORDS), around, env)))
+    programs = {os.path.basename(word) for word in named}
+    runs_data = not _INTERPRETERS.isdisjoint(programs)
+    folders = _folders_named(named, cwd, around)
+    for place in (cwd, *folders):
         for word in named:
-            for path in _paths(place, word, around if runs_data else None):
-                real = followed(path)
-                if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
-                    yield word, real
+            paths = [*_paths(place, word, around if runs_data else None)]
+            if not _NODE.isdisjoint(programs):
+                paths += (found for path in paths[:] for found in _node_paths(path))
+            yield from ((word, path) for path in _in_reach(paths, around))
+    if not _RUNS_FOLDERS.isdisjoint(programs):
+        for folder in folders:
+            inside = islice(iglob(f"{escape(folder)}/*"), _MAX_MATCHES)
+            yield from ((folder, path) for path in _in_reach(inside, around))
+
+
+def _filled(words: Iterable[str], around: Surrounding, env: Mapping[str, str]) -> Iterator[str]:
+    """The words, also with the variables that are set there or in the same line."""
+    known = dict(env)
+    for word in words:
+        filled = around.filled(word)
+        yield filled
+        if (set_here := _ASSIGNED.fullmatch(filled)) is not None:
+            known.setdefault(set_here[1], set_here[2])
+        elif "$" in filled:
+            yield _USED.sub(lambda match: known.get(match[1] or match[2], match[0]), filled)
+
+
+def _folders_named(named: Sequence[str], cwd: str, around: Surrounding) -> list[str]:
+    """Folders that words name, also one inside of another: `cd a; cd b`."""
+    found: dict[str, None] = {}
+    for word in named:
+        for place in (cwd, *found):
+            folder = os.path.normpath(os.path.join(place, word))
+            if len(found) < _MAX_PLACES and folder != os.path.normpath(cwd) and _is_folder(folder, around):
+                found[folder] = None
+    return list(found)
+
+
+def _in_reach(paths: Iterable[str], around: Surrounding) -> Iterator[str]:
+    """Of these the files that people change."""
+    for path in paths:
+        real = followed(path)
+        if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
+            yield real
+
+
+def _node_paths(path: str) -> Iterator[str]:
+    """What Node takes for a name: with an ending, or in a folder."""
+    yield from (f"{path}{ending}" for ending in _NODE_ENDINGS)
+    package = os.path.join(path, "package.json")
+    if os.path.isdir(path):
+        yield package
+        for entry in ("index", *_entry_points(package)):
+            file = os.path.normpath(os.path.join(path, entry))
+            yield from (file, *(f"{file}{ending}" for ending in _NODE_ENDINGS))
+
+
+def _entry_points(package: str) -> Iterator[str]:
+    """The files that a package starts with."""
+    try:
+        said: Any = json.loads(_beginning(package))
+    except (ValueError, RecursionError):
+        return
+    if isinstance(said, dict):
+        for value in (cast("JsonObject", said).get("main"), cast("JsonObject", said).get("bin")):
+            values: list[Any] = list(cast("JsonObject", value).values()) if isinstance(value, dict) else [value]
+            yield from (one for one in values if isinstance(one, str) and "\0" not in one)
 
 
 def _is_folder(path: str, around: Surrounding) -> bool:
@@ -217,10 +308,11 @@ def _named_by_line(text: str) -> Iterator[str]:
     except ValueError:  # Quotes over several lines: everything counts.
         yield from _pieces(text)
         return
-    runs_data = any(_program(command) in _INTERPRETERS for command in commands)
+    filled_in = "$(" in text or "`" in text  # What such a command prints is run, or may be.
+    runs_data = filled_in or any(_program(command) in _INTERPRETERS for command in commands)
     for command in commands:
         for word in command:
-            if runs_data or _program(command) not in _READS_DATA or "$(" in word or "`" in word:
+            if runs_data or _program(command) not in _READS_DATA:
                 yield from _pieces(word)
 
 
@@ -252,7 +344,7 @@ def _pieces(word: str) -> Iterator[str]:
     for piece in {word, *BETWEEN_WORDS.split(word)}:
         if piece and "\0" not in piece:
             yield piece
-            yield from filter(None, piece.partition("=")[2].split(":") if "=" in piece else ())
+            yield from filter(None, piece.rpartition("=")[2].split(":") if "=" in piece or ":" in piece else ())
             yield from _IMPLIED.get(os.path.basename(piece), ())
 
 
