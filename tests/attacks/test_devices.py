@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +16,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
+from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.web.devices import ANSWERS, WATCHING
 from support import requirement
+from support.flow import begun, open_session, say, state_of
 from support.http import Answer, request
 from support.process import HostProcess, host_process
 from support.raw_client import Json
@@ -61,10 +65,10 @@ class Page:
 
 
 @asynccontextmanager
-async def page_of(home: Path) -> AsyncGenerator[Page]:
+async def page_of(home: Path, *options: str) -> AsyncGenerator[Page]:
     config = home / "config.toml"
     config.write_text(f'[canvas]\npage_url = "{PLACE}"\n')
-    async with host_process(home, "--config", str(config)) as host:
+    async with host_process(home, "--config", str(config), *options) as host:
         yield Page(host)
         await host.stop()
         assert "Traceback" not in host.errors, host.errors
@@ -78,15 +82,16 @@ async def ask(socket: ClientConnection, method: str, **params: Any) -> Json:
             return message
 
 
+HELLO: Json = {
+    "channel": "ahp-root://",
+    "protocolVersions": ["1.0.0"],
+    "clientId": "phone",
+    "initialSubscriptions": ["ahp-root://"],
+}
+
+
 async def begin(socket: ClientConnection) -> Json:
-    return await ask(
-        socket,
-        "initialize",
-        channel="ahp-root://",
-        protocolVersions=["1.0.0"],
-        clientId="phone",
-        initialSubscriptions=["ahp-root://"],
-    )
+    return await ask(socket, "initialize", **HELLO)
 
 
 async def test_a_code_is_spent_once_and_guesses_are_bounded_without_shutting_out_the_owner(tmp_path: Path) -> None:
@@ -168,6 +173,74 @@ async def test_a_right_is_not_more_than_it_says(tmp_path: Path, right: str) -> N
             await refused(socket, 9_000, edited, allowed=False)
         root = await page.host.client("ahp-root://")
         assert (await root.ask("listSessions"))["items"] == []
+
+
+@pytest.mark.parametrize("right", ["watch", "answer"])
+async def test_who_may_only_look_changes_nothing_on_the_page_of_a_canvas(tmp_path: Path, right: str) -> None:
+    """The page contains a key for its changes, and its address is in the state that everybody sees."""
+    async with page_of(tmp_path) as page:
+        owner = await page.host.client()
+        session, chat = await open_session(owner)
+        phone = await page.paired(right)
+        async with page.dial(phone) as socket:
+            await ask(socket, "initialize", **HELLO, capabilities={"_meta": {"ahpkit/canvases": True}})
+            await ask(socket, "subscribe", channel=session)  # It hears of the canvas as an action, too.
+            renderer: Json = {"clientId": owner.client_id, "tools": [], "canRenderCanvases": True}
+            await owner.accepted(session, {"type": "session/activeClientChanged", "activeClient": renderer})
+            await owner.accepted(chat, say('/canvas open checklist l {"items": ["pack"]}'))
+            await owner.action("chat/turnComplete")
+            [canvas] = (await state_of(owner, session))["openCanvases"]
+            told = json.dumps(await ask(socket, "subscribe", channel=session))
+            seen = "".join([told, *(json.dumps(one) for one in await heard(socket))])
+        full, look = urlsplit(str(canvas["url"])).path, str(re.findall(r"/canvas/[\w-]+/", told)[0])
+        assert full not in seen
+        assert (await page.ask("GET", look)).status == 200
+        assert 'key: ""' in (await page.ask("GET", look)).text
+        key = (await page.ask("GET", full)).text.partition('key: "')[2].partition('"')[0]
+        done = {"key": key, "action": "addItem", "input": {"text": "pay"}}
+        refused = await page.ask("POST", f"{look}change", done)
+        assert (refused.status, "only look" in refused.text) == (403, True)
+        assert "only look" not in (await page.ask("POST", f"{full}change", done)).text
+        await owner.aclose()
+
+
+async def heard(socket: ClientConnection) -> list[Json]:
+    """Everything that was sent to a device before the answer to a further request."""
+    await socket.send(json.dumps({"jsonrpc": "2.0", "id": "last", "method": "ping", "params": {}}))
+    messages: list[Json] = []
+    while not messages or messages[-1].get("id") != "last":
+        messages.append(json.loads(await socket.recv()))
+    return messages
+
+
+async def test_who_may_only_look_answers_no_agent(tmp_path: Path) -> None:
+    """An agent asks a client that announces an extension, and does what it says."""
+    step: Json = {"request": "_acme.example/decide", "params": {}}
+    command = scripted_command(tmp_path / "agent.json", turns=[[step]], record=str(tmp_path / "record"))
+    async with page_of(tmp_path, "--agent", f"scripted={shlex.join(command)}") as page:
+        owner = await page.host.client()
+        async with page.dial(await page.paired("watch")) as socket:
+            capabilities: Json = {"_meta": {"acme.example/decide": {}}}
+            await ask(socket, "initialize", **HELLO, capabilities=capabilities)
+            await owner.ask("createSession", "ahp-session:/s", provider="scripted")
+            state = await begun(owner, "ahp-session:/s")
+            await owner.ask("subscribe", state["defaultChat"])
+            await ask(socket, "subscribe", channel=state["defaultChat"])
+            await owner.accepted(state["defaultChat"], say("go"))
+            await owner.action("chat/turnComplete")
+            assert "acme.example/decide" not in json.dumps(await heard(socket))
+        assert "no connected client offers it" in (tmp_path / "record").read_text()
+        await owner.aclose()
+
+
+async def test_a_long_message_of_who_may_only_look_ends_its_connection(tmp_path: Path) -> None:
+    """It would be read before the host measures it."""
+    async with page_of(tmp_path) as page, page.dial(await page.paired("watch")) as socket:
+        await begin(socket)
+        await socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": [0] * 100_000}}))
+        with pytest.raises(ConnectionClosed, match="this device may send"):
+            while True:
+                await socket.recv()
 
 
 async def refused(socket: ClientConnection, seq: int, action: Json, *, allowed: bool) -> None:

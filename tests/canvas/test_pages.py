@@ -248,5 +248,5 @@ async def test_behind_a_proxy_pages_have_the_address_that_browsers_reach(page_ur
 
         assert page.url == f"{page_url.rstrip('/')}/canvas/{page.secret}/"
         assert check_url(page.url).allowed
-        shown = await page.show(Request({"type": "http", "headers": []}))
+        shown = await page.show(Request({"type": "http", "headers": [], "path_params": {"secret": page.secret}}))
         assert f"connect-src {page.url}" in shown.headers["Content-Security-Policy"]

@@ -6,7 +6,8 @@
                                                 {"value": …} or {"error": {"code", "message"}}
 
 Whoever knows the address may look; clients get it in the session's state. To change something the key is needed too,
-which only the page contains: following a link, or a foreign page's request, changes nothing.
+which only the page contains: following a link, or a foreign page's request, changes nothing. Each page has a second
+address whose page contains no key, for clients that may only look: see `Pages.for_looking`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any, NotRequired, TypedDict
@@ -43,6 +45,9 @@ MAX_WAITING = 32
 FRAMED_BY = ("'self'", "http://localhost:*", "http://127.0.0.1:*", "http://*.localhost:*", "vscode-webview:")
 """Whose pages may show a canvas in a frame, besides the allowed origins: renderers on this machine."""
 
+_ADDRESS = re.compile(rb"/canvas/([A-Za-z0-9_-]{43})/")
+"""The address of a page in a message. Both addresses of a page have the same length."""
+
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 """The page's origin is opaque, so its own requests are foreign ones. The address is the secret; no cookie counts."""
 
@@ -71,8 +76,9 @@ class Page:
     ) -> None:
         self._poll_seconds = poll_seconds
         self._max_waiting = max_waiting
-        self.secret = secrets.token_urlsafe(32)
-        self.url = f"{base}{PREFIX}/{self.secret}/"
+        self.secret, self.look_secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._base = base
+        self.url = self._url(self.secret)
         self._framed_by = " ".join(framed_by)
         self._html = html
         self._key = secrets.token_urlsafe(16)
@@ -81,6 +87,12 @@ class Page:
         self._data = b"null"
         self._changed = asyncio.Event()
         self._waiting = 0
+
+    def _url(self, secret: str) -> str:
+        return f"{self._base}{PREFIX}/{secret}/"
+
+    def _may_change(self, request: Request) -> bool:
+        return hmac.compare_digest(request.path_params["secret"], self.secret)
 
     def publish(self, data: Any) -> None:
         self._data = encode(data)
@@ -93,13 +105,15 @@ class Page:
         changed.set()
 
     async def show(self, request: Request) -> Response:
+        """The page, with its key at the first of its addresses only."""
         nonce = secrets.token_urlsafe(16)
-        body = self._html.replace("__NONCE__", nonce).replace("__KEY__", self._key)
+        key = self._key if self._may_change(request) else ""
+        body = self._html.replace("__NONCE__", nonce).replace("__KEY__", key)
         policy = {
             "default-src": "'none'",
             "script-src": f"'nonce-{nonce}'",
             "style-src": f"'nonce-{nonce}'",
-            "connect-src": self.url,
+            "connect-src": self._url(request.path_params["secret"]),
             "base-uri": "'none'",
             "form-action": "'none'",
             "frame-ancestors": self._framed_by,
@@ -129,6 +143,8 @@ class Page:
     async def change(self, request: Request) -> Response:
         try:
             done = _done(await request.body())
+            if not self._may_change(request):
+                return _json(403, {"error": {"code": "forbidden", "message": "this device may only look"}})
             if not hmac.compare_digest(done.pop("key").encode(), self._key.encode()) or not _is_fetch(request):
                 return _json(403, {"error": {"code": "forbidden", "message": "only the page itself may do this"}})
             return _json(200, {"value": await self._on_change(done)})
@@ -182,13 +198,22 @@ class Pages:
             poll_seconds=self._poll_seconds,
             max_waiting=self._max_waiting,
         )
-        self._pages[page.secret] = page
+        self._pages |= {page.secret: page, page.look_secret: page}
         return page
 
     def release(self, page: Page) -> None:
         """The page is gone; its address will never mean anything again."""
-        self._pages.pop(page.secret, None)
+        for secret in (page.secret, page.look_secret):
+            self._pages.pop(secret, None)
         page.wake()
+
+    def for_looking(self, message: bytes) -> bytes:
+        """A message with the addresses at which nothing can be changed, for clients that may only look."""
+        return _ADDRESS.sub(self._look, message) if b"/canvas/" in message else message
+
+    def _look(self, found: re.Match[bytes]) -> bytes:
+        page = self._pages.get(found[1].decode())
+        return found[0] if page is None else f"{PREFIX}/{page.look_secret}/".encode()
 
     def mount(self, router: Router) -> None:
         """Serve the pages; knowing an address is enough to see its page."""

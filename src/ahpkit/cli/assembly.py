@@ -104,6 +104,7 @@ async def running_host(
             name=page_name(token),
             authority=data_dir / "tls" / "authority.crt",
             sign_in=sign_ins.begin,
+            for_looking=pages.for_looking,
         )
         routes, tls = Router(), _tls(settings, data_dir)
         shell_environment.mount(routes, environments, owner)

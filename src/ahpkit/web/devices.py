@@ -7,7 +7,8 @@ browser keeps as a cookie. Only hashes are stored, so the file cannot be used to
     answer       also approve, deny, and answer questions; not with an input of one's own
     everything   what the token may
 
-The host never sees what is refused. The client is told, so that it takes back its optimistic change.
+The host never sees what is refused. The client is told, so that it takes back its optimistic change. Whoever may not do
+everything is told of no address where something can be changed, and answers no agent.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any, Literal, cast, get_args
 
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError, PermissionDenied, RpcError
-from ahpkit.wire.codec import Notification, Request, decode, encode_error, encode_notification
+from ahpkit.protocol.meta_keys import CAPABILITIES, OUR_PREFIXES
+from ahpkit.wire.codec import Notification, Request, decode, encode_error, encode_notification, encode_request
 from ahpkit.wire.transport import NORMAL_CLOSURE, PeerInfo, Transport
 
 Right = Literal["watch", "answer", "everything"]
@@ -48,6 +50,16 @@ _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """For codes that people type: nothing that looks like something else."""
 
 _DAY_MS = 86_400_000
+
+_LONGEST = 256 * 1024
+"""Bytes of a message of a device that may not do everything. It is read here, in the event loop, before the host
+measures it; what such a device sends is short."""
+
+_TOO_LONG = 1009
+"""Close code: a message is too big."""
+
+_HELD_BACK = 64
+"""Bytes that wait for the next piece of a message, because an address may begin in them."""
 
 
 class DeviceError(AhpError):
@@ -252,12 +264,42 @@ def refusal(right: Right, method: str, params: JsonObject) -> str | None:
     return f"this device may {right} only; {kind} needs the right to everything"
 
 
-class RightsTransport:
-    """A transport whose incoming messages pass the device's right. `right_of` is asked each time: it may change."""
+def _without_extensions(call: Request | Notification) -> bytes:
+    """A greeting that announces none but ours: an agent asks whoever announces an extension, and does what it says."""
+    params, meta = call.params, _object(call.params.get("_meta"))
+    if "capabilities" in params:
+        params = {**params, "capabilities": _ours(params["capabilities"])}
+    if CAPABILITIES in meta:
+        params = {**params, "_meta": {**meta, CAPABILITIES: _ours(meta[CAPABILITIES])}}
+    if isinstance(call, Request):
+        return encode_request(call.id, call.method, params)
+    return encode_notification(call.method, params)
 
-    def __init__(self, inner: Transport, right_of: Callable[[], Right]) -> None:
+
+def _ours(capabilities: Any) -> Any:
+    meta = _object(_object(capabilities).get("_meta"))
+    told = {name: value for name, value in meta.items() if name.startswith(OUR_PREFIXES)}
+    return {**_object(capabilities), "_meta": told} if meta else capabilities
+
+
+def _object(value: Any) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+class RightsTransport:
+    """A transport whose incoming messages pass the device's right. `right_of` is asked each time: it may change.
+
+    `for_looking` gives the form of a message for a device that may not do everything, in as many bytes.
+    """
+
+    def __init__(
+        self, inner: Transport, right_of: Callable[[], Right], *, for_looking: Callable[[bytes], bytes] = bytes
+    ) -> None:
         self._inner = inner
         self._right_of = right_of
+        self._looks = right_of() != "everything"
+        self._for_looking = for_looking
+        self._held_back = b""
         self._client_id = ""
         self._in_pieces = False
         self._refusals: list[bytes] = []
@@ -268,7 +310,8 @@ class RightsTransport:
 
     @property
     def framing(self) -> str:
-        return self._inner.framing
+        """Another one for whoever may only look: equal frames are shared."""
+        return f"{self._inner.framing} for looking" if self._looks else self._inner.framing
 
     @property
     def buffered(self) -> int:
@@ -281,10 +324,13 @@ class RightsTransport:
     async def receive(self) -> bytes:
         while True:
             message = await self._inner.receive()
-            answer = self._judge(message)
-            if answer is None:
+            right = self._right_of()
+            if right == "everything":
                 return message
-            self._refuse(self.frame(answer))
+            if len(message) > _LONGEST:
+                await self._inner.aclose(code=_TOO_LONG, reason=f"this device may send {_LONGEST} bytes at once")
+            elif (passed := self._judge(right, message)) is not None:
+                return passed
 
     def _refuse(self, frame: bytes) -> None:
         """Say it now, or after the message that is being sent in pieces."""
@@ -294,15 +340,22 @@ class RightsTransport:
             self.write(frame)
 
     def frame(self, message: bytes) -> bytes:
-        return self._inner.frame(message)
+        return self._inner.frame(self._for_looking(message) if self._looks else message)
 
     def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
         self._in_pieces = not last
-        written = self._inner.part(piece, first=first, last=last)
+        written = self._inner.part(self._complete(piece, last=last) if self._looks else piece, first=first, last=last)
         if last and self._refusals:
             written = b"".join([written, *self._refusals])
             self._refusals.clear()
         return written
+
+    def _complete(self, piece: bytes, *, last: bool) -> bytes:
+        """The piece for looking. Its end waits for the next one: no address is cut in two."""
+        whole = self._for_looking(self._held_back + piece)
+        cut = len(whole) if last else max(len(whole) - _HELD_BACK, 0)
+        self._held_back = whole[cut:]
+        return whole[:cut]
 
     def write(self, frames: bytes) -> None:
         self._inner.write(frames)
@@ -316,26 +369,25 @@ class RightsTransport:
     def abort(self) -> None:
         self._inner.abort()
 
-    def _judge(self, message: bytes) -> bytes | None:
-        """What to tell the device instead of passing its message on; None: pass it on."""
+    def _judge(self, right: Right, message: bytes) -> bytes | None:
+        """What the host gets of a message; None: nothing, and the device was told."""
         try:
             call = decode(message)
         except RpcError:
-            return None  # The host says what is wrong with it.
+            return message  # The host says what is wrong with it.
         if not isinstance(call, Request | Notification):
+            return None  # Nobody asks such a device.
+        reason = refusal(right, call.method, call.params)
+        if reason is not None:
+            refused = encode_error(call.id, PermissionDenied(reason)) if isinstance(call, Request) else None
+            self._refuse(self.frame(refused or self._rejected(call, reason)))
             return None
         if call.method in ("initialize", "reconnect"):
             self._client_id = str(call.params.get("clientId", ""))
-        reason = refusal(self._right_of(), call.method, call.params)
-        if reason is None:
-            return None
-        return (
-            encode_error(call.id, PermissionDenied(reason))
-            if isinstance(call, Request)
-            else self._rejected(call, reason)
-        )
+            return _without_extensions(call)
+        return message
 
-    def _rejected(self, call: Notification, reason: str) -> bytes:
+    def _rejected(self, call: Request | Notification, reason: str) -> bytes:
         params = call.params
         origin = {"clientId": self._client_id, "clientSeq": params.get("clientSeq", 0)}
         envelope: JsonObject = {

@@ -83,7 +83,10 @@ Handler = Callable[[Transport], Awaitable[None]]
 
 
 class PageServer:
-    """The page of one host. `name` makes the name of its cookie unique: all ports of a machine share their cookies."""
+    """The page of one host. `name` makes the name of its cookie unique: all ports of a machine share their cookies.
+
+    `for_looking` gives the form of a message for browsers that may not do everything: see `RightsTransport`.
+    """
 
     def __init__(
         self,
@@ -93,9 +96,11 @@ class PageServer:
         files: Path = FILES,
         authority: Path | None = None,
         sign_in: Begin | None = None,
+        for_looking: Callable[[bytes], bytes] = bytes,
     ) -> None:
         """`sign_in` begins to sign in to an MCP server of a session; None: this host cannot."""
         self._devices = devices
+        self._for_looking = for_looking
         self._cookie = f"ahpkit_{name}"
         self._name = name
         self._files = files
@@ -149,7 +154,7 @@ class PageServer:
             if not credential.startswith(_DEVICE):
                 return await handler(transport)
             device_id = credential.removeprefix(_DEVICE)
-            limited = RightsTransport(transport, lambda: self._right(device_id))
+            limited = RightsTransport(transport, lambda: self._right(device_id), for_looking=self._for_looking)
             self._open.setdefault(device_id, set()).add(transport)
             try:
                 return await handler(limited)
