@@ -250,9 +250,10 @@ class _Measured:
         found: Any = self._schema
         for step in unquote(name).split("/")[1:]:
             found = _step(found, step.replace("~1", "/").replace("~0", "~"), reference)
-        if isinstance(found, dict) and id(cast("Schema", found)) not in self._nodes:
+        node: Any = found
+        if isinstance(found, dict) and id(node) not in self._nodes:
             raise _Refused(f"it refers to {reference[:100]}, which is no schema")
-        return found
+        return node
 
     # What a value costs.
 
