@@ -66,6 +66,15 @@ def test_every_page_is_on_the_map(name: str) -> None:
     assert name == "index.md" or f"{name})" in page("index.md")
 
 
+def test_the_site_loads_no_script_from_the_net() -> None:
+    """The offline plugin adds one from the net, unless a script with this name is named."""
+    found = re.search(
+        r"^  polyfills: \[(.*iframe-worker.*)\]", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert found is not None
+    assert (ROOT / "docs" / found[1]).is_file()
+
+
 def test_every_setting_is_in_the_reference() -> None:
     text = page("reference/configuration.md")
     names = [field.name for field in dataclasses.fields(Settings) if field.compare and field.name != "agents"]

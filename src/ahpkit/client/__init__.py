@@ -1,10 +1,12 @@
 """The client SDK: connect to an agent host, follow and drive its sessions.
 
-async with connect() as client:
-    session = await client.create_session()
-    chat = await session.chat()
-    async for event in chat.send("Hello"):
-        ...
+    async with connect() as client:
+        session = await client.create_session()
+        chat = await session.chat()
+        async for event in chat.send("Hello"):
+            ...
+
+Start at `connect`; everything else is reached from its `Client`.
 """
 
 from ahpkit.client.answers import Answer, Approve, Decline, Deny

@@ -67,11 +67,13 @@ class OperationResult:
 
 
 class ChangesetView:
-    """One changeset that is followed while the block lasts.
+    """One changeset.
 
-    async with session.changeset("session") as changes:
-        for file in changes.files:
-            print(file["id"])
+        async with session.changeset("session") as changes:
+            for file in changes.files:
+                print(file["id"])
+
+    It is followed while the block lasts.
     """
 
     def __init__(self, core: Core, subscription: Subscription, entry: Mapping[str, Any], uri: str) -> None:

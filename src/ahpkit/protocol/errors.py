@@ -1,17 +1,19 @@
-"""The errors of AHP, with their codes. Those of JSON-RPC, and the root of all exceptions, are in `ahpkit.wire.errors`.
+"""The errors of AHP, with their codes.
 
-RpcError                          an error a peer sends, or is sent: code, message, data
-├── SessionNotFound               -32001
-├── ProviderNotFound              -32002
-├── SessionAlreadyExists          -32003
-├── TurnInProgress                -32004
-├── UnsupportedProtocolVersion    -32005  supported_versions
-├── ContentNotFound               -32006
-├── AuthRequired                  -32007  resources
-├── NotFound                      -32008
-├── PermissionDenied              -32009  request
-├── AlreadyExists                 -32010
-└── Conflict                      -32011
+    RpcError                          an error a peer sends, or is sent: code, message, data
+    ├── SessionNotFound               -32001
+    ├── ProviderNotFound              -32002
+    ├── SessionAlreadyExists          -32003
+    ├── TurnInProgress                -32004
+    ├── UnsupportedProtocolVersion    -32005  supported_versions
+    ├── ContentNotFound               -32006
+    ├── AuthRequired                  -32007  resources
+    ├── NotFound                      -32008
+    ├── PermissionDenied              -32009  request
+    ├── AlreadyExists                 -32010
+    └── Conflict                      -32011
+
+The errors of JSON-RPC, and the root of all exceptions, are in `ahpkit.wire.errors`.
 """
 
 from __future__ import annotations
