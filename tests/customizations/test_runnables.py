@@ -145,6 +145,12 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
         ({"command": "env", "args": ["X=1", "python3.12", "-u", "notes.md"]}, {"notes.md"}),
         ({"command": "node", "args": ["-r", "run.log", "serve.py", "run.log"]}, {"run.log", "serve.py"}),
         ({"command": "./notes.md", "args": ["notes.md"]}, {"notes.md"}),
+        ({"command": "tclsh", "args": ["notes.md"]}, {"notes.md"}),
+        ({"command": "make", "args": ["-f", "run.log"]}, {"run.log"}),
+        ({"command": "make", "args": ["--file=notes.sqlite"]}, {"notes.sqlite"}),
+        ({"args": ["serve.py", "--reporter", "plain.md"]}, {"serve.py", "plain.md"}),
+        ({"args": ["serve.py", "--out", "plain.md"]}, {"serve.py"}),
+        ({"command": "notes-server", "args": ["--log", "run.log"]}, set[str]()),
         ({"args": ["serve.py", "m.json"]}, {"serve.py", "m.json"}),
         ({"args": ["serve.py", "--state-config", "m.json"]}, {"serve.py", "m.json"}),
         ({"args": ["serve.py", "--router", "m.json"]}, {"serve.py", "m.json"}),
@@ -155,7 +161,17 @@ def test_a_server_is_its_configuration_and_the_files_it_names(tmp_path: Path) ->
     ],
 )
 def test_what_a_server_writes_is_no_part_of_what_it_runs(tmp_path: Path, declared: JsonObject, named: set[str]) -> None:
-    for name in ("serve.py", "notes.sqlite", "my notes.db", "notes.md", "run.log", "m.jsonl", "m.json", "memory.json"):
+    for name in (
+        "serve.py",
+        "notes.sqlite",
+        "my notes.db",
+        "notes.md",
+        "plain.md",
+        "run.log",
+        "m.jsonl",
+        "m.json",
+        "memory.json",
+    ):
         (tmp_path / name).write_text("x")
     (tmp_path / "starts.json").write_text('{"x": {"Command" : "sh"}}')
     (tmp_path / "hidden.json").write_text('{"\\u0063ommand": "sh"}')

@@ -13,22 +13,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
 
-_DATA_ENDINGS = frozenset(
+_BINARY_ENDINGS = frozenset(
     {
-        *(".db", ".db3", ".sqlite", ".sqlite3", ".s3db", ".duckdb", ".parquet", ".arrow", ".kdbx", ".csv", ".tsv"),
-        *(".log", ".jsonl", ".ndjson", ".pid", ".md", ".markdown", ".canvas", ".excalidraw", ".drawio", ".geojson"),
-        *(".pdf", ".epub", ".docx", ".xlsx", ".pptx", ".png", ".jpg", ".jpeg", ".webp", ".ics", ".bib"),
+        *(".db", ".db3", ".sqlite", ".sqlite3", ".s3db", ".duckdb", ".parquet", ".arrow", ".kdbx"),
+        *(".pdf", ".epub", ".docx", ".xlsx", ".pptx", ".png", ".jpg", ".jpeg", ".webp"),
     }
 )
 """Files that no program starts, and that none reads to learn what to start."""
 
+_TEXT_ENDINGS = frozenset(
+    {
+        *(".log", ".jsonl", ".ndjson", ".csv", ".tsv", ".pid", ".md", ".markdown", ".ics", ".bib"),
+        *(".canvas", ".excalidraw", ".drawio", ".geojson"),
+    }
+)
+"""Text that an interpreter would run if it were told to: data only where a name says so."""
+
 _MIXED_ENDINGS = frozenset({".json", ".txt", ".xml"})
-"""Data or settings: data only where a name says so."""
+"""Data or settings: data only where a name says so, and the text names no programs."""
 
 _DATA_WORDS = frozenset(
     {
         *("db", "database", "data", "memory", "memories", "store", "storage", "cache", "log", "logs", "out", "output"),
         *("pid", "state", "history", "graph", "knowledge", "notes", "todo", "todos", "index", "results"),
+        *("export", "exports", "vault"),
     }
 )
 _SETTING_WORDS = frozenset(
@@ -39,7 +47,12 @@ _SETTING_WORDS = frozenset(
 )
 """Words in the name of an option, a variable or a file. One of the second kind is enough to be no data."""
 
-_LOADING = frozenset({"-c", "-e", "-m", "-r", "--import", "--loader", "--eval", "--env-file", "--rcfile", "--module"})
+_LOADING = frozenset(
+    {
+        *("-c", "-e", "-f", "-i", "-m", "-r", "-s", "-x", "-S", "--eval", "--import", "--loader", "--module"),
+        *("--env-file", "--rcfile", "--file", "--makefile"),
+    }
+)
 """Options whose value a program may run, whatever its ending."""
 
 _STARTERS = frozenset(
@@ -71,6 +84,7 @@ class ServerData:
         self, args: Sequence[str], env: Mapping[str, str], *, command: str, fill: Callable[[str], str]
     ) -> None:
         self._said: dict[str, bool | None] = {}
+        self._first = fill(next((word for word in args if not word.startswith("-")), ""))
         for name, value in _options([*_flat(args)]):
             self._say(fill(value), False if name in _LOADING else _calls_data(name))
         for name, value in env.items():
@@ -86,12 +100,15 @@ class ServerData:
     def holds(self, word: str, path: str) -> bool:
         """Whether a file is data, that a word of the declaration names. Reads the file."""
         said = self._said.get(word, False)
-        ending = _ending(path)
-        if said is False or ending not in _DATA_ENDINGS | _MIXED_ENDINGS or _can_be_started(path):
+        if said is False or _can_be_started(path):
             return False
-        if ending in _DATA_ENDINGS:
+        ending = _ending(path)
+        if ending in _BINARY_ENDINGS:
             return True
-        return bool(said or _calls_data(os.path.splitext(os.path.basename(path))[0])) and not _names_programs(path)
+        if not said and word == self._first and ending in _TEXT_ENDINGS:
+            return False  # The command may be an interpreter that is not in our list.
+        is_called_data = bool(said or _calls_data(os.path.basename(path)))
+        return is_called_data and (ending in _TEXT_ENDINGS or (ending in _MIXED_ENDINGS and not _names_programs(path)))
 
 
 def may_become_setting(path: str) -> bool:
