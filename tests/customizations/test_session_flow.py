@@ -17,6 +17,8 @@ from ahpkit.host.host import Host
 from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.enablement import SCOPES
+from ahpkit.testing.memory_host import memory_host
 from ahpkit.transports.auth import Authenticator
 from customizations.builders import skill, write
 from support import requirement
@@ -130,3 +132,31 @@ async def test_the_full_session_flow(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "left: owner",
         "removed",
     ]
+
+
+async def test_a_program_takes_decisions_back_and_exchanges_a_directory(tmp_path: Path) -> None:
+    plugin_a = tmp_path / "a"
+    write(plugin_a, {"plugin.json": {"name": "A"}, "skills/one/SKILL.md": skill("one")})
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    feature = Customizations(CustomizationSettings(default_directory=first, plugins=[plugin_a]))
+    agent = ScriptedAgent()
+    agent.directories = {"primaryReplacement": True}
+    async with memory_host(agent, features=[feature], directory=first) as host, host.client() as client:
+        session = await client.create_session(working_directory=first.as_uri())
+        [plugin] = session.customizations("plugin")
+
+        for scope in SCOPES:
+            await session.toggle_customization(plugin.entry["id"], False, scope=scope).accepted()
+        [off] = session.customizations("plugin")
+        assert (off.effective.enabled, len(off.entry["enablement"])) == (False, 3)
+        await session.forget_decisions(plugin.entry["id"]).accepted()
+        [on] = session.customizations("plugin")
+        assert on.effective.enabled
+        another = await client.create_session(working_directory=first.as_uri())
+        [there] = another.customizations("plugin")
+        assert there.effective.enabled
+
+        await session.replace_directory(first.as_uri(), second.as_uri()).accepted()
+        assert session.state.get("workingDirectories") == [second.as_uri()]
