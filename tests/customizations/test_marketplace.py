@@ -234,6 +234,26 @@ def test_places_of_more_products_are_read_or_named(tmp_path: Path) -> None:
     assert named == {".codex/config.toml", "opencode.json", "a.toml"}
 
 
+@requirement("customizations:found:other-products")
+def test_agents_in_folders_and_commands_in_both_forms_are_read(tmp_path: Path) -> None:
+    files = {".agents/agents/reviewer/agent.md": text(), ".agents/agents/x/agent.md": text(name="tester")}
+    files |= {".qwen/commands/ship.toml": 'prompt = "Ship it"', ".qwen/commands/git/log.md": "Log."}
+    files |= {".iflow/commands/x.toml": 'prompt = "x"', ".bob/rules/r.md": "x", ".qoder/rules/q.md": "x"}
+    files |= {".kiro/powers/p/POWER.md": text(), ".bob/custom_modes.yaml": "x: 1", ".amazonq/prompts/a.md": "x"}
+    write(tmp_path, files)
+    for folder in (".github/copilot", ".bob"):
+        write(tmp_path, {f"{folder}/mcp.json": {"mcpServers": {"s": {"command": "s"}}}})
+    discovery = read_workspace(tmp_path)
+    found = names_of(discovery)
+    assert sorted(found[".agents/agents"]) == ["reviewer", "tester"]
+    assert sorted(found[".qwen/commands"]) == ["git:log", "ship"]
+    assert (found[".iflow/commands"], found[".bob/rules"], found[".qoder/rules"]) == (["x"], ["r"], ["q"])
+    assert found[".amazonq/prompts"] == ["a"]
+    assert found[".github/copilot/mcp.json"] == found[".bob/mcp.json"] == ["s"]
+    assert [item.path for item in said(discovery, ".kiro/powers")] == ["p/POWER.md"]
+    assert [item.path for item in said(discovery, "Settings of other products")] == [".bob/custom_modes.yaml"]
+
+
 def said(discovery: Discovery, name: str) -> Sequence[Diagnostic]:
     return discovery.diagnostics[container(discovery, name)["id"]]
 

@@ -167,6 +167,8 @@ def agent(builder: Builder, path: str, *, folders: tuple[str, ...] = ()) -> None
     document = _open(builder, path)
     if document is not None:
         fallback = stem(base(path))
+        if fallback.lower() == "agent" and folders:  # A folder for each agent.
+            folders, fallback = folders[:-1], folders[-1]
         named = name_component(builder, path, document, fallback=fallback, folders=folders, identity=True)
         _add(builder, path, document, named, "agent", _invocation(builder, path, document, infer=True))
 

@@ -84,13 +84,19 @@ def in_skill(builder: Builder, path: str) -> bool:
     return False
 
 
-def commands_in(builder: Builder, folder: str, *, nested: bool, readme: bool, ending: str = ".md") -> None:
-    """`<folder>/*.md`; with `nested` also in folders below, whose names join the command's."""
+def commands_in(
+    builder: Builder, folder: str, *, nested: bool, readme: bool, endings: tuple[str, ...] = (".md",)
+) -> None:
+    """`<folder>/*.md`, or other endings; with `nested` also in folders below, whose names join the command's."""
 
     def add(path: str) -> None:
         command(builder, path, folders=_between(folder, path))
 
-    _texts(builder, folder, (ending,), add, nested=nested, readme=readme)
+    _texts(builder, folder, endings, add, nested=nested, readme=readme)
+
+
+def _all_commands_in(builder: Builder, folder: str, endings: tuple[str, ...]) -> None:
+    commands_in(builder, folder, nested=True, readme=False, endings=endings)
 
 
 def agents_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
@@ -188,8 +194,9 @@ FOLDERS: Mapping[Layout, Callable[[Builder, str], None]] = {
     "agents": lambda builder, folder: agents_in(builder, folder, nested=False, readme=False),
     "nested-agents": lambda builder, folder: agents_in(builder, folder, nested=True, readme=False),
     "skills": skills_in,
-    "commands": lambda builder, folder: commands_in(builder, folder, nested=True, readme=False),
-    "toml-commands": lambda builder, folder: commands_in(builder, folder, nested=True, readme=False, ending=".toml"),
+    "commands": lambda builder, folder: _all_commands_in(builder, folder, (".md",)),
+    "toml-commands": lambda builder, folder: _all_commands_in(builder, folder, (".toml",)),
+    "any-commands": lambda builder, folder: _all_commands_in(builder, folder, (".md", ".toml")),
     "prompts": prompts_in,
     "rules": rules_in,
     "always-rules": lambda builder, folder: rules_in(builder, folder, always=True),

@@ -134,7 +134,7 @@ def _components(builder: Builder, manifest: Manifest) -> None:
     nested = manifest.format.nested
 
     def commands(folder: str) -> None:
-        commands_in(builder, folder, nested=nested, readme=True, ending=manifest.format.command_ending)
+        commands_in(builder, folder, nested=nested, readme=True, endings=(manifest.format.command_ending,))
 
     def agents(folder: str) -> None:
         agents_in(builder, folder, nested=nested, readme=True)

@@ -18,6 +18,7 @@ Layout = Literal[
     "skills",
     "commands",
     "toml-commands",
+    "any-commands",
     "prompts",
     "rules",
     "always-rules",
@@ -97,6 +98,10 @@ OTHER_PRODUCTS = (
     ".roomodes",
     ".kilocodemodes",
     ".continue/config.yaml",
+    ".bob/custom_modes.yaml",
+    ".firebender/firebender.json",
+    "firebender.json",
+    ".aider.conf.yml",
 )
 """Settings of other products. They may name customizations, but have no meaning here: they are only named."""
 
@@ -121,9 +126,12 @@ SKILLS_ONLY = (
 )
 """Folders of products in which installers of skills put a folder `skills`, often as a link to another one."""
 
+_AGENTS_TOO = (".codebuddy", ".iflow", ".junie", ".qoder")
+_COMMANDS_TOO = (".bob", ".codebuddy", ".junie", ".qoder")
+
 WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".github/agents", "agent", "agents", offered=True),
-    StandardPlace(".agents/agents", "agent", "agents"),
+    StandardPlace(".agents/agents", "agent", "nested-agents"),
     StandardPlace(".claude/agents", "agent", "nested-agents"),
     StandardPlace(".github/chatmodes", "agent", "agents"),
     StandardPlace(".github/skills", "skill", "skills", offered=True),
@@ -160,7 +168,11 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".continue/prompts", "skill", "commands"),
     StandardPlace(".qwen/agents", "agent", "agents"),
     StandardPlace(".qwen/skills", "skill", "skills"),
-    StandardPlace(".qwen/commands", "skill", "commands"),
+    StandardPlace(".qwen/commands", "skill", "any-commands"),
+    StandardPlace(".amazonq/prompts", "skill", "commands"),
+    *(StandardPlace(f"{product}/agents", "agent", "agents") for product in _AGENTS_TOO),
+    *(StandardPlace(f"{product}/commands", "skill", "commands") for product in _COMMANDS_TOO),
+    StandardPlace(".iflow/commands", "skill", "any-commands"),
     StandardPlace(".kiro/skills", "skill", "skills"),
     StandardPlace(".gemini/agents", "agent", "agents"),
     StandardPlace(".gemini/skills", "skill", "skills"),
@@ -191,7 +203,14 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     StandardPlace(".claude/workflows", "skill", "no-type", writable=False, quiet=True),
     StandardPlace(".continue/mcpServers", "mcpServer", "no-type", writable=False, quiet=True),
     StandardPlace("", "rule", "no-type", files=OTHER_PRODUCTS, writable=False, title="Settings of other products"),
+    StandardPlace(".kiro/powers", "skill", "no-type", writable=False, quiet=True),
     StandardPlace(".kilocode/rules", "rule", "always-rules"),
+    StandardPlace(".bob/rules", "rule", "always-rules"),
+    StandardPlace(".codebuddy/rules", "rule", "rules"),
+    StandardPlace(".firebender/rules", "rule", "rules"),
+    StandardPlace(".qoder/rules", "rule", "rules"),
+    StandardPlace(".tabnine/guidelines", "rule", "always-rules"),
+    StandardPlace(".zencoder/rules", "rule", "rules"),
     StandardPlace(".continue/rules", "rule", "rules"),
     StandardPlace(".amazonq/rules", "rule", "always-rules"),
     StandardPlace(".augment/rules", "rule", "rules"),
@@ -206,7 +225,9 @@ WORKSPACE: tuple[StandardPlace, ...] = (
     _file("", ".mcp.json", "mcpServer", "servers", writable=False),
     _file(".claude", "mcp.json", "mcpServer", "no-type", writable=False),
     _file(".vscode", "mcp.json", "mcpServer", "servers", writable=False),
+    _file(".github/copilot", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".cursor", "mcp.json", "mcpServer", "servers", writable=False),
+    _file(".bob", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".kiro/settings", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".roo", "mcp.json", "mcpServer", "servers", writable=False),
     _file(".kilocode", "mcp.json", "mcpServer", "servers", writable=False),
@@ -219,7 +240,7 @@ NESTED_NAMES = ("AGENTS.md", "CLAUDE.md")
 
 USER: tuple[StandardPlace, ...] = (
     StandardPlace(".copilot/agents", "agent", "agents", offered=True),
-    StandardPlace(".agents/agents", "agent", "agents"),
+    StandardPlace(".agents/agents", "agent", "nested-agents"),
     StandardPlace(".claude/agents", "agent", "nested-agents"),
     StandardPlace(".copilot/skills", "skill", "skills", offered=True),
     StandardPlace(".agents/skills", "skill", "skills"),
