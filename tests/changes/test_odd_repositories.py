@@ -433,3 +433,12 @@ async def test_a_change_in_another_repository_inside_is_named_and_left_alone(des
     assert "inner/: its earlier content was not kept (another repository)" in str(result["message"])
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
     assert (inner.root / "x.txt").read_text() == "agent\n"
+
+
+@requirement("changesets:odd:submodules")
+async def test_a_repository_that_becomes_a_submodule_is_one_entry(desk: Desk) -> None:
+    await desk.turn(lambda root: None)
+    Repository(desk.repo.root / "inner").commit(x_txt="1\n")
+    desk.repo.git("add", "inner")
+    _, state = await desk.look("uncommitted")
+    assert names(state) == desk.repo.status() == {"inner"}

@@ -20,11 +20,14 @@ from support.repository import Repository
 
 NAMES = st.sampled_from(["a.txt", "b.txt", "dir/c.txt", "dir/d.bin", "a.txt/x", "left.log"])
 TEXTS = st.sampled_from(["", "1\n", "1\n2\n3\n", "1\n2\n3\nlast\n", "first\n1\n2\n3\n", "other\n", "\0binary"])
-DOINGS = ["agent", "person", "commit", "stage", "stash", "restore", "rename", "undo", "undo turn", "undo file"]
+DOINGS = [
+    *("agent", "person", "commit", "stage", "stash", "restore", "rename", "mode", "amend", "others", "rebase", "force"),
+    *("untrack", "rules", "submodule", "undo", "undo turn", "undo file"),
+]
 STEPS = st.lists(
     st.tuples(st.sampled_from(DOINGS), NAMES, st.one_of(st.none(), TEXTS)),
     min_size=1,
-    max_size=9,
+    max_size=10,
 )
 
 STEPS_OUTSIDE = st.lists(
@@ -37,7 +40,7 @@ Step = tuple[str, str, str | None]
 
 
 @requirement("changesets:undo:keeps-what-others-wrote")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(STEPS)
 def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(steps: list[Step]) -> None:
     asyncio.run(_play(steps, Game))
@@ -136,6 +139,8 @@ class Game:
         """Files that the last edit wrote or removed."""
         self.agents: dict[str, set[bytes | None]] = {}
         """Every content that the agent left a file with."""
+        self.wrote: dict[str, set[bytes]] = {}
+        """Lines that the agent put into a file in which they were not."""
 
     async def begin(self) -> None:
         git = await find(self.repo.root, objects=self.ours)
@@ -147,8 +152,11 @@ class Game:
             case "agent":
                 self.turns.append(f"t{number}")
                 await self.changes.begin(self.turns[-1])
-                self.made |= {name} if self._content(name) is None else set()
+                before = self._content(name)
+                self.made |= {name} if before is None else set()
                 self._edit(name, text)
+                new = {*(self._content(name) or b"").splitlines()}.difference((before or b"").splitlines())
+                self.wrote.setdefault(name, set()).update(new)
                 self.changes.told.update(self.touched)
                 self.agents.setdefault(name, set()).add(self._content(name))
                 await self.changes.refresh(self.turns[-1])
@@ -178,8 +186,44 @@ class Game:
                 self.repo.git("stash", "pop", check=False)
             case "restore":
                 self.repo.git("checkout", "HEAD", "--", name, check=False)
+            case "mode":
+                if (file := self.repo.root / name).is_file():
+                    file.chmod(0o644 if file.stat().st_mode & 0o100 else 0o755)
+            case "amend":
+                self.repo.git("commit", "--quiet", "--all", "--amend", "--no-edit", check=False)
+            case "others":
+                self._commit_elsewhere(name)
+                self.repo.git("merge", "--quiet", "--no-edit", "others", check=False)
+                self.repo.git("merge", "--abort", check=False)
+            case "rebase":
+                self._commit_elsewhere(name)
+                self.repo.git("rebase", "--quiet", "others", check=False)
+                self.repo.git("rebase", "--abort", check=False)
+            case "force":
+                self.repo.git("add", "-f", "--", name, check=False)
+            case "untrack":
+                self.repo.git("rm", "--quiet", "--cached", "--", name, check=False)
+            case "rules":
+                rules = self.repo.root / ".gitignore"
+                rules.write_text("b.txt\n" if "log" in rules.read_text() else "*.log\n")
+            case "submodule":
+                self._edit("inner", None)
+                inner = Repository(self.repo.root / "inner")
+                inner.commit(x_txt=name)
+                self.repo.git("add", "inner", check=False)
             case _:
                 self.repo.git("mv", "-k", name, "moved.txt", check=False)
+
+    def _commit_elsewhere(self, name: str) -> None:
+        """Somebody else commits to another branch, without our work tree."""
+        place = self.repo.root.parent / "others"
+        self.repo.git("worktree", "add", "--quiet", "--force", "-B", "others", str(place), "HEAD")
+        path = place / name
+        if path.parent.is_dir() and not path.is_dir():
+            path.write_text("others\n1\n2\n3\n")
+        self.repo.git("-C", str(place), "add", "-A")
+        self.repo.git("-C", str(place), "commit", "--quiet", "--allow-empty", "-m", "by others")
+        self.repo.git("worktree", "remove", "--force", str(place))
 
     async def git_agrees(self) -> None:
         """The same paths as git's status, and the same numbers of lines as its diff.
@@ -224,13 +268,10 @@ class Game:
                 continue
             assert path in touched
             assert path in after or path in self.made | {"moved.txt"}, "it was there before the agent wrote it"
-            if content not in self.agents.get(path, ()):
-                kept = {line for line in content.splitlines() if not self._wrote(path, line)}
+            if path in after or content not in self.agents.get(path, ()):
+                kept = {line for line in content.splitlines() if line not in self.wrote.get(path, ())}
                 assert kept <= set((after.get(path) or b"").splitlines()), (path, content, after.get(path))
         assert outcome.left.keys().isdisjoint(outcome.undone)
-
-    def _wrote(self, path: str, line: bytes) -> bool:
-        return any(line in (content or b"").splitlines() for content in self.agents.get(path, ()))
 
     def _files(self) -> dict[str, bytes]:
         files = (path for path in self.repo.root.rglob("*") if path.is_file() and ".git" not in path.parts)

@@ -145,10 +145,11 @@ async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: 
 
 @requirement("session:action:agent-change-deferred")
 async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
-    release = asyncio.Event()
+    release, chosen = asyncio.Event(), list[Any]()
 
     async def script(turn: Turn) -> None:
         await release.wait()
+        chosen.append(turn.chat.agent)
 
     bench.agent.script = script
     client = await bench.client()
@@ -165,6 +166,11 @@ async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
     changed = await client.action("session/agentChanged")
     assert changed["serverSeq"] > done["serverSeq"]
     assert (await listed(client, session))["agent"] == {"uri": reviewer["uri"]}
+    await client.accepted(chat, say("again", "next"))
+    await client.action(
+        lambda envelope: (envelope["action"]["type"], envelope["action"].get("turnId")) == ("chat/turnComplete", "next")
+    )
+    assert chosen == [None, {"uri": reviewer["uri"]}]
 
 
 @requirement("session:action:meta-producer-merges")

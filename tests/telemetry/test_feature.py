@@ -66,7 +66,7 @@ def metrics_in(message: Json) -> dict[str, Json]:
     return {metric["name"]: metric for metric in by_scope["metrics"]}
 
 
-@requirement("telemetry:advertised")
+@requirement("telemetry:advertised", "core:connection:initialize-result")
 @pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
 async def test_the_channels_are_advertised_and_answer_a_subscription_with_nothing(bench: Bench, version: str) -> None:
     client = await bench.connect()

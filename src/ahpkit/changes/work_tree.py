@@ -191,7 +191,8 @@ class WorkTree:
             else:
                 elsewhere = await self.elsewhere(paths)
                 changed = await self._not_ignored(sorted(set(paths) - elsewhere.keys()))
-            keep, left_out = await self._sort(await asyncio.to_thread(self._shown, [*changed, *tracked]))
+            changed = [*(path for path in changed if path.removesuffix("/") not in tracked), *tracked]
+            keep, left_out = await self._sort(await asyncio.to_thread(self._shown, changed))
             left_out |= elsewhere
             there, gone = await asyncio.to_thread(self.there, keep)
             left_out |= await self._add(there, _REFRESH if paths is None else ())
@@ -201,14 +202,14 @@ class WorkTree:
                 self._tree = (await self.git.run("write-tree", index=self._index)).decode().strip()
             return Checkpoint(self._tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
-    async def _newly_tracked(self) -> list[str]:
+    async def _newly_tracked(self) -> set[str]:
         """Files that the user's index has and ours has not: a file that git ignores may be added to it all the same.
 
         What a sparse checkout leaves out is not there, and is taken over as the index has it.
         """
         stamp = await asyncio.to_thread(size_and_time, self.git.git_dir / "index")
         if stamp == self._their_stamp:
-            return []
+            return set()
         self._their_stamp = stamp
         theirs = await self.git.lines("ls-files", "-z", "-s", "-t")
         ours = await self.git.lines("ls-files", "-z", "-t", index=self._index)
@@ -225,13 +226,13 @@ class WorkTree:
             await self.git.run("update-index", "-z", "--index-info", stdin=entries, index=self._index)
             await self._update([*absent], "--skip-worktree")
 
-    def _compare_indexes(self, theirs: Sequence[str], ours: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    def _compare_indexes(self, theirs: Sequence[str], ours: Sequence[str]) -> tuple[set[str], dict[str, str]]:
         """Files that only the user's index has; and what a sparse checkout leaves out, with its lines for an index."""
         known = {line[2:] for line in ours}
         entries = {line.partition("\t")[2]: line for line in theirs}
         skipped = [path for path, line in entries.items() if line[0] == "S"]
         absent = {path: entries[path][2:] for path in self.there(skipped)[1]}
-        return [path for path in entries if path not in known and path not in absent], absent
+        return entries.keys() - known - absent.keys(), absent
 
     async def _add(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
         """Take files into our index. Returns those that cannot be taken, and why: the others are not lost with them."""
