@@ -7,7 +7,7 @@ import { sideWidth } from "./local/settings.ts";
 import { inbox } from "./mirror/inbox.ts";
 import { link, notice, refusal, retry } from "./mirror/store.ts";
 import { type Route, route } from "./routes.ts";
-import { Announcer, Confirm, Icon, Toasts } from "./ui/bits.tsx";
+import { Announcer, Boundary, Confirm, Icon, Toasts } from "./ui/bits.tsx";
 import { InboxView } from "./views/inbox.tsx";
 import { LinkState, useStale } from "./views/link.tsx";
 import { Help, help, nextPending, Palette, palette } from "./views/palette.tsx";
@@ -132,7 +132,7 @@ export function App(): JSX.Element | null {
       <SessionsPane />
       <main class="pane" id="region-main" tabIndex={-1}>
         <Notices />
-        <Main />
+        <Boundary of={at}><Main /></Boundary>
       </main>
       {side && <InSession view="SidePane" at={side} />}
       <nav class="tabbar" aria-label="Pages">

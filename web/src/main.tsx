@@ -7,12 +7,14 @@ import { arrive, entry, stillKnown } from "./local/me.ts";
 import { startNotifications } from "./local/notifications.ts";
 import { startInbox } from "./mirror/inbox.ts";
 import { losses, start } from "./mirror/store.ts";
+import { keepKeyboard } from "./ui/bits.tsx";
 import "./styles/base.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
 
 render(<App />, document.getElementById("app") as HTMLElement);
 void arrive();
+keepKeyboard();
 
 let started = false;
 effect(() => {

@@ -152,26 +152,53 @@ export function inputText(call: ToolCall): string | undefined {
   return typeof call.toolInput === "string" ? call.toolInput : undefined;
 }
 
-/** Members of a JSON object without structure inside, as names and values; none when it is anything else. */
-export function fields(text: string): [string, string][] | undefined {
-  if (!/^\s*\{/.test(text) || text.length > 200_000) return undefined;
+const JSON_PARTS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const DEEPEST = 50; // Indenting what is nested deeper costs more than it helps.
+
+/**
+ * The parts of a JSON text as they were written: numbers keep every digit, and a name that comes twice is there twice. A
+ * parsed value would lose both, and show something else than what runs. None when it is not JSON, or very large.
+ */
+function jsonParts(text: string): string[] | undefined {
+  if (!/^\s*[{[]/.test(text) || text.length > 200_000) return undefined;
   try {
-    const found = Object.entries(JSON.parse(text) as Record<string, unknown>);
-    if (!found.length || found.length > 16 || found.some(([, value]) => typeof value === "object" && value !== null)) return undefined;
-    return found.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+    JSON.parse(text);
   } catch {
     return undefined;
   }
+  return text.match(JSON_PARTS) ?? undefined;
 }
+
+/** A string without its quotes and escapes; everything else as it was written. */
+const written = (part: string): string => (part.startsWith('"') ? String(JSON.parse(part)) : part);
+
+/** Members of a JSON object without structure inside, as names and values; none when it is anything else. */
+export function fields(text: string): [string, string][] | undefined {
+  const inside = jsonParts(text)?.slice(1, -1);
+  if (!/^\s*\{/.test(text) || !inside?.length || inside.length >= 16 * 4 || inside.some((part) => opens(part) || closes(part))) return undefined;
+  const found: [string, string][] = [];
+  for (let at = 0; at < inside.length; at += 4) found.push([written(inside[at] as string), written(inside[at + 2] as string)]);
+  return found;
+}
+
+const opens = (part: string | undefined): boolean => part === "{" || part === "[";
+const closes = (part: string | undefined): boolean => part === "}" || part === "]";
 
 /** Input for a person: JSON is spread over lines. */
 export function pretty(text: string): string {
-  if (!/^\s*[{[]/.test(text) || text.length > 200_000) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
+  const parts = jsonParts(text) ?? [];
+  let out = "";
+  let depth = 0;
+  for (const [at, part] of parts.entries()) {
+    depth += opens(part) ? 1 : closes(part) ? -1 : 0;
+    if (depth > DEEPEST) return text;
+    const line = `\n${"  ".repeat(depth)}`;
+    if (closes(part)) out += opens(parts[at - 1]) ? part : `${line}${part}`;
+    else out += part.startsWith('"') ? JSON.stringify(written(part)) : part;
+    if (part === "," || (opens(part) && !closes(parts[at + 1]))) out += line;
+    else if (part === ":") out += " ";
   }
+  return out || text;
 }
 
 /** Every customization of a session with its container, each container before what is inside. */
@@ -227,33 +254,31 @@ export interface Totals {
   input: number;
   output: number;
   cached: number;
-  cost: number;
-  currency: string;
+  /** Amounts by currency. */
+  costs: ReadonlyMap<string, number>;
   /** Turns that used tokens and have no price. */
   unpriced: number;
   turns: number;
 }
-
-export const ZERO: Totals = { input: 0, output: 0, cached: 0, cost: 0, currency: "USD", unpriced: 0, turns: 0 };
 
 interface Cost {
   amount: number;
   currency: string;
 }
 
-/** What a turn cost, when its agent says so. */
+/** What a turn cost, when its agent says so. An amount without a currency is in dollars. */
 export function costOf(turn: Turn | ActiveTurn): Cost | undefined {
   const meta = turn.usage?._meta ?? {};
   for (const value of [meta["ahpkit/cost"], (meta["ahpkit/acp"] as Record<string, unknown> | undefined)?.cost, meta.cost]) {
-    if (typeof value === "number") return { amount: value, currency: "USD" };
-    const cost = value as Partial<Cost> | undefined;
-    if (typeof cost?.amount === "number") return { amount: cost.amount, currency: cost.currency ?? "USD" };
+    const { amount, currency = "USD" } = typeof value === "number" ? { amount: value } : ((value ?? {}) as Partial<Cost>);
+    if (Number.isFinite(amount)) return { amount: amount as number, currency: String(currency) };
   }
   return undefined;
 }
 
 export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
-  const sum = { ...ZERO };
+  const costs = new Map<string, number>();
+  const sum = { input: 0, output: 0, cached: 0, costs, unpriced: 0, turns: 0 };
   for (const turn of turns) {
     if (!turn.usage) continue;
     sum.turns += 1;
@@ -261,22 +286,24 @@ export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
     sum.output += turn.usage.outputTokens ?? 0;
     sum.cached += turn.usage.cacheReadTokens ?? 0;
     const cost = costOf(turn);
-    if (cost) {
-      sum.cost += cost.amount;
-      sum.currency = cost.currency;
-    } else sum.unpriced += 1;
+    if (cost) costs.set(cost.currency, (costs.get(cost.currency) ?? 0) + cost.amount);
+    else sum.unpriced += 1;
   }
   return sum;
 }
 
-/** "$0.12"; "≥ $0.12" when a part has no price; empty when no part has one. */
+/** An amount in words; an agent may name a currency that nobody knows. */
+function money(amount: number, currency: string): string {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(amount) < 1 ? 4 : 2 };
+  if (/^[A-Za-z]{3}$/.test(currency)) return new Intl.NumberFormat(undefined, { style: "currency", currency, ...digits }).format(amount);
+  return `${new Intl.NumberFormat(undefined, digits).format(amount)} ${currency.slice(0, 12)}`;
+}
+
+/** "$0.12"; "≥ $0.12" when a part has no price; "$0.12 + €3.00" when there are several currencies; empty when no part has a price. */
 export function price(sum: Totals): string {
-  if (sum.cost === 0) return "";
-  const digits = sum.cost < 1 ? 4 : 2;
-  const amount = new Intl.NumberFormat(undefined, {
-    style: "currency", currency: sum.currency, minimumFractionDigits: 2, maximumFractionDigits: digits,
-  }).format(sum.cost);
-  return sum.unpriced ? `≥ ${amount}` : amount;
+  if (!sum.costs.size) return "";
+  const amounts = [...sum.costs].map(([currency, amount]) => money(amount, currency)).join(" + ");
+  return sum.unpriced ? `≥ ${amounts}` : amounts;
 }
 
 export const tokens = (count: number): string =>

@@ -67,6 +67,29 @@ export interface MenuEntry {
   run(): void;
 }
 
+/** Characters that nobody sees, or that turn those around them: with them a command could look different from what runs. */
+const UNSEEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e01ef}])/u;
+
+/** A text in which nothing is hidden: what nobody sees stands there as its number. */
+export function Exact({ text }: { text: string }): JSX.Element {
+  if (!UNSEEN.test(text)) return <>{text}</>;
+  return <>{text.split(UNSEEN).map((part, index) => (index % 2 ? <span key={index} class="unseen">U+{part.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span> : part))}</>;
+}
+
+/** What cannot be drawn, because something in it is not as it should be, does not take the rest of the page with it. Another `of` is tried anew. */
+export class Boundary extends Component<{ of?: unknown; children: ComponentChildren }, { broken: boolean }> {
+  override state = { broken: false };
+  static override getDerivedStateFromError(): { broken: boolean } {
+    return { broken: true };
+  }
+  override componentDidUpdate(before: { of?: unknown }): void {
+    if (this.state.broken && before.of !== this.props.of) this.setState({ broken: false });
+  }
+  override render(): ComponentChildren {
+    return this.state.broken ? <p class="note danger small">This part cannot be shown: something in it is not as it should be.</p> : this.props.children;
+  }
+}
+
 /** A button with a menu below it, in the browser's own top layer. */
 export function Menu(props: { label: string; entries: MenuEntry[]; class?: string; children?: ComponentChildren; disabled?: boolean }): JSX.Element {
   const id = useId();
@@ -264,14 +287,31 @@ export function focusWhenNowhere(element: HTMLElement | null | undefined): void 
   if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
 }
 
-/** After an answer: where one writes next has the keyboard as soon as the button that had it is gone, unless it went elsewhere meanwhile. */
-export function focusAfterAnswer(): void {
-  const pressed = document.activeElement;
-  const look = (frames: number): void => {
-    if (document.activeElement === document.body) focusWhenNowhere(document.querySelector<HTMLElement>(".composer textarea") ?? document.getElementById("region-main"));
-    else if (document.activeElement === pressed && frames > 0) requestAnimationFrame(() => look(frames - 1));
+const REGIONS = "#region-sessions, #region-main, #region-side";
+
+/**
+ * Nobody loses the keyboard: when what had it is gone or switched off, such as the button of an answer, the region around it
+ * gets it. In the main region that is the field in which one writes next.
+ */
+export function keepKeyboard(): void {
+  let last: { element: Element; region: Element | null } | undefined;
+  const remember = (event: Event): void => {
+    const element = event.target instanceof Element ? event.target.closest("button, a, input, select, textarea, summary, [tabindex]") : null;
+    last = element ? { element, region: element.closest(REGIONS) ?? last?.region ?? null } : undefined; // A dialog belongs to the region it was opened from.
   };
-  requestAnimationFrame(() => look(120));
+  const isLost = (): boolean => document.activeElement === document.body && last !== undefined && (!last.element.isConnected || last.element.matches(":disabled"));
+  const give = (): void => {
+    if (!isLost() || document.querySelector("dialog[open]")) return;
+    const region = last?.region?.isConnected ? last.region : document.getElementById("region-main");
+    last = undefined;
+    if (region?.id === "region-main") focusWhenNowhere(region.querySelector<HTMLElement>(".composer textarea"));
+    if (document.activeElement === document.body) (region as HTMLElement | null)?.focus({ preventScroll: true });
+  };
+  // A moment later: a dialog gives the keyboard back, a view that opens takes it.
+  const look = (): void => void (isLost() && requestAnimationFrame(() => requestAnimationFrame(give)));
+  addEventListener("focusin", remember);
+  addEventListener("pointerdown", remember);
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });
 }
 
 /** Once no dialog is open, and the keyboard is back where it was before. */

@@ -9,7 +9,7 @@ import { agentName, dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Output } from "../parts/output.tsx";
-import { focusAfterAnswer, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
+import { Exact, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -96,8 +96,8 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   return (
     <>
       {members
-        ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl></div>
-        : <pre class="payload" tabIndex={0} role="region" aria-label="Input">{shown}</pre>}
+        ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value], index) => <div key={index}><dt><Exact text={name} /></dt><dd><Exact text={value} /></dd></div>)}</dl></div>
+        : <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={shown} /></pre>}
       {cut !== undefined && cut !== false && <p class="note needs small">The agent or host shortened this input before it came here.</p>}
     </>
   );
@@ -138,7 +138,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
         {agent}{helper ? ` › ${chat?.title || "helper"}` : ""}{title === name && !owner ? "" : <> · <span>{name}</span>{owner ? ` of ${owner}` : ""}</>}
         {folder && <> · in <span title={pathOf(folder)}>{nameOf(folder)}</span></>}
       </div>
-      <h3 class="break">{title}</h3>
+      <h3 class="break"><Exact text={title} /></h3>
       {asked !== title && <Words text={call.invocationMessage} />}
       {call.intention && <p class="small muted break">Why: {call.intention}</p>}
       <Risk call={call} />
@@ -188,10 +188,7 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
   const act = (run: () => Promise<boolean>) => () => {
     if (!still() || busy) return;
     setBusy(true);
-    void run().then(() => {
-      setBusy(false);
-      focusAfterAnswer();
-    });
+    void run().then(() => setBusy(false));
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
   return (

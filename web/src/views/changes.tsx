@@ -21,8 +21,8 @@ export function expand(changeset: Changeset, turnId: string | undefined): string
 function Operations({ uri, operations, file }: { uri: string; operations: ChangesetOperation[]; file?: ChangesetFile }): JSX.Element | null {
   const scope = file ? "resource" : "changeset";
   const fitting = operations.filter((operation) => operation.scopes.includes(scope));
-  if (!fitting.length) return null;
   const [committing, commit] = useState<ChangesetOperation | undefined>(undefined);
+  if (!fitting.length) return null;
   const run = async (operation: ChangesetOperation, message?: string): Promise<void> => {
     if (operation.id === "commit" && message === undefined) return commit(operation);
     if (operation.confirmation !== undefined && !(await confirmed(plain(operation.confirmation) || `${operation.label}?`, operation.label))) return;

@@ -11,7 +11,7 @@ import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
-import { memo, announce, confirmed, copy, focusNow, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { announce, Boundary, confirmed, copy, focusNow, Icon, Mark, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -104,9 +104,10 @@ function Parts({ parts, live, around, onMessage }: { parts: ResponsePart[]; live
       {start > 0 && <button type="button" class="btn quiet" onClick={() => show(count + PARTS)}>Earlier in this turn ({start})</button>}
       {all.slice(start).map((run, at) =>
         run.kind === "run"
-          ? <FinishedRun key={`run ${run.calls[0]?.toolCallId ?? start + at}`} calls={run.calls} around={around} />
-          : <Part key={run.part.kind === "toolCall" ? `call ${run.part.toolCall.toolCallId}` : `part ${run.index}`} part={run.part}
-              live={live && (run.index === last || run.part.kind === "inputRequest")} around={around} onMessage={onMessage} />,
+          ? <Boundary key={`run ${run.calls[0]?.toolCallId ?? start + at}`} of={run.calls.at(-1)}><FinishedRun calls={run.calls} around={around} /></Boundary>
+          : <Boundary key={run.part.kind === "toolCall" ? `call ${run.part.toolCall.toolCallId}` : `part ${run.index}`} of={run.part}>
+              <Part part={run.part} live={live && (run.index === last || run.part.kind === "inputRequest")} around={around} onMessage={onMessage} />
+            </Boundary>,
       )}
     </>
   );
@@ -505,25 +506,31 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
           {hidden && <button type="button" class="btn" onClick={() => void older()}>Earlier turns</button>}
           {allTurns.length === 0 && <Empty session={session} />}
           {allTurns.map((turn, index) => (
-            <TurnView key={turn.id} {...shared} turn={turn} live={turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
-              canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
+            <Boundary key={turn.id} of={turn}>
+              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
+                canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
+            </Boundary>
           ))}
           <Unsent chat={chat.resource} />
         </div>
       </div>
       <div class="dock" role="region" aria-label="Answer and write">
         {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn ? "New output" : "To the end"} ↓</button>}
-        <ApprovalDock requests={approvals} session={session} uri={uri} />
+        <Boundary of={approvals[0]}><ApprovalDock requests={approvals} session={session} uri={uri} /></Boundary>
         {questions.length > 0 && (
           <div class="row edits-bar"><span class="chip needs">◆ {questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
             <button type="button" class="btn quiet" onClick={() => showWhole(document.querySelector("form.card.needs"), ref.current)}>Show it</button>
           </div>
         )}
-        <Blocking uri={uri} session={session} />
-        <Plan session={session} chat={chat.resource} />
-        <Background chat={chat} />
-        <EditsBar chat={chat} />
-        <Queue chat={chat} />
+        <Boundary of={session}>
+          <Blocking uri={uri} session={session} />
+          <Plan session={session} chat={chat.resource} />
+        </Boundary>
+        <Boundary of={chat}>
+          <Background chat={chat} />
+          <EditsBar chat={chat} />
+          <Queue chat={chat} />
+        </Boundary>
         <QuietComposer key={chat.resource} uri={uri} session={session} chat={still} onSent={onSent.current} review={review} />
       </div>
     </div>

@@ -57,7 +57,7 @@ export default function Item({ item, at, alone }: { item: InboxItem; at: number;
       <div class="row small">
         <Mark of={item.kind === "failure" ? "failed" : "needs"} />
         <a class="cut" href={item.url}><strong>{item.title}</strong></a>
-        <span class="muted grow cut">{item.what}</span>
+        <span class="muted grow cut wide-only">{item.what}</span><span class="grow phone-only" />
         <span class="muted">{item.summary ? age(item.summary.modifiedAt, at) : ""}</span>
       </div>
       {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}

@@ -7,7 +7,7 @@ import { notifyMe } from "../local/settings.ts";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
 import { activity, isArchived } from "../mirror/selectors.ts";
 import { link, retry, sessions, sessionsLoaded } from "../mirror/store.ts";
-import { useNow } from "../ui/bits.tsx";
+import { Boundary, useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 
 type ItemView = ComponentType<{ item: InboxItem; at: number; alone: boolean }>;
@@ -28,7 +28,7 @@ export function InboxView(): JSX.Element {
         {possible.value === "ask" && !notifyMe.value && sessions.value.size > 0 && (
           <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
         )}
-        {Item && items.map((item) => <Item key={item.key} item={item} at={at} alone={items.length === 1} />)}
+        {Item && items.map((item) => <Boundary key={item.key} of={item.request}><Item item={item} at={at} alone={items.length === 1} /></Boundary>)}
         {!sessionsLoaded.value && link.value === "offline" && (
           <div class="empty">
             <p>The host cannot be reached. This page connects by itself as soon as it can.</p>

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from "../ahp/index.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { focusAfterAnswer, tellRefused, usePointed } from "../ui/bits.tsx";
+import { tellRefused, usePointed } from "../ui/bits.tsx";
 
 const DEBOUNCE = 250;
 
@@ -37,6 +37,12 @@ function isGiven(value: AnswerValue | undefined): boolean {
   return value.kind !== "number" || Number.isFinite(value.value);
 }
 
+/** A number that was erased, or is half typed: the form waits with it, nobody else hears of it. */
+const isNothing = (answer: InputAnswer): boolean => {
+  const value = valueOf(answer);
+  return value?.kind === "number" && Number.isNaN(value.value);
+};
+
 interface FieldProps {
   question: InputQuestion;
   name: string;
@@ -59,10 +65,7 @@ function NumberField({ question, value, disabled, onChange, name }: FieldProps):
   return (
     <input id={name} type="number" inputMode={question.kind === "integer" ? "numeric" : "decimal"} step={question.kind === "integer" ? 1 : "any"}
       min={question.min} max={question.max} disabled={disabled} value={value?.kind === "number" && Number.isFinite(value.value) ? value.value : ""}
-      onInput={(event) => {
-        const number = event.currentTarget.valueAsNumber;
-        if (Number.isFinite(number)) onChange({ kind: "number", value: number });
-      }} />
+      onInput={(event) => onChange({ kind: "number", value: event.currentTarget.valueAsNumber })} />
   );
 }
 
@@ -156,7 +159,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   const share = (id: string, answer: InputAnswer): void => {
     setLocal((mine) => ({ ...mine, [id]: answer }));
     clearTimeout(timers.current.get(id));
-    if (expired) return;
+    if (expired || isNothing(answer)) return;
     timers.current.set(id, setTimeout(() => {
       void dispatch(chat, { type: "chat/inputAnswerChanged", requestId: request.id, questionId: id, answer }, "chat").then((outcome) => {
         // A refused draft stays in this form; submitting says what is wrong.
@@ -182,7 +185,6 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   const finish = async (how: string, given?: Record<string, InputAnswer>): Promise<void> => {
     const outcome = await dispatch(chat, { type: "chat/inputCompleted", requestId: request.id, response: how, ...(given ? { answers: given } : {}) }, "chat");
     if (!outcome.accepted) tellRefused(outcome.reason);
-    focusAfterAnswer();
   };
 
   return (

@@ -14,7 +14,7 @@ export function Sum({ sum }: { sum: Totals }): JSX.Element {
         <div class="stat"><dt>Cost</dt><dd>{price(sum) || <span class="small">not known</span>}</dd></div>
         <div class="stat"><dt>Turns</dt><dd>{sum.turns}</dd></div>
       </dl>
-      {sum.unpriced > 0 && sum.cost > 0 && <p class="small muted">{sum.unpriced} of {sum.turns} turns have no known price, so the sum is at least this.</p>}
+      {sum.unpriced > 0 && sum.costs.size > 0 && <p class="small muted">{sum.unpriced} of {sum.turns} {sum.turns === 1 ? "turn" : "turns"} {sum.unpriced === 1 ? "has" : "have"} no known price, so the sum is at least this.</p>}
     </>
   );
 }

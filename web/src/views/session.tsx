@@ -12,7 +12,7 @@ import { activity, isArchived, isRead, nameOf, opening, pathOf, price, total, to
 import { agentName, clientId, creating, dispatch, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
-import { confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
+import { Boundary, confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
 import { ChatView } from "./chat.tsx";
 import { markRead, menuFor } from "./sessions.tsx";
 
@@ -273,7 +273,7 @@ export function SidePane({ at }: { at: Here }): JSX.Element {
         </nav>
         <a class="btn quiet icon wide-only" href={panelUrl(at, undefined)} aria-label="Close the panel"><Icon name="close" /></a>
       </div>
-      {View && session ? <View uri={at.session} session={session} chat={chat} at={at} /> : <p class="empty">Loading…</p>}
+      {View && session ? <Boundary key={at.panel} of={session}><View uri={at.session} session={session} chat={chat} at={at} /></Boundary> : <p class="empty">Loading…</p>}
     </aside>
   );
 }

@@ -39,6 +39,9 @@ const bar = ([label, turns]: [string, Turn[]]): { label: string; input: number; 
   return { label, input: sum.input, output: sum.output, title: `${label}: ${tokens(sum.input)} in, ${tokens(sum.output)} out${price(sum) ? `, ${price(sum)}` : ""}` };
 };
 
+/** The day on which a turn began, where the reader is: "2026-11-16". */
+const dayOf = (turn: Turn): string => (Number.isNaN(Date.parse(turn.startedAt ?? "")) ? "earlier" : new Date(turn.startedAt as string).toLocaleDateString("sv"));
+
 /** "16 Nov", in the reader's language. */
 const dayWords = (day: string): string => (Number.isNaN(Date.parse(day)) ? day : new Date(`${day}T12:00`).toLocaleDateString(undefined, { day: "numeric", month: "short" }));
 
@@ -63,7 +66,7 @@ export default function UsageView(): JSX.Element {
       here = false;
     };
   }, [loaded]);
-  const days = grouped(used, (turn) => (turn.startedAt ?? "").slice(0, 10) || "earlier").sort(([a], [b]) => (a < b ? -1 : 1)).slice(-30);
+  const days = grouped(used, dayOf).sort(([a], [b]) => (a < b ? -1 : 1)).slice(-30);
   const agents = grouped(used, (_, summary) => agentName(summary.provider));
   const bySession = used.map(({ summary, turns }) => ({ summary, sum: total(turns) })).sort((a, b) => b.sum.input + b.sum.output - a.sum.input - a.sum.output).slice(0, 20);
   return (

@@ -1,7 +1,7 @@
 /** How the page behaves with a host that misbehaves: each of the complaints that users of such pages have. */
 
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import type { Action } from "../../src/ahp/index.ts";
 import { ScriptedHost } from "../scripted/host.ts";
 import { asking, busy, call, changing, md, pendingCall, turn } from "../scripted/scenes.ts";
@@ -199,6 +199,22 @@ describe("approvals", () => {
     await shot(page, "approval-40-lines");
   });
 
+  it("hide nothing: what nobody sees has a name, numbers keep their digits, and a name that comes twice is there twice (8)", async () => {
+    const made = approval("p1", "rm -rf \u202e/pmt/\u202c\u200b # \u{e0041}");
+    ask(made, "p2", '{"amount": 12345678901234567890, "path": "a", "path": "b"}');
+    const page = await visit(at(made.session));
+    const payload = page.locator(".dock .approval .payload");
+    await expect.poll(() => payload.textContent()).toBe("rm -rf U+202E/pmt/U+202CU+200B # U+E0041");
+    await shot(page, "approval-unseen");
+    await page.locator(".dock .approval").getByRole("button", { name: "Next" }).click();
+    await expect.poll(() => payload.locator("dd").allTextContents()).toEqual(["12345678901234567890", "a", "b"]);
+    await page.locator(".dock .approval").getByRole("button", { name: "Edit input" }).click();
+    await settled(page.locator(".dock .approval"));
+    await page.locator(".dock .approval").getByRole("button", { name: "Allow as edited" }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "allowed");
+    expect(String(dispatched("chat/toolCallConfirmed")[0]?.editedToolInput)).toContain("12345678901234567890");
+  });
+
   it("say that a payload was shortened before it came here (8)", async () => {
     const made = host.addSession("a", { status: 24 });
     host.startTurn(made.chat, "t", "go");
@@ -300,15 +316,20 @@ describe("approvals", () => {
     const { session } = approval();
     const one = await visit(at(session));
     const two = await visit(at(session));
-    await two.locator(".dock .approval").waitFor();
-    await one.locator(".dock .approval").waitFor();
-    await settled(one.locator(".dock .approval"));
-    host.react = (_, action) => {
-      if (action.type === "chat/toolCallConfirmed") host.unneed(session, "n-p1");
+    let answers = 0;
+    host.judge = (_, action) => (action.type === "chat/toolCallConfirmed" && ++answers > 1 ? "it was answered already" : undefined);
+    const press = async (page: Page, name: string): Promise<void> => {
+      await settled(page.locator(".dock .approval"));
+      await page.locator(".dock .approval").getByRole("button", { name }).click();
     };
-    await one.locator(".dock .approval").getByRole("button", { name: "Allow once" }).click();
-    await two.locator(".dock .approval").waitFor({ state: "detached" });
-    expect(dispatched("chat/toolCallConfirmed")).toHaveLength(1);
+    await press(one, "Allow once");
+    await until(() => answers === 1, "the first answer");
+    await press(two, "Deny"); // The other window has not heard of the first answer yet.
+    await two.getByText("Not done: it was answered already").first().waitFor();
+    host.unneed(session, "n-p1");
+    for (const page of [one, two]) await page.locator(".dock .approval").waitFor({ state: "detached" });
+    expect(dispatched("chat/toolCallConfirmed").map((action) => action.approved)).toEqual([true, false]);
+    expect(host.states.get("ahp-chat:/approve-p1")?.activeTurn.responseParts[0].toolCall.status).toBe("running");
   });
 
   it("are not closed by Escape, which stops nothing either (13)", async () => {
@@ -347,6 +368,18 @@ describe("questions", () => {
     await until(() => dispatched("chat/inputCompleted").length === 1, "submitted");
     expect(dispatched("chat/inputCompleted")[0]).toMatchObject({ response: "accept", answers: { style: { state: "submitted", value: { kind: "selected", value: "sync" } }, workers: { value: { kind: "number", value: 8 } } } });
     await two.getByText("Answered").waitFor();
+  });
+
+  it("take a number back that somebody erased", async () => {
+    const { session } = asking(host);
+    const page = await visit(at(session));
+    await page.getByLabel("Synchronous", { exact: false }).first().check();
+    await page.getByRole("spinbutton").fill("8");
+    await until(() => dispatched("chat/inputAnswerChanged").some((action) => action.questionId === "workers"), "shared");
+    await page.getByRole("spinbutton").fill("");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await until(() => dispatched("chat/inputCompleted").length === 1, "submitted");
+    expect(Object.keys(dispatched("chat/inputCompleted")[0]?.answers as object)).toEqual(["style"]);
   });
 
   it("say which required answer is missing", async () => {
@@ -721,6 +754,78 @@ describe("attacks", () => {
     expect(foreign.filter((url) => !url.includes(`:${server.port}`))).toEqual([]);
   });
 
+  it("hostile text of servers, clients, settings and lists runs nothing and loads nothing", async () => {
+    const evil = "<img src=https://evil.example/x onerror=\"document.title='owned'\"><svg onload=document.title='owned'>[x](javascript:document.title='owned')\u202e";
+    const root = host.states.get("ahp-root://") as Record<string, unknown>;
+    host.put("ahp-root://", { ...root, agents: [{ provider: "demo", displayName: evil, description: evil, models: [{ id: "a", provider: "demo", name: evil }, { id: "b", provider: "demo", name: evil }], capabilities: { multipleWorkingDirectories: {} } }], terminals: [{ resource: "ahp-terminal:/t", title: evil, lifecycle: { status: "running" }, claim: { kind: "session", session: "ahp-session:/asks" } }] });
+    const options = { type: "object", properties: { mode: { type: "string", title: evil, description: evil, enum: [evil, "b"], enumLabels: [evil, evil], sessionMutable: true } } };
+    host.methods.resolveSessionConfig = () => ({ schema: options, values: { mode: evil } });
+    host.methods.completions = () => ({ items: [{ insertText: "/evil", attachment: { type: "simple", label: evil, _meta: { description: evil } } }] });
+    host.methods["tools/list"] = () => ({ tools: [{ name: evil, description: evil }] });
+    host.methods["_ahpkit/mcp/log"] = () => ({ lines: [evil] });
+    host.methods["_ahpkit/rules/list"] = () => ({ rules: [{ id: "r", decision: evil, scope: evil, owner: `mcp:${evil}`, says: evil, tool: evil }] });
+    host.methods["_ahpkit/approvals/list"] = () => ({ approvals: [{ at: Date.now(), session: "ahp-session:/asks", tool: evil, owner: evil, decision: evil, by: evil, who: evil, reason: evil, shown: { title: evil, message: evil, input: evil } }] });
+    const question = (kind: string) => ({ id: `${kind}${evil}`, kind, title: evil, message: evil, options: [{ id: evil, label: evil, description: evil }], allowFreeformInput: true });
+    const made = host.addSession("asks", { title: evil, status: 24, state: { config: { schema: options, values: { mode: evil } }, creationError: { message: evil }, activeClients: [{ clientId: evil, displayName: evil, tools: [] }], serverTools: [{ name: evil, description: evil }] } }, {
+      backgroundWork: [{ id: "w", label: evil, command: evil }], draft: { text: evil, origin: { kind: "user" }, attachments: [] }, changes: { files: 1 }, steeringMessage: { id: "s", message: { text: evil, origin: { kind: "user" } } },
+      turns: [turn("t1", evil, [md("x"), { kind: "contentRef", uri: `javascript:${evil}` }], { message: { text: evil, origin: { kind: evil }, attachments: [{ type: "embeddedResource", label: evil, contentType: "image/svg+xml", data: btoa("<svg onload=alert(1)>") }, { type: evil, label: evil }], model: { id: evil } } })],
+    });
+    host.startTurn(made.chat, "q", evil);
+    const request = { id: "q1", message: evil, url: `javascript:${evil}`, questions: ["text", "single-select", "multi-select", "boolean", "integer", evil].map(question) };
+    host.act(made.chat, { type: "chat/inputRequested", request });
+    host.need(made.session, { id: "nq", chat: made.chat, kind: "chatInput", request });
+    host.need(made.session, { id: "na", chat: made.chat, kind: "toolAuthentication", turnId: "q", toolCall: { ...pendingCall("a1", evil), status: "auth-required", displayName: evil, auth: { reason: evil, description: evil, requiredScopes: [evil], resource: { resource: evil, resource_name: evil, authorization_servers: [`javascript:${evil}`, "https://evil.example/in"], resource_documentation: evil } } } });
+    host.act(made.session, { type: "session/customizationsChanged", customizations: [{ type: "mcpServer", id: "m", uri: evil, name: evil, state: { kind: "error", error: { errorType: evil, message: evil } }, channel: "mcp://m", _meta: { "ahpkit/diagnostics": [{ message: evil, severity: evil, uri: evil }], "ahpkit/enablement": { reason: evil, effective: true }, "ahpkit/trust": evil } }, { type: evil, id: "k", uri: evil, name: evil, version: evil, globs: [evil], children: [{ type: evil, id: "k2", uri: evil, name: evil }] }] });
+    const changeset = "ahp-changeset:/asks/all";
+    const side = { uri: `file:///home/ada/${evil}`, content: { uri: "x:/evil" } };
+    host.resources.set("x:/evil", { data: evil });
+    host.put(changeset, { status: "ready", files: [{ id: "a", edit: { after: side, diff: { added: 1, removed: 0 } } }], operations: [{ id: "undo", label: evil, description: evil, scopes: ["changeset", "resource"], confirmation: { markdown: evil }, status: "idle", error: { message: evil } }] }, "changeset");
+    host.put(`${made.session}/annotations`, { annotations: [{ id: "c", resource: side.uri, range: { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } }, entries: [{ id: "e", text: evil }] }] }, "annotations");
+    host.act(made.session, { type: "session/changesetsChanged", changesets: [{ label: evil, uriTemplate: changeset, changeKind: evil, capabilities: { review: {} } }] });
+    const page = await visit("#/");
+    await page.locator("main article").nth(1).waitFor();
+    for (const [hash, ready] of [["#/new", "form select"], ["#/rules", ".decision"], ["#/devices", ".tree-row"], ["#/usage", "h1"], [at(made.session), "form.card.needs"], [at(made.session, "?panel=setup"), "aside .setup-item"], [at(made.session, "?panel=changes"), "aside .diff-row"], [at(made.session, "?panel=terminals"), "aside [role=tab]"]] as const) {
+      await page.goto(`${server.url}${hash}`);
+      await page.locator(ready).first().waitFor();
+      for (const button of await page.locator("aside").getByRole("button", { name: /^(Tools|Log)$/ }).all()) await button.click();
+      await page.locator("details:not([open]) > summary").evaluateAll((folds) => folds.forEach((fold) => (fold as HTMLElement).click()));
+      await drawn(page);
+      expect(await dangerous(page), hash).toEqual([]);
+      const links = await page.locator("a[href]").evaluateAll((all) => all.map((each) => each.getAttribute("href") ?? "").filter((href) => !/^(https?:\/\/|mailto:|#\/)/.test(href)));
+      expect(links, hash).toEqual([]);
+      expect(await page.getByText("This part cannot be shown").count(), hash).toBe(0);
+    }
+    await composer(page).fill("/ev");
+    await page.getByRole("option").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.locator("#palette-list [role=option]").first().waitFor();
+    expect(await dangerous(page)).toEqual([]);
+    expect(await page.title()).not.toContain("owned");
+    const here = opened.at(-1);
+    expect(here?.requests.filter((url) => url.includes("evil.example"))).toEqual([]);
+    expect(here?.problems.splice(0).filter((problem) => !WHILE_CLEANING.test(problem))).toEqual([]);
+  });
+
+  it("odd values in what an agent says break the part they stand in, and not the page", async () => {
+    const usage = (cost: unknown) => ({ usage: { inputTokens: 1, outputTokens: 1, _meta: { cost } } });
+    const made = host.addSession("odd", {}, { turns: [
+      turn("t1", "a currency", [md("first")], usage({ amount: 1, currency: "no such <b>" })),
+      turn("t2", "a part", [{ kind: "toolCall", toolCall: null }, md("hidden")]),
+      turn("t3", "a time", [md("third")], { startedAt: "yesterday", duration: Number.NaN }),
+      turn("t4", "a tool", [call("c", { toolName: 7 as never, content: "text" as never }), md("fourth")]),
+    ] });
+    const state = host.states.get(made.session) as Record<string, unknown>;
+    host.put(made.session, { ...state, _meta: { "ahpkit/plan": { [made.chat]: "no list" } } }, "session");
+    const page = await visit(at(made.session));
+    for (const words of ["first", "third", "fourth"]) await page.getByText(words, { exact: true }).waitFor();
+    await page.getByText("This part cannot be shown").first().waitFor();
+    await composer(page).fill("still here");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "sent");
+    await page.getByRole("link", { name: /Inbox/ }).first().click();
+    await page.getByRole("heading", { name: "Inbox" }).waitFor();
+  });
+
   it("payloads for parsers and for the names that the page itself uses change nothing", async () => {
     const payloads = [
       "<math><mtext><table><mglyph><style><!--</style><img title=\"--&gt;&lt;img src=1 onerror=document.title='owned'&gt;\">",
@@ -825,6 +930,38 @@ describe("a new session", () => {
     await page.waitForFunction(() => document.activeElement?.matches(".composer textarea"));
   });
 
+  it("keeps the keyboard when what had it is gone: in the panel, or where one writes", async () => {
+    const { session, changeset } = changing(host);
+    const chat = "ahp-chat:/edits";
+    host.startTurn(chat, "t", "go");
+    host.act(chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q0", message: { text: "later", origin: { kind: "user" } } });
+    host.methods.invokeChangesetOperation = () => {
+      host.act(changeset, { type: "changeset/cleared" });
+      return { message: "Undone" };
+    };
+    const page = await visit(at(session, "?panel=changes"));
+    const holds = (what: string): Promise<unknown> => page.waitForFunction((selector) => document.activeElement?.matches(selector), what);
+    const press = async (button: Locator): Promise<void> => {
+      await button.focus();
+      await page.keyboard.press("Enter");
+    };
+    await press(page.getByRole("button", { name: "Undo all" }).first());
+    await press(page.getByRole("dialog").getByRole("button", { name: "Undo all" }));
+    await page.getByText("This session has changed no files yet.").waitFor();
+    await holds("#region-side");
+    await press(page.getByRole("button", { name: "Remove from the queue" }));
+    await page.locator(".queue").waitFor({ state: "detached" });
+    await holds(".composer textarea");
+    await press(page.getByRole("button", { name: "Undo", exact: true }));
+    await page.locator(".queue li").waitFor();
+    await holds(".composer textarea");
+    await page.getByRole("log").click();
+    host.act(chat, { type: "chat/pendingMessageRemoved", kind: "queued", id: "q0" });
+    await page.locator(".queue").waitFor({ state: "detached" });
+    await drawn(page);
+    await holds("[role=log]"); // Nobody who is elsewhere is moved.
+  });
+
   it("says how far its creation is", async () => {
     host.methods.createSession = (params) => {
       host.put(params.channel as string, { provider: "demo", title: "New", status: 1, lifecycle: "creating", activeClients: [], chats: [] }, "session");
@@ -864,6 +1001,16 @@ describe("many sessions", () => {
     await until(() => dispatched("session/isArchivedChanged").length === 1, "archived");
     await page.getByRole("button", { name: "Undo" }).click();
     await until(() => dispatched("session/isArchivedChanged").length === 2, "taken back");
+  });
+});
+
+describe("usage", () => {
+  it("is counted on the reader's own days, and by currency (25)", async () => {
+    const spent = (id: string, startedAt: string, currency: string) => turn(id, id, [md("done")], { startedAt, usage: { inputTokens: 10, outputTokens: 5, _meta: { cost: { amount: 2, currency } } } });
+    host.addSession("spends", {}, { turns: [spent("t1", "2026-01-05T20:00:00Z", "USD"), spent("t2", "2026-01-06T05:00:00Z", "EUR")] });
+    const page = await visit("#/usage", { timezoneId: "Pacific/Auckland", locale: "en-GB" });
+    const days = await page.getByRole("img", { name: /^Tokens by day/ }).getAttribute("aria-label");
+    expect(days).toBe("Tokens by day: 6 Jan: 20 in, 10 out, US$2.00 + €2.00");
   });
 });
 
@@ -919,6 +1066,8 @@ describe("a phone", () => {
     await page.locator(".dock .approval").waitFor();
     const cut = await page.locator(".composer .picks select").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).filter((box) => box.right > 360 || box.width < 64).length);
     expect(cut).toBe(0);
+    const tools = await page.locator(".turn-tools").first().locator(".btn:visible").evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().top)));
+    expect(new Set(tools).size, "tools of a turn in one row").toBe(1);
     await page.getByRole("button", { name: "More about this turn" }).first().click();
     await page.getByRole("menuitem", { name: "Timeline" }).click();
     const tab = await page.getByRole("navigation", { name: "Panels" }).locator("[aria-current]").boundingBox();

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, elapsed, groups, plain, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, elapsed, fields, groups, plain, pretty, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
 import { ends, folded } from "../../src/parts/output.tsx";
@@ -105,12 +105,33 @@ describe("finished tool calls", () => {
   });
 });
 
+describe("the input of a call", () => {
+  it("is shown as it was written: every digit, and a name that comes twice", () => {
+    expect(fields('{"amount": 12345678901234567890, "path": "a\\u00fc\\n", "on": null, "path": 1.0}')).toEqual([["amount", "12345678901234567890"], ["path", "aü\n"], ["on", "null"], ["path", "1.0"]]);
+    expect(pretty('{"a":[1.0,12345678901234567890,{}],"b":[],"a":"x\\u00fc","c":{"d":true}}')).toBe('{\n  "a": [\n    1.0,\n    12345678901234567890,\n    {}\n  ],\n  "b": [],\n  "a": "xü",\n  "c": {\n    "d": true\n  }\n}');
+  });
+  it("is left alone when it is no JSON, or nested without end", () => {
+    const deep = `${"[".repeat(10_000)}${"]".repeat(10_000)}`;
+    for (const text of ["make test", "{ echo a; }", '{"a": }', deep]) expect([fields(text), pretty(text)]).toEqual([undefined, text]);
+    for (const text of ["{}", "[1]", '{"a": {}}']) expect(fields(text)).toBeUndefined();
+  });
+});
+
 describe("cost", () => {
-  const turn = (cost?: number): Turn => ({ id: "t", message: { text: "", origin: { kind: "user" } }, responseParts: [], state: "complete", usage: { inputTokens: 10, outputTokens: 5, ...(cost === undefined ? {} : { _meta: { cost: { amount: cost, currency: "USD" } } }) } });
-  it("is a lower bound when a price is not known", () => {
+  const paid = (cost: unknown): Turn => ({ id: "t", message: { text: "", origin: { kind: "user" } }, responseParts: [], state: "complete", usage: { inputTokens: 10, outputTokens: 5, ...(cost === undefined ? {} : { _meta: { cost } }) } });
+  const turn = (amount?: number): Turn => paid(amount === undefined ? undefined : { amount, currency: "USD" });
+  it("is a lower bound when a price is not known (25)", () => {
     expect(price(total([turn(0.5), turn()]))).toMatch(/^≥ /);
     expect(price(total([turn(0.5)]))).not.toContain("≥");
     expect(price(total([turn()]))).toBe("");
+  });
+  it("is known when it is nothing, and never a sum of different currencies", () => {
+    expect(price(total([turn(0)]))).toMatch(/0\.00/);
+    expect(price(total([turn(1), paid({ amount: 2, currency: "EUR" }), turn(3)]))).toMatch(/4\.00 \+ .*2\.00/);
+  });
+  it("is shown whatever an agent takes for an amount or a currency", () => {
+    expect(price(total([paid({ amount: 2, currency: "credits <b>" })]))).toBe("2.00 credits <b>");
+    for (const odd of [{ amount: Number.NaN }, { amount: "1" }, { currency: "USD" }, "1", null, [], true]) expect(price(total([paid(odd)]))).toBe("");
   });
 });
 
