@@ -35,7 +35,8 @@ export interface Socket {
 }
 
 export interface ClientOptions {
-  dial(): Socket;
+  /** A new connection: a browser's WebSocket, or whatever does the same. */
+  dial(): Socket | WebSocket;
   clientId: string;
   clientInfo?: { name: string; version?: string; title?: string };
   capabilities?: Record<string, unknown>;
@@ -153,7 +154,7 @@ export class Client {
     this.#drop();
     let socket: Socket;
     try {
-      socket = this.options.dial();
+      socket = this.options.dial() as Socket;
     } catch {
       return this.#lost();
     }

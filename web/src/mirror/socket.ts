@@ -68,8 +68,8 @@ class BesideSocket implements Socket {
   }
 }
 
-export function dialBeside(url: string, protocol: string): Socket {
-  if (unusable) return new WebSocket(url, [protocol]) as unknown as Socket;
+export function dialBeside(url: string, protocol: string): Socket | WebSocket {
+  if (unusable) return new WebSocket(url, [protocol]);
   worker ??= started();
   return new BesideSocket(worker, url, protocol);
 }

@@ -232,7 +232,7 @@ function notified(method: string, params: Record<string, unknown>): void {
 
 // Starting.
 
-function dial(): Socket {
+function dial(): Socket | WebSocket {
   const url = new URL("/", location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.hash = "";

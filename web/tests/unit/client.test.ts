@@ -1,5 +1,6 @@
-/** The client against a scripted host: optimism, refusals, drops, replays, snapshots, the watchdog. */
+/** The client against a scripted host: optimism, refusals, drops, replays, snapshots, the watchdog, and the example of its README. */
 
+import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { backoff, Client, type ChatState, LONGEST, type SessionState } from "../../src/ahp/index.ts";
 import { ScriptedHost } from "../scripted/host.ts";
@@ -253,5 +254,30 @@ describe("the pause before the next attempt", () => {
     expect(backoff(1, 0)).toBe(250);
     expect(backoff(50, 0.999)).toBeLessThanOrEqual(LONGEST);
     expect(backoff(50, 0)).toBe(LONGEST / 2);
+  });
+});
+
+describe("the README", () => {
+  const read = (path: string): string => readFileSync(new URL(path, import.meta.url), "utf8");
+
+  it("has an example that is checked and run", async () => {
+    const example = read("../scripted/example.ts").replace("../../src/ahp/index.ts", "ahpkit-client");
+    expect(read("../../src/ahp/README.md")).toContain(`\`\`\`ts\n${example}\`\`\``);
+    vi.useRealTimers();
+    const { session } = host.addSession("a", { title: "Old" });
+    vi.stubGlobal("WebSocket", class extends MemorySocket {
+      constructor() {
+        super(host, true);
+      }
+    });
+    const said: unknown[] = [];
+    vi.spyOn(console, "log").mockImplementation((words) => said.push(words));
+    await import("../scripted/example.ts");
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+    expect(said).toContain("A better title");
+    expect(said.at(-1)).toMatchObject({ accepted: true });
+    expect(host.states.get(session)?.title).toBe("A better title");
+    host.dropAll(1000);
   });
 });
