@@ -6,7 +6,7 @@ import { App } from "./app.tsx";
 import { arrive, entry, stillKnown } from "./local/me.ts";
 import { startNotifications } from "./local/notifications.ts";
 import { startInbox } from "./mirror/inbox.ts";
-import { losses, start } from "./mirror/store.ts";
+import { losses, notice, start } from "./mirror/store.ts";
 import { keepKeyboard } from "./ui/bits.tsx";
 import "./styles/base.css";
 import "./styles/layout.css";
@@ -28,6 +28,11 @@ effect(() => {
 // Asked after each failed attempt: a host that was away as well knows the answer only when it is back.
 effect(() => {
   if (losses.value > 0) void stillKnown();
+});
+
+// A host with a new version no longer has the files that an open page still wants.
+addEventListener("vite:preloadError", () => {
+  notice.value = "A part of the page could not be loaded. The host may be away, or have a new version: reload.";
 });
 
 if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);

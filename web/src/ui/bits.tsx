@@ -282,33 +282,42 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
 /** A field that somebody asked for has the keyboard as soon as it is there. */
 export const focusNow = (element: HTMLElement | null): void => element?.focus();
 
-/** Put the keyboard where one writes next, unless it is somewhere. Not on a phone: its keyboard would cover the page. */
+/** The region that has the keyboard only because what had it is gone. */
+let lent: Element | undefined;
+
+/** Put the keyboard where one writes next, unless somebody put it elsewhere. Not on a phone: its keyboard would cover the page. */
 export function focusWhenNowhere(element: HTMLElement | null | undefined): void {
-  if (document.activeElement === document.body && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
+  const nowhere = document.activeElement === document.body || document.activeElement === lent;
+  if (nowhere && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
 }
 
 const REGIONS = "#region-sessions, #region-main, #region-side";
 
 /**
- * Nobody loses the keyboard: when what had it is gone or switched off, such as the button of an answer, the region around it
- * gets it. In the main region that is the field in which one writes next.
+ * Nobody loses the keyboard. When what had it is gone, such as the button of an answer, the region around it gets it; in the
+ * main region that is the field in which one writes next. When it is switched off, a button beside it gets the keyboard.
  */
 export function keepKeyboard(): void {
   let last: { element: Element; region: Element | null } | undefined;
   const remember = (event: Event): void => {
+    lent = undefined;
     const element = event.target instanceof Element ? event.target.closest("button, a, input, select, textarea, summary, [tabindex]") : null;
     last = element ? { element, region: element.closest(REGIONS) ?? last?.region ?? null } : undefined; // A dialog belongs to the region it was opened from.
   };
-  const isLost = (): boolean => document.activeElement === document.body && last !== undefined && (!last.element.isConnected || last.element.matches(":disabled"));
+  const isOut = (): boolean => last !== undefined && (!last.element.isConnected || last.element.matches(":disabled"));
   const give = (): void => {
-    if (!isLost() || document.querySelector("dialog[open]")) return;
+    if (!isOut() || document.activeElement !== document.body || document.querySelector("dialog[open]")) return;
+    const beside = last?.element.isConnected ? last.element.parentElement?.querySelector<HTMLElement>("button:enabled") : undefined;
+    if (beside) return beside.focus();
     const region = last?.region?.isConnected ? last.region : document.getElementById("region-main");
     last = undefined;
     if (region?.id === "region-main") focusWhenNowhere(region.querySelector<HTMLElement>(".composer textarea"));
-    if (document.activeElement === document.body) (region as HTMLElement | null)?.focus({ preventScroll: true });
+    if (document.activeElement !== document.body) return;
+    (region as HTMLElement | null)?.focus({ preventScroll: true });
+    lent = region ?? undefined;
   };
   // A moment later: a dialog gives the keyboard back, a view that opens takes it.
-  const look = (): void => void (isLost() && requestAnimationFrame(() => requestAnimationFrame(give)));
+  const look = (): void => void (isOut() && requestAnimationFrame(() => requestAnimationFrame(give)));
   addEventListener("focusin", remember);
   addEventListener("pointerdown", remember);
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });

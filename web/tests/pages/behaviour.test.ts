@@ -121,6 +121,18 @@ describe("the connection", () => {
     await page.getByText("The host has a new version").waitFor();
   });
 
+  it("says so when a part of the page is no longer there, as after a new version of the host", async () => {
+    const page = await visit("#/");
+    await page.getByText("Nothing waits for you").waitFor();
+    await page.route("**/assets/settings-*", (route) => route.fulfill({ status: 404 }));
+    await page.goto(`${server.url}#/settings`);
+    await page.getByText("A part of the page could not be loaded.").waitFor();
+    await page.unroute("**/assets/settings-*");
+    await page.getByRole("button", { name: "Reload" }).click();
+    await page.getByText("Theme").first().waitFor();
+    opened.at(-1)?.problems.splice(0); // The browser names the file that it could not load.
+  });
+
   it("shows a refused message with the reason, and sends it again under the same id (3, 4)", async () => {
     const { session } = host.addSession("a");
     let refuse = true;
@@ -955,6 +967,10 @@ describe("a new session", () => {
     await press(page.getByRole("button", { name: "Undo", exact: true }));
     await page.locator(".queue li").waitFor();
     await holds(".composer textarea");
+    host.act(chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q1", message: { text: "even later", origin: { kind: "user" } } });
+    await press(page.getByRole("button", { name: "Move up" }).last());
+    await holds(".queue .btn:enabled"); // At the top it cannot be moved further up.
+    host.act(chat, { type: "chat/pendingMessageRemoved", kind: "queued", id: "q1" });
     await page.getByRole("log").click();
     host.act(chat, { type: "chat/pendingMessageRemoved", kind: "queued", id: "q0" });
     await page.locator(".queue").waitFor({ state: "detached" });
@@ -1188,7 +1204,7 @@ describe("what it weighs", () => {
   });
 
   it("opens without a network once it was there", async () => {
-    const made = await open(server.url);
+    const made = await open(server.url, { serviceWorkers: "allow" });
     await made.page.getByText("Nothing waits for you").waitFor();
     await made.page.evaluate(async () => {
       await navigator.serviceWorker.ready;
