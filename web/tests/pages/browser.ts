@@ -30,9 +30,12 @@ export interface Opened {
   close(): Promise<void>;
 }
 
-/** A page in a context of its own. Script errors and policy violations are collected in `problems`. */
+/**
+ * A page in a context of its own. Script errors and policy violations are collected in `problems`. The worker for offline use
+ * is not installed unless a test wants it: it loads every file of the page.
+ */
 export async function open(url: string, options: BrowserContextOptions = {}): Promise<Opened> {
-  const context = await (await launch()).newContext({ viewport: DESK, colorScheme: "light", reducedMotion: "reduce", ...options });
+  const context = await (await launch()).newContext({ viewport: DESK, colorScheme: "light", reducedMotion: "reduce", serviceWorkers: "block", ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   const problems: string[] = [];

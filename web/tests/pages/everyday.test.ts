@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bestPair, type Opened, open, shot, shut } from "./browser.ts";
 import { RealHost } from "./real.ts";
-import { composer, idle, PYTHON, say } from "./stage.ts";
+import { composer, idle, panel, PYTHON, say } from "./stage.ts";
 
 let host: RealHost;
 let here: Opened;
@@ -32,7 +32,7 @@ args = ["-m", "ahpkit.testing.acp_agent", "${host.home}/script.json"]
   here = await open(host.announced.page);
   page = here.page;
   page.setDefaultTimeout(30_000);
-}, 90_000);
+});
 afterAll(async () => {
   await here?.close();
   await shut();
@@ -107,6 +107,15 @@ describe("a message", () => {
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.locator(".said").last().getByText(/#AGENTS and @.*critic/).waitFor();
     await idle(page);
+  });
+});
+
+describe("terminals", () => {
+  it("that the host allows nobody: it says how to allow them", async () => {
+    await panel(page, "terminals");
+    await page.getByRole("button", { name: "New terminal" }).click();
+    await page.locator(".toast").getByText(/start it with --terminals/).waitFor();
+    await page.getByRole("link", { name: "Close the panel" }).click();
   });
 });
 

@@ -26,7 +26,7 @@ enabled = false
   page = here.page;
   page.setDefaultTimeout(30_000);
   await page.getByText("Live").first().waitFor();
-}, 90_000);
+});
 afterAll(async () => {
   await here?.close();
   await shut();
@@ -133,7 +133,7 @@ describe("changes", () => {
 });
 
 describe("MCP servers", () => {
-  it("that fail to start are waited for no longer than somebody wants, and say why", async () => {
+  it("that take long to start are waited for no longer than somebody wants", async () => {
     await panel(page, "setup");
     await page.getByRole("switch", { name: "broken: off" }).click();
     await item("broken").getByText("Starting").waitFor();
@@ -141,12 +141,7 @@ describe("MCP servers", () => {
     await page.getByText("Waiting for the MCP server broken to start.").waitFor();
     await page.getByRole("button", { name: "Do not wait", exact: true }).click();
     await page.getByText("You said: Say something").waitFor();
-    host.write("home/broken-may-end", "");
-    await item("broken").getByText("no such database").waitFor();
-    await item("broken").getByRole("button", { name: "Log" }).click();
-    await page.getByRole("region", { name: "Log of broken" }).getByText("starting").waitFor();
-    await page.getByRole("switch", { name: "broken: on" }).click();
-    await item("broken").getByText("Stopped").waitFor();
+    host.write("home/broken-may-end", ""); // It fails now, is tried a few times more, and is looked at again below.
   });
 
   it("show their state, tools and log", async () => {
@@ -189,6 +184,14 @@ describe("MCP servers", () => {
   it("are denied what a rule denies, and nobody is asked", async () => {
     await say(page, "Call calc_crash {}");
     await page.getByText("calc_crash: did not work").waitFor();
+  });
+
+  it("that fail to start say why", async () => {
+    await item("broken").getByText("no such database").waitFor();
+    await item("broken").getByRole("button", { name: "Log" }).click();
+    await page.getByRole("region", { name: "Log of broken" }).getByText("starting").waitFor();
+    await page.getByRole("switch", { name: "broken: on" }).click();
+    await item("broken").getByText("Stopped").waitFor();
   });
 });
 

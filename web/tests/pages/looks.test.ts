@@ -60,9 +60,10 @@ async function show(page: Page, hash: string, ready: string): Promise<void> {
   await drawn(page);
 }
 
-async function findings(page: Page): Promise<string[]> {
+/** What axe finds serious. With `rules` only those: what is not about colours is the same in both themes. */
+async function findings(page: Page, rules?: string[]): Promise<string[]> {
   await page.evaluate(axe);
-  const result = await page.evaluate(() => (window as unknown as { axe: { run(what: unknown): Promise<{ violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[] }> } }).axe.run({ exclude: [["iframe"]] }));
+  const result = await page.evaluate((only) => (window as unknown as { axe: { run(what: unknown, how: unknown): Promise<{ violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[] }> } }).axe.run({ exclude: [["iframe"]] }, { resultTypes: ["violations"], ...(only ? { runOnly: only } : {}) }), rules);
   return result.violations.filter((each) => each.impact === "serious" || each.impact === "critical").map((each) => `${each.id}: ${each.nodes.map((node) => `${node.target.join(" ")} ${node.failureSummary}`).slice(0, 3).join("; ")}`);
 }
 
@@ -76,7 +77,7 @@ for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]] as con
           await show(page, hash(), ready);
           await shot(page, `${name}-${width}-${theme}`);
           expect(await overflow(page), `${name} is wider than the screen`).toBeLessThanOrEqual(0);
-          if (width !== "tablet") serious.push(...(await findings(page)).map((each) => `${name}: ${each}`));
+          if (width !== "tablet") serious.push(...(await findings(page, theme === "dark" ? ["color-contrast"] : undefined)).map((each) => `${name}: ${each}`));
         }
         expect(serious).toEqual([]);
         expect(problems).toEqual([]);
@@ -102,8 +103,24 @@ describe("as people set it", () => {
     expect(await size()).toBeGreaterThanOrEqual(before * 2);
   }
 
+  /** A command that waits can be read whole, however little room there is, and the button that allows it, too. */
+  async function commandIsWhole(page: Page, name: string): Promise<void> {
+    await show(page, at(made.main), ".dock .approval .payload");
+    const payload = page.locator(".dock .approval .payload");
+    await payload.scrollIntoViewIfNeeded();
+    await shot(page, `${name}-command`);
+    const [seen, whole] = await payload.evaluate((element) => {
+      const box = element.getBoundingClientRect();
+      const middle = document.elementFromPoint(box.left + box.width / 2, box.top + Math.min(box.height, innerHeight - box.top) / 2);
+      return [middle === element, element.scrollHeight <= element.clientHeight + 1];
+    });
+    expect([seen, whole]).toEqual([true, true]);
+    const allow = page.locator(".dock").getByRole("button", { name: "Allow once", exact: true });
+    expect(await allow.evaluate((element) => element.scrollWidth <= element.clientWidth + 1)).toBe(true);
+  }
+
   for (const [name, options, set] of SETTINGS)
-    it(`every screen fits: ${name}`, async () => {
+    it(`every screen fits, and a command that waits can be read whole: ${name}`, async () => {
       const here = await open(server.url, options);
       await set(here);
       for (const [screen, hash, ready] of SCREENS) {
@@ -111,29 +128,10 @@ describe("as people set it", () => {
         await shot(here.page, `${name}-${screen}`);
         expect(await overflow(here.page), `${screen} is wider than the screen`).toBeLessThanOrEqual(0);
       }
+      await commandIsWhole(here.page, name);
       expect(here.problems).toEqual([]);
       await here.close();
     }, 240_000);
-
-  it("a command that waits can be read whole, however little room there is", async () => {
-    for (const [name, options, set] of SETTINGS) {
-      const here = await open(server.url, options);
-      await set(here);
-      await show(here.page, at(made.main), ".dock .approval .payload");
-      const payload = here.page.locator(".dock .approval .payload");
-      await payload.scrollIntoViewIfNeeded();
-      await shot(here.page, `${name}-command`);
-      const [seen, whole] = await payload.evaluate((element) => {
-        const box = element.getBoundingClientRect();
-        const middle = document.elementFromPoint(box.left + box.width / 2, box.top + Math.min(box.height, innerHeight - box.top) / 2);
-        return [middle === element, element.scrollHeight <= element.clientHeight + 1];
-      });
-      expect([name, seen, whole]).toEqual([name, true, true]);
-      const allow = here.page.locator(".dock").getByRole("button", { name: "Allow once", exact: true });
-      expect(await allow.evaluate((element) => element.scrollWidth <= element.clientWidth + 1), name).toBe(true);
-      await here.close();
-    }
-  });
 
   it("text that runs from right to left does so in titles, messages, answers and while it is written", async () => {
     const made = host.addSession("rtl", { title: "תיקון המנתח" }, { turns: [turn("r1", "למה המנתח צריך 800 MB?", [md("כי הקובץ **כולו** בזיכרון.\n\n1. `read_all`\n2. המטמון\n\nEnglish words stay as they are.")])] });

@@ -12,8 +12,8 @@ let desk: Opened;
 let phone: Opened;
 let url: string;
 
-/** The test's browser takes the certificate as if the authority were installed; a service worker would still refuse it. */
-const TRUSTING = { ignoreHTTPSErrors: true, serviceWorkers: "block" } as const;
+/** The test's browser takes the certificate as if the authority were installed. */
+const TRUSTING = { ignoreHTTPSErrors: true };
 
 const freePort = (): Promise<number> => new Promise((resolve) => {
   const server = createServer();
@@ -45,8 +45,8 @@ page_url = "${url}"
 `);
   host.port = String(port);
   await host.start();
-  desk = await open(host.announced.page, { ...TRUSTING });
-}, 90_000);
+  desk = await open(host.announced.page, TRUSTING);
+});
 afterAll(async () => {
   await phone?.close();
   await desk?.close();
@@ -81,7 +81,7 @@ it("lets a phone in with a code that works once, over a cookie that only TLS car
   await phone.page.locator("main").getByText("Live").waitFor();
   const [cookie] = await phone.page.context().cookies();
   expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: "Strict" });
-  const stranger = await open(`${url}/`, { ...TRUSTING });
+  const stranger = await open(`${url}/`, TRUSTING);
   await stranger.page.getByRole("textbox").fill(code);
   await stranger.page.getByRole("button", { name: /in/i }).first().click();
   await stranger.page.getByText(/used already|expired|not right|wrong/i).first().waitFor();

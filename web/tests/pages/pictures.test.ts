@@ -15,7 +15,7 @@ describe.skipIf(!place)("pictures", () => {
 
   beforeAll(async () => {
     host = await stage().start();
-  }, 90_000);
+  });
   afterAll(async () => {
     await shut();
     await host?.remove();

@@ -96,7 +96,7 @@ export class RealHost {
         if (text.includes("\n")) resolve(JSON.parse(text) as Announced);
       });
       child.on("exit", (code) => reject(new Error(`the host ended with ${code}: ${this.errors}`)));
-      setTimeout(() => reject(new Error(`the host does not start: ${this.errors}`)), 40_000);
+      setTimeout(() => reject(new Error(`the host does not start: ${this.errors}`)), 90_000);
     });
     return this;
   }

@@ -54,7 +54,7 @@ export class Guarded {
     this.url = await new Promise<string>((resolve, reject) => {
       child.stdout.once("data", (data) => resolve(String(data).trim()));
       child.on("exit", () => reject(new Error(`the server ended: ${said}`)));
-      setTimeout(() => reject(new Error(`the server does not start: ${said}`)), 30_000);
+      setTimeout(() => reject(new Error(`the server does not start: ${said}`)), 90_000);
     });
     return this;
   }
