@@ -87,6 +87,49 @@ async def called(server: McpServer) -> str:
         return f"failed: {error}"
 
 
+BATCHES = {
+    "two answers": ("two.reverse(); send(json.dumps(two))", ["call 1", "call 2"]),
+    "a wrong answer beside a good one": (
+        "two[0]['result'] = 7; send(json.dumps(two))",
+        ["call 2", "failed: its answer is not valid: it has no result that is an object"],
+    ),
+    "half a character": ("two[0]['result']['content'][0]['text'] = chr(0xd800); send(json.dumps(two))", ["?", "call 2"]),
+    "news, and what is no message": (
+        "send(json.dumps([{'jsonrpc': '2.0', 'method': 'notifications/tools/list_changed'}, 7, [], *two]))",
+        ["call 1", "call 2"],
+    ),
+    "batches of one": ("[send(json.dumps([one])) for one in two]", ["call 1", "call 2"]),
+    "spaces": ("send(' [ ' + json.dumps(two)[1:])", ["call 1", "call 2"]),
+    "chatter that looks like one": (
+        "[send(one) for one in ('[INFO] ready', '[]', '[{]', json.dumps([{}] * 5000), json.dumps(two))]",
+        ["call 1", "call 2"],
+    ),
+}
+"""How a server answers two calls, where `two` holds the answers; and what the callers get."""
+
+
+@pytest.mark.parametrize("case", BATCHES)
+async def test_a_batch_is_read_message_by_message(tmp_path: Path, case: str) -> None:
+    """MCP 2025-03-26: who speaks it has to read batches."""
+    answers, expected = BATCHES[case]
+    code = f"""
+HELLO["protocolVersion"] = "2025-03-26"
+two = []
+
+
+def on_call(id, params):
+    content = [{{"type": "text", "text": f"call {{len(two) + 1}}"}}]
+    two.append({{"jsonrpc": "2.0", "id": id, "result": {{"content": content}}}})
+    if len(two) == 2:
+        {answers}
+"""
+    port = Port()
+    async with running(odd(tmp_path, code), port, limits=PATIENT) as server:
+        said = await asyncio.gather(called(server), called(server))
+    assert sorted(said) == expected
+    assert ("news" in case) == (("notifications/tools/list_changed", {}) in port.notifications)
+
+
 WRONG_STARTS = {
     "HELLO['protocolVersion'] = '1999-01-01'": "1999-01-01",
     "HELLO['protocolVersion'] = 7": "protocolVersion",

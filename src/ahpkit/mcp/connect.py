@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -24,9 +25,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from ahpkit.mcp.errors import McpConfigError
-from ahpkit.mcp.tolerance import message_in
+from ahpkit.mcp.tolerance import Item, messages_in
 from ahpkit.protocol.errors import TransportClosed
-from ahpkit.transports.process import ChildProcess
+from ahpkit.transports.process import BatchTransport, ChildProcess
 from ahpkit.transports.stdio import TOO_BIG, LineTransport
 
 MAX_MESSAGE = 8 * 1024 * 1024
@@ -102,12 +103,16 @@ class LineStream:
         self._ended = ended or asyncio.Event()
         self.too_long = False
         self._transport = transport
+        self._batch: deque[Item] = deque()
+        """Messages of the last line that were not given out yet."""
 
-    async def receive(self) -> SessionMessage | Exception:
-        if self._transport.has_line:  # One of many that came at once: everybody else has a turn in between.
+    async def receive(self) -> Item:
+        if self._batch or self._transport.has_line:  # One of many that came at once: others have a turn in between.
             await asyncio.sleep(0)
         try:
-            return message_in(await self._transport.receive())
+            while not self._batch:
+                self._batch.extend(messages_in(await self._transport.receive()))
+            return self._batch.popleft()
         except TransportClosed as error:
             self.too_long = error.code == TOO_BIG
             self._ended.set()
@@ -123,7 +128,7 @@ class LineStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
+    async def __anext__(self) -> Item:
         try:
             return await self.receive()
         except anyio.EndOfStream:
@@ -152,6 +157,7 @@ class StdioConnection:
             env={**environment, **config.env},
             cwd=config.cwd or default_cwd,
             max_line=max_message,
+            transport=BatchTransport,
         )
         self._program = config.command[0]
         self._lines: LineStream | None = None

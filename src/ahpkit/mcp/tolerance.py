@@ -1,6 +1,7 @@
 """Repairs what a server sends before the SDK reads it, because the SDK refuses a whole message for one bad part.
 
 * A line that is almost a message becomes one; a bad answer becomes an error for the waiting call.
+* A line may be a batch (MCP 2025-03-26): its messages are read one by one, in their order.
 * Lists lose the entries that cannot be used (once a list was refused), and they are named.
 * Results of tools keep what can be read; content of an unknown kind, or with a part missing, is shown as text.
 * Notifications that are not valid are dropped.
@@ -21,6 +22,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from mcp_types.methods import parse_server_notification, parse_server_result
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from ahpkit.protocol.common.state import JsonObject
 
@@ -52,6 +54,9 @@ _SHOWN = 2000
 _MENDED = 1024 * 1024
 """Bytes of a line that is mended. A longer one would keep the whole host waiting while it is read again and again."""
 
+_BATCH = 1000
+"""Messages of one batch. More are not read."""
+
 _BEGINNING = 4096
 """Bytes of a line that is not a message in which its id is looked for."""
 
@@ -81,6 +86,28 @@ LeftOut = dict[str, str]
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
+def messages_in(line: bytes) -> list[Item]:
+    """The message of a line, or those of a batch. Each is mended by itself."""
+    if line.lstrip()[:1] != b"[":
+        return [message_in(line)]
+    try:
+        batch = _members(line)
+    except (ValueError, RecursionError) as error:
+        return [_error_for(line, "it cannot be read as JSON") or ValueError(str(error))]
+    if not 1 <= len(batch) <= _BATCH:
+        return [ValueError(f"a batch has 1 to {_BATCH} messages; this one has {len(batch)}")]
+    return [message_in(to_json(member)) for member in batch]
+
+
+def _members(line: bytes) -> list[Any]:
+    try:
+        return from_json(line)
+    except ValueError:
+        if len(line) > _MENDED:
+            raise
+        return from_json(_without_surrogates(line))
+
+
 def message_in(line: bytes) -> Item:
     """The message of a line, mended where that is possible; an exception for a line that is not a message: the SDK
     skips it."""
@@ -98,13 +125,16 @@ def _almost(line: bytes, error: ValueError) -> Item:
     if len(line) > _MENDED:
         return _error_for(line, "it is not a message") or error
     try:
-        data: Any = json.loads(line)
-        # Once more without lone surrogates: JSON can express them, UTF-8 cannot.
-        return _message(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        return _message(_without_surrogates(line))
     except ValidationError:
         return _error_for(line, "it has no result that is an object") or error
     except (ValueError, RecursionError):
         return _error_for(line, "it cannot be read as JSON") or error
+
+
+def _without_surrogates(line: bytes) -> bytes:
+    """The same JSON without lone surrogates: JSON can express them, UTF-8 cannot."""
+    return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _error_for(line: bytes, why: str) -> SessionMessage | None:
@@ -331,10 +361,12 @@ def words_of(error: BaseException) -> str:
 __all__ = [
     "LISTS",
     "MAX_LEFT_OUT",
+    "Item",
     "LeftOut",
     "TolerantConnection",
     "leave_out",
     "message_in",
+    "messages_in",
     "plain",
     "unwrapped",
     "with_known_content",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,6 +61,9 @@ class Tail:
 class ChildTransport(LineTransport):
     """The messages of a child. Messages are objects, so a line that does not begin like one is kept as log output."""
 
+    message = re.compile(rb"\s*\{")
+    """How a message begins."""
+
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, max_bytes: int, log: Tail
     ) -> None:
@@ -67,9 +71,15 @@ class ChildTransport(LineTransport):
         self._log = log
 
     async def receive(self) -> bytes:
-        while not (line := await super().receive()).lstrip().startswith(b"{"):
+        while not self.message.match(line := await super().receive()):
             self._log.add(b"stdout: " + line[:1000] + b"\n")
         return line
+
+
+class BatchTransport(ChildTransport):
+    """The messages of a child that may send several in one line, as an array."""
+
+    message = re.compile(rb"\s*(\[\s*)?\{")
 
 
 class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
@@ -103,6 +113,7 @@ class ChildProcess:
         env: Mapping[str, str],
         cwd: Path,
         max_line: int = MAX_LINE,
+        transport: type[ChildTransport] = ChildTransport,
         eof_patience: float = _EOF_PATIENCE,
         term_patience: float = _TERM_PATIENCE,
         looks: int = LOOKS,
@@ -119,6 +130,7 @@ class ChildProcess:
         self._env = dict(env) | {MARK: self.mark}
         self._cwd = cwd
         self._max_line = max_line
+        self._transport_type = transport
         self._process: asyncio.SubprocessTransport
         self._streams: _Streams
         self._group_ended = False
@@ -136,7 +148,7 @@ class ChildProcess:
         assert streams.stdout is not None
         assert streams.stderr is not None
         name = Path(self._command[0]).name
-        self.transport = ChildTransport(
+        self.transport = self._transport_type(
             streams.stdout, streams.stdin, address=name, max_bytes=self._max_line, log=self.log
         )
         self._pipes = {name for number in (1, 2) if (name := _pipe_name(self._process.get_pipe_transport(number)))}
@@ -253,4 +265,4 @@ def _pipe_name(pipe: asyncio.BaseTransport | None) -> str | None:
     return None if file.closed else f"pipe:[{os.fstat(file.fileno()).st_ino}]"
 
 
-__all__ = ["ChildProcess", "ChildTransport", "Tail"]
+__all__ = ["BatchTransport", "ChildProcess", "ChildTransport", "Tail"]
