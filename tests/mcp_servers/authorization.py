@@ -8,12 +8,23 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+
+
+def proof(request: Request, form: dict[str, Any]) -> tuple[str, str]:
+    """The secret of a client, and how it was sent."""
+    scheme, _, sent = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return str(form.get("client_secret")), "post"
+    name, _, secret = base64.b64decode(sent).decode().partition(":")
+    assert "client_secret" not in form, "sent twice"
+    assert unquote_plus(name) == form.get("client_id", unquote_plus(name))
+    return unquote_plus(secret), "basic"
 
 
 class AuthorizationServer:
@@ -60,7 +71,7 @@ class AuthorizationServer:
         asked = await request.json()
         client_id = f"client-{len(self.clients)}"
         self.clients[client_id] = asked["redirect_uris"]
-        return JSONResponse({"client_id": client_id, **asked}, 201)
+        return JSONResponse({"client_id": client_id, **asked, **self.odd.get("client", {})}, 201)
 
     def authorize(self, request: Request) -> Response:
         asked = dict(request.query_params)
@@ -73,6 +84,8 @@ class AuthorizationServer:
 
     async def token(self, request: Request) -> Response:
         form: dict[str, Any] = dict(await request.form())
+        if (secret := self.odd.get("secret")) is not None and secret != proof(request, form):
+            return JSONResponse({"error": "invalid_client"}, 401)
         if form["grant_type"] == "refresh_token":
             return await self.renew(form)
         self.exchanges.append(form)

@@ -21,6 +21,7 @@ from mcp_servers.http_server import Guard
 from mcp_servers.running import Answers, Port, running, text_of
 from mcp_servers.test_configured import entry
 from mcp_servers.test_login import Place, browse, challenge, guarded, place, waiting
+from support.raw_client import Json
 
 __all__ = ["place"]
 
@@ -69,6 +70,42 @@ async def test_a_token_whose_time_is_over_is_not_sent_and_renewed_at_the_next_ca
             assert len(authority.renewals) == 1
             assert "authRequired" not in port.kinds
         port.tokens.drop_all()
+
+
+SUPPORTED = "token_endpoint_auth_methods_supported"
+SECRETS: dict[str, tuple[Json, Json, str]] = {
+    "the server says nothing": ({}, {}, "basic"),
+    "only in a header": ({SUPPORTED: ["client_secret_basic", "private_key_jwt"]}, {}, "basic"),
+    "only in the form": ({SUPPORTED: ["none", "client_secret_post"]}, {}, "post"),
+    "registered for a header": (
+        {SUPPORTED: ["client_secret_post", "client_secret_basic"]},
+        {"client_secret": "new", "token_endpoint_auth_method": "client_secret_basic"},
+        "basic",
+    ),
+    "registered for the form": (
+        {},
+        {"client_secret": "new", "token_endpoint_auth_method": "client_secret_post"},
+        "post",
+    ),
+}
+"""What the authorization server says of itself, what it answers to a registration, and how it wants a secret."""
+
+
+@pytest.mark.parametrize("case", SECRETS)
+async def test_the_secret_of_a_client_is_sent_as_the_authorization_server_wants_it(case: str) -> None:
+    metadata, registered, way = SECRETS[case]
+    secret = registered.get("client_secret", "p:+ %ä/?")
+    odd = {"metadata": metadata, "client": registered, "secret": (secret, way)}
+    async with guarded(**odd) as (_, authority, url):
+        known: Json = {} if registered else {"client_id": "a:client id", "client_secret": secret}
+        token = await log_in(challenge(authority, url), open_browser=browse, **known)
+        renewal = Renewal.read(token.renewal)
+        assert renewal is not None
+        login = Login(token.text, renewal=renewal)
+        login.expire()
+        assert await login.renew(url)
+        login.forget()
+        assert secret not in repr(token)
 
 
 async def test_a_refused_renewal_asks_for_a_login_and_is_not_repeated() -> None:

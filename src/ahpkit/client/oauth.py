@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import msgspec
 
@@ -32,6 +32,8 @@ _LONGEST = 10**9
 _LIMIT = 256 * 1024
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LINE = 16 * 1024
+_IN_FORM, _IN_HEADER = "client_secret_post", "client_secret_basic"
+"""How a client proves its secret at the token endpoint."""
 
 
 class LoginFailed(ClientError):
@@ -46,7 +48,8 @@ class Token:
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
     renewal: Mapping[str, str] | None = None
-    """How a host of ours gets the next token: `tokenEndpoint`, `refreshToken`, `clientId`, `clientSecret`."""
+    """How a host of ours gets the next token: `tokenEndpoint`, `refreshToken`, `clientId`, `clientSecret` and
+    `authMethod`, which is how the secret is sent."""
 
     def __repr__(self) -> str:
         return f"Token(…, expires_in={self.expires_in}, scopes={self.scopes})"
@@ -91,6 +94,8 @@ class _Login:
         self._scopes: list[str] = challenge.get("requiredScopes") or []
         self._client_id = client_id or known.get("clientId")
         self._client_secret = client_secret or known.get("clientSecret")
+        self._registered_method: Any = None
+        """How the authorization server said that it wants the secret that it gave."""
 
     async def run(self, open_browser: Callable[[str], Any]) -> Token:
         metadata = await self._metadata()
@@ -133,6 +138,7 @@ class _Login:
         self._client_id = _text(answer, "client_id", "registered no client")
         secret = answer.get("client_secret")
         self._client_secret = secret if isinstance(secret, str) else None
+        self._registered_method = answer.get("token_endpoint_auth_method")
 
     def _page(self, metadata: JsonObject, address: str, verifier: str, state: str) -> str:
         digest = hashlib.sha256(verifier.encode()).digest()
@@ -159,9 +165,7 @@ class _Login:
             "code_verifier": verifier,
             "resource": self._resource,
         }
-        if self._client_secret is not None:
-            form["client_secret"] = self._client_secret
-        answer = await self._post(metadata["token_endpoint"], data=form)
+        answer = await self._post(metadata["token_endpoint"], **self._with_secret(metadata, form))
         if str(answer.get("token_type", "bearer")).lower() != "bearer":
             raise LoginFailed("the authorization server gave a token that is not a bearer token")
         expires, scope = answer.get("expires_in"), answer.get("scope")
@@ -172,6 +176,26 @@ class _Login:
             self._renewal(metadata, answer),
         )
 
+    def _auth_method(self, metadata: JsonObject) -> str | None:
+        """How the secret is sent, if there is one. In a header where the server does not say it (RFC 8414)."""
+        if self._client_secret is None:
+            return None
+        if self._registered_method in (_IN_FORM, _IN_HEADER):
+            return self._registered_method
+        supported: Any = metadata.get("token_endpoint_auth_methods_supported")
+        if not isinstance(supported, list):
+            return _IN_HEADER
+        return _IN_HEADER if _IN_HEADER in supported and _IN_FORM not in supported else _IN_FORM
+
+    def _with_secret(self, metadata: JsonObject, form: JsonObject) -> JsonObject:
+        """The body of a request, and the secret where it belongs."""
+        method, secret = self._auth_method(metadata), self._client_secret
+        if secret is None:
+            return {"data": form}
+        if method == _IN_FORM:
+            return {"data": {**form, "client_secret": secret}}
+        return {"data": form, "auth": (quote(str(self._client_id), safe=""), quote(secret, safe=""))}
+
     def _renewal(self, metadata: JsonObject, answer: JsonObject) -> Mapping[str, str] | None:
         refresh_token = answer.get("refresh_token")
         if not isinstance(refresh_token, str) or not refresh_token:
@@ -181,6 +205,7 @@ class _Login:
             refreshToken=refresh_token,
             clientId=self._client_id,
             clientSecret=self._client_secret,
+            authMethod=self._auth_method(metadata),
         )
 
     async def _get(self, place: str) -> JsonObject | None:

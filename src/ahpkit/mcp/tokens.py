@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -173,6 +173,8 @@ class Renewal:
     refresh_token: str
     client_id: str
     client_secret: str | None = None
+    in_header: bool = False
+    """Whether the secret is sent in a header (`client_secret_basic`)."""
 
     @classmethod
     def read(cls, given: Any) -> Renewal | None:
@@ -187,7 +189,14 @@ class Renewal:
             raise InvalidParams(f"_meta.{RENEWAL}: tokenEndpoint, refreshToken and clientId are needed, as texts")
         if not _is_safe(endpoint):
             raise InvalidParams(f"_meta.{RENEWAL}: the token endpoint is not reached by https")
-        return cls(endpoint, refresh_token, client_id, secret)
+        return cls(endpoint, refresh_token, client_id, secret, fields.get("authMethod") == "client_secret_basic")
+
+    @property
+    def auth(self) -> tuple[str, str] | None:
+        """The user and the password of the request, if it has them."""
+        if self.client_secret is None or not self.in_header:
+            return None
+        return quote(self.client_id, safe=""), quote(self.client_secret, safe="")
 
     def form(self, resource: str) -> dict[str, str]:
         asked = {
@@ -196,7 +205,9 @@ class Renewal:
             "client_id": self.client_id,
             "resource": resource,
         }
-        return asked if self.client_secret is None else {**asked, "client_secret": self.client_secret}
+        if self.client_secret is None or self.in_header:
+            return asked
+        return {**asked, "client_secret": self.client_secret}
 
 
 class Login:
@@ -267,7 +278,9 @@ async def _posted(renewal: Renewal, resource: str) -> JsonObject | None:
         async with (
             asyncio.timeout(_PATIENCE),
             httpx2.AsyncClient(follow_redirects=False) as client,
-            client.stream("POST", renewal.endpoint, data=renewal.form(resource), headers=headers) as response,
+            client.stream(
+                "POST", renewal.endpoint, data=renewal.form(resource), headers=headers, auth=renewal.auth
+            ) as response,
         ):
             if response.status_code == 429 or response.status_code >= 500:
                 return None

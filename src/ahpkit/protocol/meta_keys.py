@@ -55,7 +55,7 @@ ends."""
 
 RENEWAL = "ahpkit/renewal"
 """In `authenticate`: the refresh token of a login, and where and as whom it is used (`tokenEndpoint`, `refreshToken`,
-`clientId`, `clientSecret`). The host renews the token with it, in memory."""
+`clientId`, `clientSecret`, `authMethod`). The host renews the token with it, in memory."""
 
 TRUST = "ahpkit/trust"
 """In a hook or a server that may not run: `changed` since it was trusted, or `unknown`."""
