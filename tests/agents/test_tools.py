@@ -104,6 +104,12 @@ async def test_an_unknown_tool_is_an_outcome_that_names_the_known_ones() -> None
     assert turn.said == []
 
 
+async def test_a_tool_that_has_just_gone_is_called_so_that_people_see_it_fail() -> None:
+    turn = RecordingTurn(context=TurnContext(gone=[{"name": "runTests"}]), outcomes=[ToolOutcome(success=False)])
+    assert not (await toolbox().call(turn, "runTests", "{}")).success
+    assert turn.said == [("call_tool", "runTests", "{}")]
+
+
 async def test_a_tool_of_the_active_client_is_run_by_that_client() -> None:
     done = ToolOutcome(success=True, content=[{"type": "text", "text": "12 passed"}])
     context = TurnContext(tools=[{"name": "runTests", "title": "Run tests"}])

@@ -90,7 +90,7 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is not None:
             return await self._run(turn, tool, tool_input, id)
-        if any(one["name"] == name for one in turn.context.tools):
+        if any(one["name"] == name for one in (*turn.context.tools, *turn.context.gone)):
             return await turn.call_tool(name, tool_input, id=id)
         if name in (FIND_TOOL, CALL_TOOL):
             return await self._find_or_call(turn, name, tool_input, id)

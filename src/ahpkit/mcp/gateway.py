@@ -147,9 +147,9 @@ class Gateway:
                 name, arguments = asked_for(arguments)
             except ValueError as error:
                 return _failed(str(error))
-        if all(tool.name != name for tool in self._port.tools()):
-            return _failed(f"there is no tool {name!r} now; find_tool shows what there is")
-        return await self._alive(context, name, arguments)
+        is_there = any(tool.name == name for tool in self._port.tools())
+        result = await self._alive(context, name, arguments)  # One that has just gone is shown as a failed call.
+        return result if is_there else _failed(f"there is no tool {name!r} now; find_tool shows what there is")
 
     async def _alive(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
         """Run a call, with signs of life meanwhile: a person may take longer than the agent waits for silence."""

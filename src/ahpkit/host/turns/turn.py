@@ -101,6 +101,8 @@ class LiveTurn:
         """Calls that the agent announced and has not made yet."""
         self._made: list[_Keyed] = []
         """Calls that the agent made before it announced them."""
+        self._announced_gone: list[_Keyed] = []
+        """Calls of tools that are gone: announced, shown as failed, and not made yet."""
 
     @property
     def chat(self) -> Chat:
@@ -208,11 +210,11 @@ class LiveTurn:
     async def call_tool(
         self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
     ) -> ToolOutcome:
+        key = (name, canonical(tool_input))
         found = self._ports.tool(name)
         if found is None:
-            return ToolOutcome(success=False, error=no_tool(name))
+            return self._call_gone(key, id)
         tool, source = found
-        key = (name, canonical(tool_input))
         live = _taken(self._announced, key)
         if live is None:
             live = self.tool_call(name, id=id)
@@ -225,24 +227,33 @@ class LiveTurn:
         return await live.perform(run, tool_input=tool_input, asks=source.asks(tool))
 
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> LiveToolCall | None:
-        found = self._ports.tool(name)
-        if found is None:
-            return self._announce_gone(name)
         key = (name, canonical(tool_input))
+        found = self._ports.tool(name)
         live = _taken(self._made, key)
-        if live is None:
+        if live is None and found is None:
+            live = self._show_gone(name, None)
+            if live is not None:
+                self._announced_gone.append((key, live))
+        elif live is None and found is not None:
             live = self.tool_call(name, meta=meta)
             live.asks_nobody = not found[1].asks(found[0])
             self._announced.append((key, live))
         return live
 
-    def _announce_gone(self, name: str) -> LiveToolCall | None:
-        """Show a call of a tool that is gone as failed, without asking anybody."""
+    def _call_gone(self, key: tuple[str, str], id: str | None) -> ToolOutcome:
+        """A call of a tool that is gone fails, and people see it."""
+        if _taken(self._announced_gone, key) is None and (live := self._show_gone(key[0], id)) is not None:
+            self._made.append((key, live))
+        return ToolOutcome(success=False, error=no_tool(key[0]))
+
+    def _show_gone(self, name: str, id: str | None) -> LiveToolCall | None:
+        """Show a call of a tool that is gone as failed, without asking anybody. None: there never was such a tool."""
         tool = next((tool for tool in self._ports.gone() if tool.name == name), None)
         if tool is None:
             return None
         contributor = contributor_of(tool, self.client_id)
-        live = self.tool_call(tool.own_name, display_name=tool.definition.get("title"), contributor=contributor)
+        title = tool.definition.get("title") or tool.own_name
+        live = self.tool_call(tool.own_name, id=id, display_name=title, contributor=contributor)
         live.complete(success=False, error=no_tool(name))
         return live
 
