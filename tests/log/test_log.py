@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,10 +69,10 @@ def reports() -> Reports:
 
 
 @asynccontextmanager
-async def opened(storage: Storage, reports: Reports, *, retention: Retention | None = None) -> AsyncGenerator[Log]:
+async def opened(storage: Storage, reports: Reports, **options: Any) -> AsyncGenerator[Log]:
     """A log with the channel `a` open."""
     async with asyncio.timeout(BOUND):
-        async with Log(storage, on_commit=reports.on_commit, on_error=reports.on_error, retention=retention) as log:
+        async with Log(storage, on_commit=reports.on_commit, on_error=reports.on_error, **options) as log:
             if "a" not in log.take_recovery().snapshots:
                 log.snapshot(opening())
                 await log.flush()
@@ -134,6 +135,36 @@ async def test_what_is_queued_in_one_go_is_committed_together(reports: Reports) 
         await log.flush()
 
         assert [len(batch) for batch in storage.batches] == [3002]
+
+
+async def test_what_may_wait_is_committed_with_what_follows(reports: Reports) -> None:
+    storage = Watched()
+    async with opened(storage, reports, moment=60.0) as log:
+        storage.batches.clear()
+        log.append(entry(1))
+        log.may_wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert log.pending == 1
+        log.append(entry(2))
+        await log.flush()
+        log.may_wait()  # Nothing waits now: it is not about what comes later.
+        await asyncio.sleep(0)
+        log.append(entry(3))
+        await log.flush()
+        log.append(entry(4))
+        log.may_wait()
+        await asyncio.sleep(0)
+    assert [[step.seq for step in batch if isinstance(step, Entry)] for batch in storage.batches] == [[1, 2], [3], [4]]
+    assert seqs(reports.entries) == [1, 2, 3, 4]
+
+
+async def test_what_may_wait_waits_only_a_moment(reports: Reports) -> None:
+    async with opened(Watched(), reports) as log:
+        log.append(entry(1))
+        log.may_wait()
+        await log.flush()
+        assert seqs(reports.entries) == [1]
 
 
 async def test_a_commit_without_entries_is_reported_too(reports: Reports) -> None:

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import ToolOutcome, Turn
+from ahpkit.log.engine import LocalLog, LogEngine
+from ahpkit.log.entry import Batch, Entry
+from ahpkit.log.memory import MemoryStorage
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.http_server import Guard, http_server
@@ -24,13 +28,14 @@ from mcp_servers.test_tolerance import odd as raw_odd
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 ALLOW = {"decision": "allow", "kind": "server", "scope": "everywhere"}
 
 
 @asynccontextmanager
 async def host(
-    tmp_path: Path, odd: Json, limits: Limits = QUICK, **settings: Any
+    tmp_path: Path, odd: Json, limits: Limits = QUICK, log: LogEngine | None = None, **settings: Any
 ) -> AsyncGenerator[tuple[Bench, RawClient]]:
     """A host with an odd server and a good one. Nobody is asked about their tools."""
     work = tmp_path / "work"
@@ -39,7 +44,7 @@ async def host(
     good = {"name": "good", "command": [sys.executable, PROGRAM]}
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[odd, good]))
     bench.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits, **settings)]
-    await bench.start()
+    await bench.start(log=log)
     try:
         client = await bench.connect()
         await client.initialize(protocolVersions=["1.0.0"])
@@ -168,9 +173,75 @@ async def test_a_tool_that_has_just_gone_is_an_error_for_its_caller(tmp_path: Pa
         shown = await entry(bench, client, session, "ready", "odd")
         await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
         await entry(bench, client, session, "stopped", "odd")
-        [outcome] = await turn(bench, client, chat, ("odd_add", {"a": 1, "b": 2}))
-        assert not outcome.success
+        never, outcome = await turn(bench, client, chat, ("odd_never", {}), ("odd_add", {"a": 1, "b": 2}))
+        assert (never.success, outcome.success, outcome.error) == (False, False, "there is no tool 'odd_add' now")
+        [card] = await cards(bench, client, chat)
+        assert (card["toolName"], card["status"], card["success"]) == ("add", "completed", False)
+        assert card["error"]["message"] == "there is no tool 'odd_add' now"
+        assert card["contributor"] == {"kind": "mcp", "customizationId": shown["id"]}
         await others_are_well(bench, client, session, chat)
+
+
+async def cards(bench: Bench, client: RawClient, chat: str) -> list[Json]:
+    """The calls that the last turn shows."""
+    parts: list[Json] = (await bench.state(client, chat))["turns"][-1]["responseParts"]
+    return [part["toolCall"] for part in parts if part["kind"] == "toolCall"]
+
+
+async def test_a_tool_that_has_just_gone_is_shown_once_for_an_agent_behind_the_gateway(tmp_path: Path) -> None:
+    """The agent announced its call, and then made it; another one it made without a word."""
+    said: list[str] = []
+
+    async def script(running: Turn) -> None:
+        [offer] = await running.chat.mcp_servers()
+        config = dict(offer.config)
+        parameters = StdioServerParameters(command=config["command"], args=config["args"], env=config["env"])
+        async with Client(parameters, cache=None) as agent:
+            await agent.list_tools()
+            assert running.announce("odd_add", '{"a": 1, "b": 2}') is not None
+            for given in ({"b": 2, "a": 1}, {"a": 3}):
+                result = await agent.call_tool("odd_add", given)
+                said.append(result.content[0].text)  # type: ignore[union-attr]  # It is text.
+            assert running.announce("odd_add", '{"a": 3}') is not None
+
+    async with host(tmp_path, odd()) as (bench, client):
+        session, chat = await bench.session(client)
+        shown = await entry(bench, client, session, "ready", "odd")
+        await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
+        await entry(bench, client, session, "stopped", "odd")
+        bench.agent.script = script
+        await client.accepted(chat, {**say("go", "first"), "startedAt": "2026-01-01T00:00:00.000Z"})
+        await client.action("chat/turnComplete")
+        assert said == ["there is no tool 'odd_add' now; find_tool shows what there is"] * 2
+        assert [card["status"] for card in await cards(bench, client, chat)] == ["completed"] * 2
+        await others_are_well(bench, client, session, chat)
+
+
+class Noting(MemoryStorage):
+    """Remembers the kinds of actions of each commit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[list[str]] = []
+
+    def commit(self, batch: Batch) -> None:
+        self.commits.append([step.type for step in batch if isinstance(step, Entry)])
+        super().commit(batch)
+
+
+async def test_a_card_and_a_quick_result_are_one_commit(tmp_path: Path) -> None:
+    """The start of a call that nobody is asked about waits a moment for its result. What clients see is the same."""
+    storage = Noting()
+    async with host(tmp_path, odd(), log=LocalLog(storage, moment=BOUND)) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        [outcome] = await turn(bench, client, chat, ("odd_add", {"a": 1, "b": 2}))
+        assert outcome.success
+        steps = ["chat/toolCallStart", "chat/toolCallReady", "chat/toolCallComplete"]
+        [together] = [batch for batch in storage.commits if "chat/toolCallStart" in batch]
+        assert [type for type in together if "toolCall" in type] == steps
+        seen = [one["action"]["type"] for one in client.actions(chat)]
+        assert [type for type in seen if "toolCall" in type] == steps
 
 
 async def test_a_server_that_refuses_every_token_waits_and_is_not_asked_again(tmp_path: Path) -> None:

@@ -93,7 +93,10 @@ BATCHES = {
         "two[0]['result'] = 7; send(json.dumps(two))",
         ["call 2", "failed: its answer is not valid: it has no result that is an object"],
     ),
-    "half a character": ("two[0]['result']['content'][0]['text'] = chr(0xd800); send(json.dumps(two))", ["?", "call 2"]),
+    "half a character": (
+        "two[0]['result']['content'][0]['text'] = chr(0xd800); send(json.dumps(two))",
+        ["?", "call 2"],
+    ),
     "news, and what is no message": (
         "send(json.dumps([{'jsonrpc': '2.0', 'method': 'notifications/tools/list_changed'}, 7, [], *two]))",
         ["call 1", "call 2"],

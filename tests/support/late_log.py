@@ -97,6 +97,9 @@ class LateLog:
     def set_value(self, key: str, data: bytes | None) -> int:
         return self._put("value", key, data)
 
+    def may_wait(self) -> None:
+        """It stores at the end of each step all the same."""
+
     def checkpoints_due(self) -> list[str]:
         return []
 

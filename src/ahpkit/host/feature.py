@@ -111,6 +111,11 @@ class Services(States, Protocol):
         """Keep only the text of a channel in which nothing happens any more, once all of it is durable."""
         ...
 
+    def may_wait(self) -> None:
+        """What was dispatched in this step of the event loop may be stored, and sent, a moment later: together with
+        what follows it, when that is about to come."""
+        ...
+
     async def durable(self) -> None:
         """Wait until everything so far is on disk; raises when the disk does not take it."""
         ...

@@ -75,6 +75,9 @@ class HostServices(States):
     async def rest_channel(self, uri: str) -> None:
         await self.store.rest(uri)
 
+    def may_wait(self) -> None:
+        self.dispatcher.may_wait()
+
     async def durable(self) -> None:
         await self.delivery.durable()
 

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from ahpkit.log.entry import ChannelSnapshot, Entry, PartAhead, Recovery, StatePart, Step, hole
 from ahpkit.log.errors import StorageError
-from ahpkit.log.log import Log
+from ahpkit.log.log import MOMENT, Log
 from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
 
@@ -152,6 +152,10 @@ class LogEngine(Protocol):
         """Store a small value beside the log; None removes the key."""
         ...
 
+    def may_wait(self) -> None:
+        """The steps since the last `await` may become durable a moment later, together with what follows them."""
+        ...
+
     def checkpoints_due(self) -> list[str]:
         """Channels that should get a `checkpoint` soon; ask after each commit, it is cheap."""
         ...
@@ -190,13 +194,15 @@ class LogEngine(Protocol):
 class LocalLog:
     """One storage on this machine. Implements `LogEngine`; a number is known as soon as its entry is appended."""
 
-    def __init__(self, storage: Storage, *, retention: Retention | None = None) -> None:
+    def __init__(self, storage: Storage, *, retention: Retention | None = None, moment: float = MOMENT) -> None:
+        """`moment`: the seconds that something which may wait waits at most."""
         self._log = Log(
             storage,
             on_commit=self._committed,
             on_error=self._failed,
             on_refused=self._not_stored,
             retention=retention,
+            moment=moment,
         )
         self._refused: list[Refused] = []
         self._lost_parts: list[StatePart] = []
@@ -267,6 +273,9 @@ class LocalLog:
     def set_value(self, key: str, data: bytes | None) -> int:
         self._log.set_value(key, data)
         return self._log.queued
+
+    def may_wait(self) -> None:
+        self._log.may_wait()
 
     def checkpoints_due(self) -> list[str]:
         return self._log.snapshots_due()

@@ -32,6 +32,9 @@ from ahpkit.log.writer import Refusals, Writer
 
 _logger = logging.getLogger(__name__)
 
+MOMENT = 0.01
+"""Seconds that something may wait for what follows it. Nobody sees so short a time."""
+
 
 class Log:
     """One log, open inside its `async with`. All methods are called in the thread of the event loop.
@@ -52,6 +55,7 @@ class Log:
         on_refused: Callable[[Step, int, str], None] | None = None,
         retention: Retention | None = None,
         checkpoints: Checkpoints | None = None,
+        moment: float = MOMENT,
     ) -> None:
         self._storage = storage
         self._on_commit = on_commit
@@ -59,8 +63,13 @@ class Log:
         self._on_refused = on_refused or _say_refused
         self._retention = retention or Retention()
         self._checkpoints = checkpoints or Checkpoints()
+        self._moment = moment
         self._gathered: Batch = []
-        """Queued in this step of the event loop; the writer gets it as one batch."""
+        """Queued in this step of the event loop, and before it what may wait; the writer gets it as one batch."""
+        self._may_wait = False
+        """Whether it need not be handed over at the end of the step."""
+        self._waiting: asyncio.TimerHandle | None = None
+        """While it waits for what follows: when that has taken too long."""
         self.queued = 0
         """The number of all steps queued so far."""
         self.durable = 0
@@ -208,13 +217,32 @@ class Log:
         """How large the log is."""
         return await self._loop.run_in_executor(self._readers, self._storage.statistics)
 
+    def may_wait(self) -> None:
+        """What was queued in this step of the event loop need not be committed at once: it waits a moment for something
+        to be committed with."""
+        self._may_wait = bool(self._gathered)
+
     def _put(self, step: Step) -> None:
-        if not self._gathered:
-            self._loop.call_soon(self._hand_over)
+        if not self._gathered or self._waiting is not None:
+            self._wait_no_more()
+            self._loop.call_soon(self._end_step)
         self._gathered.append(step)
         self.queued += 1
 
+    def _end_step(self) -> None:
+        if self._may_wait:
+            self._may_wait = False
+            self._waiting = self._loop.call_later(self._moment, self._hand_over)
+        else:
+            self._hand_over()
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
     def _hand_over(self) -> None:
+        self._wait_no_more()
         if self._gathered:
             self._writer.put(self._gathered)
             self._gathered = []
@@ -247,4 +275,4 @@ def _say_refused(step: Step, _number: int, reason: str) -> None:
     _logger.error("a %s could not be stored and is dropped: %s", type(step).__name__, reason)
 
 
-__all__ = ["Log"]
+__all__ = ["MOMENT", "Log"]

@@ -283,7 +283,9 @@ class McpServers(Feature):
 
         try:
             caller = TurnCaller(turn, call, self._services)
-            return outcome_of(await server.call_tool(tool.own_name, input_object(tool_input), caller))
+            given = input_object(tool_input)
+            self._services.may_wait()  # Most tools answer at once: their cards take one commit with the result.
+            return outcome_of(await server.call_tool(tool.own_name, given, caller))
         except (McpError, ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=str(error))
 

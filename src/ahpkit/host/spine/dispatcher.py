@@ -88,6 +88,11 @@ class Dispatcher:
         if not self._in_step:
             self._begin_step()
 
+    def may_wait(self) -> None:
+        """What was applied in this step may be stored a moment later, together with what follows it: one commit
+        instead of two."""
+        self._log.may_wait()
+
     def _begin_step(self) -> None:
         """Schedule the end of the step before the log gets its first action, so that it runs before the log stores."""
         self._in_step = True
