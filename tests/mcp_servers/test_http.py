@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import json
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, cast
 
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ahpkit.mcp.calls import Limits
@@ -394,3 +396,65 @@ async def test_a_server_that_forgot_its_session_is_greeted_anew_and_the_call_is_
         with pytest.raises((McpRefused, McpUnavailable)):
             await server.call_tool("count", {}, Answers())
         assert server_side.ran == 2
+
+
+class OldServer:
+    """A server that speaks only the older form of HTTP. `odd` says how it takes the next call."""
+
+    def __init__(self) -> None:
+        self.streams: list[asyncio.Queue[bytes | None]] = []
+        self.odd = ""
+
+    def app(self, origin: str) -> Starlette:
+        return Starlette(routes=[Route("/sse", self.listen), Route("/post", self.take, methods=["POST"])])
+
+    async def listen(self, request: Request) -> Response:
+        stream: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.streams.append(stream)
+        stream.put_nowait(b"event: endpoint\ndata: /post\n\n")
+
+        async def events() -> AsyncGenerator[bytes]:
+            while (event := await stream.get()) is not None:
+                yield event
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def take(self, request: Request) -> Response:
+        message = await request.json()
+        odd, method = self.odd, message.get("method")
+        if method == "tools/call" and odd:
+            self.odd = ""
+            if odd == "it drops the connection":
+                self.streams[-1].put_nowait(None)
+            return Response(status_code=500 if odd == "it refuses the message" else 202)
+        hello: JsonObject = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}}
+        results: dict[str, Any] = {
+            "initialize": {**hello, "serverInfo": {"name": "old", "version": "1"}},
+            "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "done"}]},
+        }
+        error = {"error": {"code": -32601, "message": "no"}}
+        answer = {"result": results[method]} if method in results else error
+        if "id" in message:
+            said = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
+            self.streams[-1].put_nowait(f"event: message\ndata: {said}\n\n".encode())
+        return Response(status_code=202)
+
+
+@pytest.mark.parametrize("odd", ["it drops the connection", "it refuses the message", "its connection ends at rest"])
+async def test_a_server_of_the_older_form_whose_connection_ends_is_connected_anew(odd: str) -> None:
+    """Its answers come on that connection, so it stayed ready and every call failed."""
+    old, port = OldServer(), Port()
+    async with serving(old.app) as origin:
+        config = ServerConfig(name="old", url=f"{origin}/sse", sse=True)
+        async with running(config, port) as server:
+            assert text_of(await server.call_tool("add", {}, Answers())) == "done"
+            if odd == "its connection ends at rest":
+                old.streams[-1].put_nowait(None)
+            else:
+                old.odd = odd
+                with pytest.raises(McpUnavailable, match="ended during the call"):
+                    await server.call_tool("add", {}, Answers())
+            await port.until(lambda: port.kinds.count("ready") == 2)
+            assert text_of(await server.call_tool("add", {}, Answers())) == "done"
+            assert len(old.streams) == 2

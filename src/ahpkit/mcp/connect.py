@@ -223,7 +223,7 @@ class HttpConnection:
         self._problem: str | None = None
         self.is_forgotten = False
         """The server does not know this session any more. What it was asked last was not done."""
-        self._auth = _TokenAuth(token, challenged, self._forgotten)
+        self._auth = _TokenAuth(token, challenged, self._answered)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Streams:
@@ -246,9 +246,13 @@ class HttpConnection:
         self._problem = why
         self.ended.set()
 
-    def _forgotten(self) -> None:
-        self.is_forgotten = True
-        self.give_up("it does not know this session any more")
+    def _answered(self, request: httpx2.Request, status: int) -> None:
+        """A session that is unknown, or a message that is refused: over SSE nobody would hear of either."""
+        if status == 404 and "mcp-session-id" in request.headers:
+            self.is_forgotten = True
+            self.give_up("it does not know this session any more")
+        elif status >= 400 and self._config.sse and request.method == "POST":
+            self.give_up(f"it refused a message with HTTP {status}")
 
     def written(self) -> list[str]:
         """The error output of a remote server cannot be read."""
@@ -268,12 +272,17 @@ class HttpConnection:
 
 
 class _TokenAuth(httpx2.Auth):
-    """Adds the present token, and reports challenges and a session that is unknown. Never looks at the body."""
+    """Adds the present token, and reports challenges and the status of each answer. Never looks at the body."""
 
-    def __init__(self, token: Callable[[], str | None], challenged: Challenged, forgotten: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        token: Callable[[], str | None],
+        challenged: Challenged,
+        answered: Callable[[httpx2.Request, int], None],
+    ) -> None:
         self._token = token
         self._challenged = challenged
-        self._forgotten = forgotten
+        self._answered = answered
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         token = self._token()
@@ -282,8 +291,7 @@ class _TokenAuth(httpx2.Auth):
         response = yield request
         if response.status_code in (401, 403):
             self._challenged(response.status_code, response.headers.get("www-authenticate", ""), token)
-        if response.status_code == 404 and "mcp-session-id" in request.headers:
-            self._forgotten()
+        self._answered(request, response.status_code)
 
 
 def is_encoded(response: httpx2.Response) -> bool:

@@ -165,7 +165,8 @@ class TolerantConnection:
 
     async def __aenter__(self) -> Streams:
         incoming, outgoing = await self._connection.__aenter__()
-        return _MendedStream(incoming, self._mended), _CountedStream(outgoing, self._answered)
+        ended = self._connection.ended.set
+        return _MendedStream(incoming, self._mended, ended), _CountedStream(outgoing, self._answered)
 
     async def __aexit__(self, *exc: object) -> None:
         await self._connection.__aexit__(*exc)
@@ -193,20 +194,25 @@ class TolerantConnection:
 
 
 class _MendedStream:
-    """A stream of messages, each of which is looked at first."""
+    """A stream of messages, each of which is looked at first. `ended` is told that there will be no more."""
 
-    def __init__(self, stream: Any, mend: Callable[[Item], Awaitable[Item | None]]) -> None:
+    def __init__(self, stream: Any, mend: Callable[[Item], Awaitable[Item | None]], ended: Callable[[], None]) -> None:
         self._stream = stream
         self._mend = mend
+        self._ended = ended
 
     @property
     def last_context(self) -> Any:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
-        while True:
-            if (item := await self._mend(await self._stream.receive())) is not None:
-                return item
+        try:
+            while (item := await self._mend(await self._stream.receive())) is None:
+                pass
+            return item
+        except anyio.EndOfStream:
+            self._ended()
+            raise
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self
