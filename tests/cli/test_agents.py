@@ -55,6 +55,28 @@ def test_a_program_of_an_npm_package_has_its_version_and_is_not_run_for_it(bin: 
     assert not (bin / "ran").exists()
 
 
+def test_an_agent_in_a_place_of_its_own_has_the_version_of_its_package_and_is_not_run_for_it(
+    bin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = tmp_path / "places"
+    monkeypatch.setenv("AHPKIT_AGENTS_DIR", str(places))
+    package = places / "opencode" / "lib" / "node_modules" / "opencode-ai"
+    site = places / "hermes" / "env" / "lib" / "python3.12" / "site-packages"
+    for folder in (places / "bin", places / "opencode" / "bin", package, site / "hermes_agent-0.3.1.dist-info"):
+        folder.mkdir(parents=True)
+    for name in ("opencode", "hermes"):
+        program(places / "bin" / name, f"touch {tmp_path}/ran; exit 1")
+    (package / "package.json").write_text('{"name": "opencode-ai", "version": "1.18.33"}')
+    program(package / "run", "exit 1")
+    (places / "opencode" / "bin" / "opencode").symlink_to(package / "run")
+    (site / "hermes_agent-0.3.1.dist-info" / "METADATA").write_text("Name: hermes-agent\nVersion: 0.3.1\n")
+
+    found = listed()
+
+    assert (found["opencode"]["version"], found["hermes"]["version"]) == ("1.18.33", "0.3.1")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_an_installed_agent_has_a_path_a_version_and_its_keys_without_their_values(
     bin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

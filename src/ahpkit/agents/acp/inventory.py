@@ -12,12 +12,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal
 
 from ahpkit.agents.acp.config import parse_agent_option
 from ahpkit.agents.acp.connection import AcpConnection
-from ahpkit.agents.acp.installing import program_of
+from ahpkit.agents.acp.installing import places, program_of
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.agents.untrusted_json import obj, text
 from ahpkit.host.agent import AgentError
@@ -71,12 +72,28 @@ async def check(found: Found) -> Found:
 
 def _look_for(agent: KnownAgent) -> Found:
     path = program_of(agent)
-    version = (_package_version(Path(path)) or _version([path, *agent.version_args])) if path else None
+    version = (_known_version(agent, path) or _version([path, *agent.version_args])) if path else None
     if path is None or (
         version is None and path == shutil.which("python3")
     ):  # Every Python has this name, so it says nothing about the agent.
         return Found(agent, None, None, "missing")
     return Found(agent, path, version, "installed")
+
+
+def _known_version(agent: KnownAgent, path: str) -> str | None:
+    """The version that the agent's package has, without starting the agent."""
+    if path != str(places() / "bin" / agent.name):
+        return _package_version(Path(path))
+    place = places() / agent.name
+    return _package_version(place / "bin" / agent.command) or _distribution_version(place / "env", agent)
+
+
+def _distribution_version(environment: Path, agent: KnownAgent) -> str | None:
+    """The version of the Python package that an agent is installed by, in its environment."""
+    name = re.search(r"install '?([\w.-]+)", agent.install)
+    folders = [str(folder) for folder in environment.glob("lib/python*/site-packages")]
+    found = distributions(name=name[1], path=folders) if name and folders else ()
+    return next((one.version for one in found), None)
 
 
 def _package_version(program: Path) -> str | None:
