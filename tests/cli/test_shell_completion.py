@@ -4,10 +4,13 @@ import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from ahpkit.cli.main import cli
 from support.process import HostProcess, environment, finish_cli
 from support.terminal import terminal
 
@@ -29,6 +32,34 @@ async def test_sessions_agents_and_models_of_the_host_are_completed(host: HostPr
     assert await completed(host.home, f"ahpkit sessions show {name[:3]}") == [name]
     assert await completed(host.home, "ahpkit chat --agent d") == ["demo"]
     assert await completed(host.home, "ahpkit prompt --model demo-l") == ["demo-large"]
+    assert await completed(host.home, "ahpkit prompt --agent demo --model demo-l") == ["demo-large"]
+    assert await completed(host.home, "ahpkit prompt --agent other --model demo-l") == []
+    assert await completed(host.home, "ahpkit chat --host-name other --agent d") == []
+    assert await completed(host.home, f"ahpkit tail {name[:3]}") == [name]
+
+
+async def test_every_session_agent_and_model_of_every_command_is_completed() -> None:
+    found = [
+        (name, parameter)
+        for name, command in commands(cli)
+        for parameter in command.params
+        if parameter.name in ("session", "agent", "provider", "model") or "--session" in parameter.opts
+    ]
+    assert len(found) > 20
+    without = [
+        f"{name} {parameter.name}" for name, parameter in found if parameter.__dict__["_custom_shell_complete"] is None
+    ]
+    assert without == []
+
+
+def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} ")
 
 
 async def test_without_a_host_there_is_nothing_to_offer_and_nothing_is_said(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
         1,
         "bytes.bin is there already and is no backup; choose another name",
     ),
+    "a project's file at home": (["config", "init", "--project"], 1, "is not read; run this in a project"),
     "a host without a name": (["prompt", "x", "--host-name", ""], 2, "'' cannot be a host's name"),
     "a service without a name": (["service", "install", "--host-name", ""], 2, "'' cannot be a host's name"),
     "an address without letters": (["prompt", "x", "--url", ""], 2, "--url is empty; leave it out"),
@@ -210,7 +211,18 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     ),
     "a page where nobody listens": (["open", "--url", "ws://127.0.0.1:1"], 1, "does not answer: nobody listens there"),
     "a thrown away session for later": (["prompt", "x", "--no-keep", "--no-wait"], 2, "--no-keep deletes the session"),
-    "a message larger than any": (["prompt", "x", "--file", "huge.txt"], 1, "the message has 40 MB, a host takes 8"),
+    "a message larger than any": (
+        ["prompt", "x", "--file", "huge.txt"],
+        1,
+        "huge.txt has more than 8 MB, a host",
+    ),
+    "several files that are too much together": (
+        ["prompt", "x", "--file", "large.txt", "--file", "large.txt"],
+        1,
+        "the message has 10 MB, a host takes 8",
+    ),
+    "a file without an end": (["prompt", "x", "--file", "/dev/zero"], 1, "/dev/zero has more than 8 MB"),
+    "an import without an end": (["sessions", "import", "/dev/zero"], 1, "/dev/zero has more than 500 MB"),
     "a file that leads to itself": (["prompt", "x", "--file", "loop"], 2, "'loop' does not exist"),
     "undoing with nobody to ask": (["sessions", "undo", "QUIET", "--of", "moon"], 2, "'moon' is not one of"),
     "a phone that cannot reach us": (["pair"], 1, "or without TLS. To change that, write"),
@@ -224,6 +236,7 @@ def places(host: HostProcess) -> Path:
     (host.home / "empty").mkdir()
     (host.home / "nothing.txt").write_text("\n")
     (host.home / "huge.txt").write_bytes(b"x" * 40_000_000)
+    (host.home / "large.txt").write_bytes(b"x" * 5_000_000)
     (host.home / "loop").symlink_to("loop")
     (host.home / "half.json").write_text("{")
     (host.home / "bad.toml").write_text("x = [")

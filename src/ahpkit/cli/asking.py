@@ -1,6 +1,6 @@
 """Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command.
 
-Also the kinds of numbers that options take, named in plain words.
+Also reads files and pipes that may have no end, and has the kinds of numbers that options take, named in plain words.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any, AnyStr
 
 import click
 
@@ -27,6 +27,14 @@ def interruptible() -> Generator[None]:
         raise click.exceptions.Exit(_INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def read_whole(file: IO[AnyStr], name: str, most: int = 8_000_000, advice: str = "") -> AnyStr:
+    """All that is in a file or a pipe. An error when it is larger: some have no end."""
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise click.ClickException(f"{name} has more than {most / 1e6:.0f} MB{advice}")
+    return content
 
 
 def confirm(question: str, *, error: bool = False) -> bool:
@@ -61,4 +69,4 @@ class Number(click.FloatRange):
     name = "number"
 
 
-__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion"]
+__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion", "read_whole"]

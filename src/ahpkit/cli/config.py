@@ -9,7 +9,16 @@ from typing import Any, cast
 import click
 
 from ahpkit.cli.output import tilde
-from ahpkit.cli.settings import BUILT_IN, PROJECT_FILE, Settings, described, layered_settings, project_file, user_file
+from ahpkit.cli.settings import (
+    BUILT_IN,
+    PROJECT_FILE,
+    Settings,
+    described,
+    layered_settings,
+    may_be_project,
+    project_file,
+    user_file,
+)
 from ahpkit.cli.text import as_json, printable
 
 _WIDEST = 50
@@ -78,6 +87,8 @@ def init_config(project: bool, force: bool) -> None:
       ahpkit config init --project
     """
     path = Path.cwd() / PROJECT_FILE if project else user_file()
+    if project and not may_be_project(path.parent):
+        raise click.ClickException(f"a {PROJECT_FILE} in {tilde(path.parent)} is not read; run this in a project")
     if path.exists() and not force:
         raise click.ClickException(f"{tilde(path)} exists already; --force replaces it")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.daemon import check_host_name, ensure_host, log_file
 from ahpkit.cli.output import Explain, Output, Tell, patiently, tilde
 from ahpkit.cli.session_search import session_title
-from ahpkit.cli.shell_completion import AGENT, MODEL, SESSION
+from ahpkit.cli.shell_completion import AGENT, HOST_NAME, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
@@ -33,9 +33,6 @@ EXIT_FAILED, EXIT_TIMEOUT, EXIT_INTERRUPTED = 1, 124, 130
 Choose = Callable[[Sequence[Any]], str]
 """Asks the person which of several sessions they mean; gives its URI."""
 
-_HOST_NAME = "ahpkit.host_name"
-"""Where the command's `--host-name` is kept for the code that connects."""
-
 _ACTIVITY = 300
 """Characters of what an agent that does not start is said to do."""
 
@@ -50,7 +47,7 @@ def host_name_option(function: F) -> F:
     """Adds `--host-name`. Commands do not see it: `chosen_name` has it for whoever looks for the host."""
 
     def keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
-        context.meta[_HOST_NAME] = check_host_name(context, option, value)
+        context.meta[HOST_NAME] = check_host_name(context, option, value)
 
     say = "Which host, when several are running."
     return click.option(
@@ -61,7 +58,7 @@ def host_name_option(function: F) -> F:
 def chosen_name() -> str | None:
     """The `--host-name` of the command that runs."""
     context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_HOST_NAME)
+    return None if context is None else context.meta.get(HOST_NAME)
 
 
 def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.asking import ask
+from ahpkit.cli.asking import ask, read_whole
 from ahpkit.cli.connection import connected, host_command
+from ahpkit.cli.shell_completion import AGENT
 from ahpkit.client import Client
 
 
 @click.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=AGENT)
 @click.argument("way", required=False)
 @host_command
 async def login(url: str | None, token: str | None, agent: str, way: str | None) -> None:
@@ -62,7 +63,7 @@ def _name(way: Any) -> str:
 
 def _key(way: Any) -> str:
     if not sys.stdin.isatty():
-        return sys.stdin.read().strip()
+        return read_whole(sys.stdin, "standard input").strip()
     return ask(f"{_name(way)} (nothing, if there is no key)", hide_input=True, default="", show_default=False)
 
 

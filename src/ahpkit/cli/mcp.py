@@ -13,8 +13,10 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from ahpkit.cli.asking import read_whole
 from ahpkit.cli.connection import EXIT_FAILED, find_session, host_command
 from ahpkit.cli.output import Output, patiently
+from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option
 from ahpkit.client import Client, McpServer, Session, connect
@@ -49,7 +51,7 @@ def _session_options(function: F) -> F:
     for option in (
         click.option("--json", "json_output", is_flag=True, help="Print JSON."),
         click.option("--dir", "directory", type=place, help="The directory to look at.  [default: this one]"),
-        click.option("--session", "name", help="The session: its URI, id, or part of its title."),
+        click.option("--session", "name", shell_complete=SESSION, help="The session: URI, id, or part of its title."),
     ):
         function = option(function)
     return function
@@ -167,7 +169,7 @@ async def call(
     Example:
       ahpkit mcp call time get_current_time '{"timezone": "UTC"}'
     """
-    given = _arguments(sys.stdin.read() if arguments == "-" else arguments)
+    given = _arguments(read_whole(sys.stdin, "standard input") if arguments == "-" else arguments)
     async with _opened(url, token, name, directory, server) as session:
         result = await patiently(_meant(session, server).call(tool, given), f"Calling {tool}")
     Output().say(as_json(result) if json_output else printable(_shown(result)))
@@ -221,7 +223,7 @@ async def login(
     async with _opened(url, token, name, directory, server) as session:
         meant = _meant(session, server)
         if paste:
-            await meant.authenticate(sys.stdin.read().strip(), keep=True)
+            await meant.authenticate(read_whole(sys.stdin, "standard input").strip(), keep=True)
         else:
             opening = _print if no_browser else _open
             await meant.log_in(open_browser=opening, client_id=client_id, client_secret=client_secret, keep=True)

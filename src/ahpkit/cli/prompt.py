@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.asking import Number
+from ahpkit.cli.asking import Number, read_whole
 from ahpkit.cli.connection import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -48,6 +48,9 @@ _QUIET = 3.0
 
 _LARGEST = 8_000_000
 """Bytes of a message: a little less than what a host takes of an action."""
+
+_ADVICE = f", a host takes {_LARGEST / 1e6:.0f}: put it into a file of the working directory and let the agent read it"
+"""What to do with a message that is too large."""
 
 Begin = Callable[[Chat], TurnStream]
 """Begins the turn in a chat."""
@@ -195,8 +198,7 @@ def _message(text: str | None, files: Sequence[Path]) -> str:
     parts += [f"{path}:\n\n{content}" for path, content in read]
     message = "\n\n".join(parts)
     if (size := len(message.encode(errors="replace"))) > _LARGEST:
-        advice = "put it into a file of the working directory and let the agent read that"
-        raise click.ClickException(f"the message has {size / 1e6:.0f} MB, a host takes {_LARGEST / 1e6:.0f}: {advice}")
+        raise click.ClickException(f"the message has {size / 1e6:.0f} MB{_ADVICE}")
     return message
 
 
@@ -219,14 +221,15 @@ def _has_come(text: str | None) -> bool:
 
 def _read_standard_input() -> str:
     try:
-        return sys.stdin.buffer.read().decode()
+        return read_whole(sys.stdin.buffer, "standard input", _LARGEST, _ADVICE).decode()
     except UnicodeDecodeError as error:
         raise click.ClickException(f"standard input is not UTF-8 text: {error}") from error
 
 
 def _read_file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            return read_whole(file, str(path), _LARGEST, _ADVICE).decode()
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8 text") from None
 

@@ -15,6 +15,7 @@ from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import session_title
+from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
@@ -80,7 +81,7 @@ class _Decision(click.Choice[str]):
 @click.option("--tool", help="The tool. Without it: every tool of an MCP server.")
 @click.option("--command", help='Only commands that begin so: "git status".')
 @click.option("--path", "pattern", help='Only files that match: "/project/src/**".')
-@click.option("--session", help="Only in this session: its URI, id, or part of its title.")
+@click.option("--session", shell_complete=SESSION, help="Only in this session: its URI, id, or part of its title.")
 @click.option(
     "--workspace", type=click.Path(path_type=Path, file_okay=False), help="Only in sessions in this directory."
 )
@@ -164,7 +165,7 @@ def approvals() -> None:
 
 
 @approvals.command("log")
-@click.option("--session", help="Only of this session: its URI, id, or part of its title.")
+@click.option("--session", shell_complete=SESSION, help="Only of this session: its URI, id, or part of its title.")
 @click.option("--limit", type=WholeNumber(1, 1000), default=50, show_default=True, help="How many, the newest.")
 @watch_option
 @click.option("--json", "json_output", is_flag=True, help="The decisions as JSON, with what was shown.")

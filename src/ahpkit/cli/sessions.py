@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import click
 
-from ahpkit.cli.asking import WholeNumber, confirm, confirm_deletion
+from ahpkit.cli.asking import WholeNumber, confirm, confirm_deletion, read_whole
 from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
 from ahpkit.cli.edits import changed_lines, headline, shown_name
 from ahpkit.cli.output import Output, patiently, progress
@@ -370,12 +370,16 @@ async def import_command(url: str | None, token: str | None, file: Any, json_out
         click.echo(f"the host has no agent {wanted!r}; the session continues with {taken!r}", err=True)
 
 
+_LARGEST_DOCUMENT = 500_000_000
+"""Characters of a session that is imported."""
+
+
 def _read_document(file: Any) -> Any:
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        return json.load(file, parse_constant=refuse)
+        return json.loads(read_whole(file, file.name, _LARGEST_DOCUMENT), parse_constant=refuse)
     except UnicodeDecodeError:
         raise click.ClickException(f"{file.name}: not JSON: it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
@@ -498,7 +502,7 @@ async def undo(
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", shell_complete=SESSION)
 @click.option("-m", "--message", help="Message of the commit, if something is not committed yet.  [default: the title]")
 @click.option("--remove", is_flag=True, help="Remove the work tree and its branch afterwards.")
 @host_command

@@ -108,14 +108,18 @@ def user_file() -> Path:
 
 
 def project_file(directory: Path) -> Path | None:
-    """The nearest `.ahpkit.toml` in a directory or above it. Home directories and what is above them have none."""
-    home = Path.home()
+    """The nearest `.ahpkit.toml` in a directory or above it."""
     for folder in (directory, *directory.parents):
-        if folder == home or folder in home.parents:
+        if not may_be_project(folder):
             return None
         if (found := folder / PROJECT_FILE).is_file():
             return found
     return None
+
+
+def may_be_project(directory: Path) -> bool:
+    """Whether a directory may have a project's file: the home directory and what is above it may not."""
+    return not Path.home().is_relative_to(directory)
 
 
 def default_data_dir() -> Path:
@@ -458,6 +462,7 @@ __all__ = [
     "described",
     "harmful_content",
     "layered_settings",
+    "may_be_project",
     "project_file",
     "user_file",
 ]

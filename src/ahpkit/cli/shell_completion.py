@@ -14,34 +14,38 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-_PATIENCE = 1.5
+HOST_NAME = "ahpkit.host_name"
+"""Where a command's context keeps its `--host-name`."""
+
+_PATIENCE = 5.0
 """Seconds after which the shell gets no completions."""
 
-Ask = Callable[[Any], Awaitable[Iterable[tuple[str, str]]]]
-"""Asks a client for values, each with a description."""
+Ask = Callable[[Any, click.Context], Awaitable[Iterable[tuple[str, str]]]]
+"""Asks a client for values, each with a description. The context has what was typed before."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _completer(ask: Ask) -> Completer:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        url = context.params.get("url") or os.environ.get("AHPKIT_URL")
         found: Iterable[tuple[str, str]] = ()
         with suppress(Exception):  # A shell that completes cannot show an error.
-            found = asyncio.run(_asked(ask, url, context.params.get("token")))
+            found = asyncio.run(_asked(ask, context))
         return [CompletionItem(value, help=about) for value, about in found if value.startswith(incomplete)]
 
     return complete
 
 
-async def _asked(ask: Ask, url: str | None, token: str | None) -> Iterable[tuple[str, str]]:
+async def _asked(ask: Ask, context: click.Context) -> Iterable[tuple[str, str]]:
     from ahpkit.client import connect  # Late: only a completion needs it.
 
-    async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
-        return await ask(client)
+    url, name = context.params.get("url") or os.environ.get("AHPKIT_URL"), context.meta.get(HOST_NAME)
+    host = connect(url, token=context.params.get("token"), host_name=name)
+    async with asyncio.timeout(_PATIENCE), host as client:
+        return await ask(client, context)
 
 
-async def _sessions(client: Any) -> list[tuple[str, str]]:
+async def _sessions(client: Any, context: click.Context) -> list[tuple[str, str]]:
     from ahpkit.cli.session_search import session_title
     from ahpkit.cli.text import shorten
 
@@ -50,12 +54,14 @@ async def _sessions(client: Any) -> list[tuple[str, str]]:
     ]
 
 
-async def _agents(client: Any) -> list[tuple[str, str]]:
+async def _agents(client: Any, context: click.Context) -> list[tuple[str, str]]:
     return [(agent["provider"], agent["displayName"]) for agent in client.root["agents"]]
 
 
-async def _models(client: Any) -> list[tuple[str, str]]:
-    return [(model["id"], model["name"]) for agent in client.root["agents"] for model in agent["models"]]
+async def _models(client: Any, context: click.Context) -> list[tuple[str, str]]:
+    wanted = context.params.get("provider")
+    agents = [agent for agent in client.root["agents"] if wanted in (None, agent["provider"])]
+    return [(model["id"], model["name"]) for agent in agents for model in agent["models"]]
 
 
 SESSION = _completer(_sessions)
@@ -65,6 +71,6 @@ AGENT = _completer(_agents)
 """Agents of the running host."""
 
 MODEL = _completer(_models)
-"""Models of these agents."""
+"""Models of these agents, or of the one that `--agent` names."""
 
-__all__ = ["AGENT", "MODEL", "SESSION", "Completer"]
+__all__ = ["AGENT", "HOST_NAME", "MODEL", "SESSION", "Completer"]

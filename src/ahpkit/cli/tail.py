@@ -16,6 +16,7 @@ import click
 from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import picker
+from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
 from ahpkit.client import Client, LaggedError, LogRecord, MetricPoint, Span, Subscription, TelemetryEvent
@@ -33,7 +34,7 @@ _LONGEST = 160
 
 
 @click.command()
-@click.argument("uri")
+@click.argument("uri", shell_complete=SESSION)
 @click.option("--json", "json_lines", is_flag=True, help="Print the snapshot and every envelope as a line of JSON.")
 @host_command
 async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -> None:
