@@ -77,3 +77,32 @@ async def test_bytes_of_the_write_ahead_log_that_changed_after_a_crash_are_said_
             assert result["result"]["snapshot"]["fromSeq"] > echoed[-1], "no number is given out twice"
         await client.aclose()
     assert "the write-ahead log log.db-wal is damaged" in host.errors
+
+
+def behind_a_link(wal: Path) -> None:
+    wal.rename(wal.with_name("elsewhere"))
+    wal.symlink_to("elsewhere")
+
+
+def replaced(wal: Path) -> None:
+    wal.rename(wal.with_name("elsewhere"))
+    wal.write_bytes(b"something else" * 100)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, replaced, behind_a_link])
+async def test_a_write_ahead_log_that_is_replaced_costs_nothing(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    """SQLite opens none behind a link: after a crash the host did not start."""
+    async with host_process(tmp_path) as host:
+        client = await host.client(ROOT)
+        session, _ = await open_session(client)
+        await client.accepted(session, title("echoed"))
+        harm(tmp_path / "data" / "log.db-wal")
+        await client.accepted(session, title("echoed after it"))
+        host.kill()
+        await host.ended()
+    assert any(said in host.errors for said in ("it was put back", "it is made again"))
+    async with host_process(tmp_path) as host:
+        client = await host.client(ROOT)
+        assert (await state_of(client, session))["summary"]["title"] == "echoed after it"
+        await client.aclose()
+    assert "damaged" not in host.errors

@@ -346,8 +346,9 @@ class SqliteStorage:
 
 
 def _stat(path: Path) -> os.stat_result | None:
+    """What is there itself: SQLite opens no write-ahead log behind a link."""
     try:
-        return path.stat()
+        return path.lstat()
     except FileNotFoundError:
         return None
 
