@@ -217,6 +217,32 @@ async def test_a_tool_that_has_just_gone_is_shown_once_for_an_agent_behind_the_g
         await others_are_well(bench, client, session, chat)
 
 
+async def test_two_calls_at_once_with_one_id_are_two_calls(tmp_path: Path) -> None:
+    """Some models give every call the same id. Each call gets its own result, and a card of its own."""
+    outcomes: list[ToolOutcome] = []
+
+    async def script(running: Turn) -> None:
+        inputs = ('{"a": 1, "b": 2}', '{"a": 3, "b": 4}')
+        outcomes.extend(await asyncio.gather(*(running.call_tool("odd_add", given, id="x") for given in inputs)))
+        outcomes.append(await running.call_tool("odd_add", '{"a": 5, "b": 6}', id="x"))
+
+    async with host(tmp_path, odd()) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        bench.agent.script = script
+        await client.accepted(chat, {**say("go", "first"), "startedAt": "2026-01-01T00:00:00.000Z"})
+        await client.action("chat/turnComplete")
+        assert [outcome.content[0]["text"] for outcome in outcomes] == ["3", "7", "11"]  # type: ignore[typeddict-item]  # It is text.
+        shown = await cards(bench, client, chat)
+        assert [(card["status"], card["content"][0]["text"]) for card in shown] == [
+            ("completed", "3"),
+            ("completed", "7"),
+            ("completed", "11"),
+        ]
+        assert shown[0]["toolCallId"] == "x"
+        assert len({card["toolCallId"] for card in shown}) == 3
+
+
 class Noting(MemoryStorage):
     """Remembers the kinds of actions of each commit."""
 

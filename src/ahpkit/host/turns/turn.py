@@ -191,7 +191,7 @@ class LiveTurn:
             tool = found[0]
             contributor, name = contributor_of(tool, self.client_id), tool.own_name
             owner, display_name = owner_key(tool, self.client_id), display_name or tool.definition.get("title")
-        call = self._new_call(given.get("id") or f"{self.id}-tool-{next(self._numbers)}", name, meta, owner)
+        call = self._new_call(self._free_id(given.get("id")), name, meta, owner)
         self.tool_calls[call.id] = call
         started = chat_tool_call_start(
             turn_id=self.id,
@@ -206,6 +206,13 @@ class LiveTurn:
         if (message := given.get("message")) is not None:
             call.input("", message=message)
         return call
+
+    def _free_id(self, wanted: str | None) -> str:
+        """An id for a call that no other call of this turn has: two with one id would get each other's results."""
+        id = wanted or f"{self.id}-tool-{next(self._numbers)}"
+        while id in self.tool_calls:
+            id = f"{wanted}-{next(self._numbers)}"
+        return id
 
     async def call_tool(
         self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
