@@ -15,7 +15,7 @@ let page: Page;
 
 beforeAll(async () => {
   host = await new RealHost(["--terminals", "--agent", `sdk=${PYTHON} ${SDK_AGENT}`, "--extension", `${PYTHON} ${fileURLToPath(new URL("./stage/canvas.py", import.meta.url))}`]).start();
-  here = await open(host.announced.page);
+  here = await open(host.announced.page, { serviceWorkers: "allow" }); // As a person has it: the page's files are there while the host is away.
   page = here.page;
 });
 afterAll(async () => {
@@ -218,7 +218,7 @@ describe("an agent that speaks ACP", () => {
     await page.getByLabel("What shall the agent do?").fill("write");
     await page.getByRole("button", { name: "Start" }).click();
     const dock = page.locator(".dock .approval");
-    await dock.waitFor();
+    await dock.waitFor({ timeout: 60_000 }); // The SDK takes a while to load on a busy machine.
     await shot(page, "real-acp");
     await press(dock, /^Allow/);
     await idle();
