@@ -24,8 +24,6 @@ from support.process import finish_cli
 from support.terminal import terminal
 from support.waiting import until
 
-SYSTEMD_RUNS = Path("/run/systemd/system").exists()
-
 
 @asynccontextmanager
 async def nothing_left(home: Path) -> AsyncGenerator[None]:
@@ -267,7 +265,6 @@ async def test_service_install_writes_a_unit_and_uninstall_removes_it(tmp_path: 
     unit = tmp_path / ".config/systemd/user/ahpkit.service"
     assert (code, "systemctl --user enable --now ahpkit" in output) == (0, True)
     assert '-m ahpkit serve --background --agent "demo2=my agent"' in unit.read_text()
-    assert ("systemd does not run on this machine" in output) == (sys.platform == "linux" and not SYSTEMD_RUNS)
     assert (await finish_cli(["service", "uninstall"], tmp_path))[0] == 0
     assert not unit.exists()
     code, _, errors = await finish_cli(["service", "uninstall"], tmp_path)

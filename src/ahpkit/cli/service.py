@@ -45,10 +45,6 @@ _PATIENCE = 3.0
 """Seconds for a host to say how it is."""
 
 _FOLLOW = 0.2
-
-_SYSTEMD_RUNS = Path("/run/systemd/system")
-"""Exists while systemd runs the machine."""
-
 _NAME_HELP = "Which host, when there are several; a new name has a data directory of its own."
 
 
@@ -325,11 +321,6 @@ def install_service(host_name: str | None, only_print: bool, options: tuple[str,
     path.write_text(text, encoding="utf-8")
     click.echo(f"Written: {tilde(path)}")
     click.echo(f"Start it now, and whenever you log in:  {advice}")
-    if sys.platform == "linux" and not _SYSTEMD_RUNS.exists():
-        click.echo("systemd does not run on this machine, so this does nothing here; `ahpkit up` starts the host.")
-    elif (running := running_at(named_data_dir(host_name).absolute())) is not None and running.background:
-        which = f" --host-name {host_name}" if host_name else ""
-        click.echo(f"A host runs already (process {running.pid}): end it first with: ahpkit down{which}")
 
 
 @service.command("uninstall")
