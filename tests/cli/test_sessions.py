@@ -166,6 +166,15 @@ async def test_a_person_is_asked_before_something_is_deleted(host: HostProcess, 
     assert await listed(host) == []
 
 
+async def test_what_was_typed_before_the_question_deletes_nothing(host: HostProcess, session: str) -> None:
+    async with terminal(["sessions", "dispose", session], host.home) as person:
+        person.enter("y")
+        await person.asked(f"Delete {session[:8]} (A session of its own) for good? [y/N]:")
+        person.enter("n")
+        assert await person.exited() == 1
+    assert len(await listed(host)) == 1
+
+
 # Naming.
 
 

@@ -13,6 +13,8 @@ from typing import IO, Any, AnyStr
 
 import click
 
+from ahpkit.platform.terminal_mode import forget_typed
+
 _INTERRUPTED = 130
 
 
@@ -38,7 +40,8 @@ def read_whole(file: IO[AnyStr], name: str, most: int = 8_000_000, advice: str =
 
 
 def confirm(question: str, *, error: bool = False) -> bool:
-    """Ask yes or no; Enter means no."""
+    """Ask yes or no; Enter means no. What was typed before the question is no answer."""
+    forget_typed()
     with interruptible():
         return click.confirm(question, default=False, err=error)
 

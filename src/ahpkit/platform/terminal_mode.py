@@ -1,4 +1,4 @@
-"""Switches this process's terminal to key-by-key input: no echo, no line editing by the kernel."""
+"""Switches this process's terminal to key-by-key input (no echo, no line editing), and drops what was typed before."""
 
 from __future__ import annotations
 
@@ -51,4 +51,13 @@ def has_typed() -> bool:
     return bool(select.select([sys.stdin.fileno()], [], [], 0)[0])
 
 
-__all__ = ["can_read_keys", "has_typed", "key_by_key"]
+def forget_typed() -> None:
+    """Drop what was typed and not read yet. Without a terminal nothing happens."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+__all__ = ["can_read_keys", "forget_typed", "has_typed", "key_by_key"]
