@@ -968,6 +968,7 @@ describe("a new session", () => {
     await page.locator(".queue li").waitFor();
     await holds(".composer textarea");
     host.act(chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q1", message: { text: "even later", origin: { kind: "user" } } });
+    await page.locator(".queue li").nth(1).waitFor();
     await press(page.getByRole("button", { name: "Move up" }).last());
     await holds(".queue .btn:enabled"); // At the top it cannot be moved further up.
     host.act(chat, { type: "chat/pendingMessageRemoved", kind: "queued", id: "q1" });
