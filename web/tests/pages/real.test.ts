@@ -200,7 +200,9 @@ describe("a session", () => {
     const alone = await open(await page.locator("iframe[title=Escape]").evaluate((each) => (each as HTMLIFrameElement).src));
     expect(await alone.page.locator("body").textContent()).not.toContain("reached"); // A stranger has no cookie.
     await alone.close();
-    here.problems.splice(0); // The browser says what it forbade.
+    const forbidden = [/Connecting to 'ws:/, /Fetch API cannot load/];
+    await expect.poll(() => forbidden.every((each) => here.problems.some((said) => each.test(said))), { timeout: 10_000 }).toBe(true);
+    here.problems.splice(0); // The browser said what it forbade.
   });
 
   it("shows its setup, timeline and usage", async () => {
