@@ -129,12 +129,11 @@ async def test_continue_goes_on_with_the_last_prompt_and_usage_counts_it(host: H
 
 async def test_a_session_in_which_nothing_was_said_does_not_stay(host: HostProcess) -> None:
     before = await titles(host)
+    (host.home / "large.txt").write_text("x" * 5_000_000)
     (host.home / "huge.txt").write_text("x" * 40_000_000)
-    code, _, errors = await prompt(host, "read this", "--file", "huge.txt")
-    assert (code, errors.splitlines()[0].partition(": put")[0]) == (
-        1,
-        "Error: the message has 40 MB, a host takes 8",
-    )
+    for files, said in (["huge.txt"], "huge.txt has more than 8 MB"), (["large.txt"] * 2, "the message has 10 MB"):
+        code, _, errors = await prompt(host, "read this", *(word for name in files for word in ("--file", name)))
+        assert (code, errors.splitlines()[0].partition(": put")[0]) == (1, f"Error: {said}, a host takes 8")
     (host.home / "nearly.txt").write_text('"' * 7_900_000)  # Twice as large when it is sent.
     code, _, errors = await prompt(host, "read this", "--file", "nearly.txt")
     assert (code, errors.startswith("✗ an action may have")) == (1, True)
