@@ -10,22 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
 from typing import Any, cast
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.connection import Connection
-from websockets.asyncio.messages import Assembler
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
-from websockets.frames import (
-    CloseCode,
-    Frame,
-    Opcode,
-    apply_mask,  # pyright: ignore[reportPrivateImportUsage]  # In C where it can be.
-)
-from websockets.protocol import Event, Protocol, State
-from websockets.streams import StreamReader
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import Event, State
 
 from ahpkit.transports.auth import Admission
 from ahpkit.wire.errors import TransportClosed
@@ -55,42 +47,12 @@ _TEXT = _FINAL | 0x1
 _CONTINUATION = _FINAL
 """The first byte of a frame that ends its message (RFC 6455, 5.2): the library's way takes ten times as long."""
 
-_MASKED, _TWO_BYTES = 0x80, 126
-"""In the second byte of a frame: it is masked; its size is in the two bytes that follow."""
-
-_HEAD = 2 + 4
-"""Bytes before the text of the shortest masked frames: two, and the mask."""
-
-_SHORT = 1 << 16
-"""Bytes of text that need a longer size."""
-
 _MAX_REASON = 123
 """Bytes: RFC 6455, 5.5, gives a control frame 125, two of them for the code."""
 
 log = logging.getLogger("ahpkit.transports.websocket")
 log.setLevel(logging.INFO)
 """For the library. At DEBUG it would print request headers, and with them the token."""
-
-
-class _Inbox(Assembler):
-    """Messages that nobody has taken yet. Besides the library's frames it holds whole messages as bytes."""
-
-    def put_whole(self, message: bytes) -> None:
-        """Add a message that came in one frame."""
-        if self.frames.get_waiter is not None and not self.frames.queue:
-            self.put(Frame(Opcode.TEXT, message))  # Somebody waits inside the library, which knows frames only.
-        else:
-            self.frames.queue.append(cast("Any", message))
-            self.maybe_pause()
-
-    def take_whole(self) -> bytes | None:
-        """The next message, if it is here as bytes."""
-        queue = cast("deque[Frame | bytes]", self.frames.queue)
-        if not queue or not isinstance(message := queue[0], bytes):
-            return None
-        queue.popleft()
-        self.maybe_resume()
-        return message
 
 
 class _TextConnection(Connection):
@@ -101,7 +63,7 @@ class _TextConnection(Connection):
     """
 
     # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
-    __slots__ = ("_full", "_max_unread", "_refused", "inbox")
+    __slots__ = ("_full", "_max_unread", "_refused")
 
     def __init__(self, *given: Any, max_unread: int = MAX_UNREAD, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -109,13 +71,6 @@ class _TextConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self.inbox = _Inbox(
-            self.max_queue_high,
-            self.max_queue_low,
-            pause=self.transport.pause_reading,
-            resume=self.transport.resume_reading,
-        )
-        self.recv_messages = self.inbox
         self._full: asyncio.Future[None] | None = None
         self._refused = False
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
@@ -164,67 +119,10 @@ def connection_options(*, ping_interval: float, close_timeout: float = CLOSE_TIM
 class ServerSide(_TextConnection, ServerConnection):
     """The connection class of the server."""
 
-    __slots__ = ("_begun", "admission")
+    __slots__ = ("admission",)
 
     admission: Admission
     """Set during the handshake, when the gate let it in."""
-    _begun: bytes
-    """The beginning of a short message."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._begun = b""
-
-    def data_received(self, data: bytes) -> None:
-        if rest := self._without_short(self._begun + data):
-            super().data_received(rest)
-
-    def _without_short(self, data: bytes) -> bytes:
-        """Take the short messages that `data` begins with. Returns what is left for the library, whose way takes five
-        times as many steps.
-
-        Each is one masked text frame (RFC 6455, 5.2), as almost all that clients send.
-        """
-        protocol, self._begun = self.protocol, b""
-        if (
-            protocol.state is not State.OPEN
-            or self._refused
-            or protocol.current_size is not None  # A message in fragments has begun.
-            or not _is_between_frames(protocol)
-        ):
-            return data
-        at, end, longest = 0, len(data), protocol.max_message_size or _SHORT
-        while at < end:
-            start, stop = _short_frame(data, at)
-            if not start or stop - start > longest:
-                return data[at:]
-            if stop > end:
-                self._begun = data[at:]
-                break
-            self.inbox.put_whole(apply_mask(data[start:stop], data[start - 4 : start]))
-            at = stop
-        return b""
-
-
-def _is_between_frames(protocol: Protocol) -> bool:
-    """Whether the library waits for the first byte of a frame."""
-    parsing: Any = protocol.parser
-    while parsing.gi_yieldfrom is not None:
-        parsing = parsing.gi_yieldfrom
-    return parsing.gi_code is StreamReader.at_eof.__code__
-
-
-def _short_frame(data: bytes, at: int) -> tuple[int, int]:
-    """Where the text of a masked frame begins and ends, which may be after the end of `data`; zeros for frames of other
-    kinds and for long ones."""
-    if data[at] != _TEXT:
-        return 0, 0
-    start, size = at + _HEAD, data[at + 1] - _MASKED if at + 1 < len(data) else 0
-    if size == _TWO_BYTES:
-        start, size = start + 2, int.from_bytes(data[at + 2 : at + 4], "big")
-    elif not 0 <= size < _TWO_BYTES:
-        return 0, 0
-    return start, start + size
 
 
 class ClientSide(_TextConnection, ClientConnection):
@@ -257,8 +155,6 @@ class WebSocketTransport:
 
     async def receive(self) -> bytes:
         if self._ended is None:
-            if (message := self._connection.inbox.take_whole()) is not None:
-                return message
             try:
                 return await self._connection.recv(decode=False)
             except ConnectionClosed as closed:
