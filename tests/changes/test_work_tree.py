@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from ahpkit.changes.commit import stage, takable
-from ahpkit.changes.followed import FollowedDirectories
+from ahpkit.changes.followed_directories import FollowedDirectories
 from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import FileChange, WorkTree

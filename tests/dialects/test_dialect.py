@@ -8,7 +8,7 @@ import pytest
 
 from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, SessionLists, dialect_for, with_hints
 from ahpkit.dialects.generations import may_dispatch
-from ahpkit.dialects.shapes import is_newest
+from ahpkit.dialects.validation import is_newest
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.wire.codec import decode_json, encode

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.host.agent import Chat
-from ahpkit.host.sessions.kept_conversations import ToldHistory
+from ahpkit.host.sessions.agent_conversations import ToldHistory
 from support.bench import Bench, running_bench
 from support.oldest import check_action
 from support.raw_client import RawClient

@@ -384,7 +384,7 @@ async def test_a_server_that_crashes_degrades_its_container_until_it_runs_again(
 
 def test_what_servers_and_agents_need_is_loaded_at_once() -> None:
     """In a process of its own, as in a host: the first session and its agent load parts of one library together."""
-    parts = ("fleet", "gateway", "http_doorway")
+    parts = ("running_servers", "gateway", "gateway_http")
     loads = ", ".join(f"load(lambda: import_module('ahpkit.mcp.{part}'))" for part in parts)
     program = (
         "import asyncio\n"

@@ -14,9 +14,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from ahpkit.mcp.doorway import Doorway, Pass
 from ahpkit.mcp.gateway import Gateway
-from ahpkit.mcp.http_doorway import HttpDoorway, HttpPass
+from ahpkit.mcp.gateway_http import GatewayHttp, HttpPass
+from ahpkit.mcp.gateway_socket import GatewaySocket, Pass
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import MAX_LISTED, Owner, Tool
@@ -75,11 +75,11 @@ async def connected(session: Session, era: str, **options: Any) -> AsyncGenerato
     gateway = Gateway(session, beat=0.05)
     era, _, by_http = era.partition("+")
     if by_http:
-        async with HttpDoorway() as web, by_url(await web.admit(gateway), era, **options) as client:
+        async with GatewayHttp() as web, by_url(await web.admit(gateway), era, **options) as client:
             yield client, gateway
         return
-    async with Doorway() as doorway:
-        with doorway.admit(gateway) as way:
+    async with GatewaySocket() as server:
+        with server.admit(gateway) as way:
             async with Client(starts(way), mode=era, cache=None, **options) as client:
                 yield client, gateway
 
@@ -95,8 +95,8 @@ async def by_url(way: HttpPass, era: str, **options: Any) -> AsyncGenerator[Clie
 
 async def test_only_an_agent_with_the_secret_comes_in_by_http() -> None:
     gateway = Gateway(Session("add"))
-    async with HttpDoorway() as doorway, httpx2.AsyncClient() as http:
-        way = await doorway.admit(gateway)
+    async with GatewayHttp() as server, httpx2.AsyncClient() as http:
+        way = await server.admit(gateway)
         assert way.headers["Authorization"].removeprefix("Bearer ") not in repr(way)
         hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         for headers, path, status in (
@@ -111,7 +111,7 @@ async def test_only_an_agent_with_the_secret_comes_in_by_http() -> None:
         async with by_url(way, "legacy") as client:
             assert (await client.list_tools()).tools
         way.close()
-        await until(lambda: not doorway._managers)  # pyright: ignore[reportPrivateUsage]  # Who is served is not public.
+        await until(lambda: not server._managers)  # pyright: ignore[reportPrivateUsage]  # Who is served is not public.
         assert (await http.post(way.url, json=hello, headers=way.headers)).status_code == 401
 
 
@@ -222,8 +222,8 @@ async def test_very_many_tools_are_found_not_listed() -> None:
 
 
 async def test_the_secret_is_not_on_the_command_line_and_is_needed() -> None:
-    async with Doorway() as doorway:
-        with doorway.admit(Gateway(Session("add"))) as way:
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session("add"))) as way:
             secret = next(iter(way.env.values()))
             assert secret not in " ".join(way.args)
             assert secret not in repr(way)
@@ -243,8 +243,8 @@ async def _first_answer(way: Pass, secret: str) -> bytes:
 
 
 async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
-    async with Doorway() as doorway:
-        with doorway.admit(Gateway(Session())) as way:
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session())) as way:
             args = ["-X", "importtime", *way.args]
             process = await asyncio.create_subprocess_exec(
                 way.command,
@@ -267,8 +267,8 @@ async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
 
 
 async def test_two_calls_with_one_id_disturb_nobody() -> None:
-    async with Doorway() as doorway:
-        with doorway.admit(Gateway(Session("add"))) as way:
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session("add"))) as way:
             reader, writer = await asyncio.open_connection(way.args[-2], int(way.args[-1]))
             hello = (
                 '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'

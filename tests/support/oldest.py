@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ahpkit.dialects import Generation, shapes
+from ahpkit.dialects import Generation, validation
 from ahpkit.protocol.common.state import JsonObject
 
 
 def check_action(action: JsonObject) -> None:
-    shapes.check_action(action, by=Generation.V0_4)
+    validation.check_action(action, by=Generation.V0_4)
 
 
 def check_params(method: str, params: JsonObject) -> None:
-    shapes.check_params(method, params, by=Generation.V0_4)
+    validation.check_params(method, params, by=Generation.V0_4)

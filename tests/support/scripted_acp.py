@@ -12,7 +12,7 @@ from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.host.agent import Chat
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles
-from ahpkit.host.resources.opened import Opened, real_places
+from ahpkit.host.resources.session_directories import Opened, real_places
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 

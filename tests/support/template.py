@@ -236,7 +236,7 @@ def _import_everything() -> None:
 def _check_everything() -> None:
     """Make the checks of all messages: a host and a client make each one when it is first needed, and keep it."""
     from ahpkit.dialects.generations import Generation
-    from ahpkit.dialects.shapes import check_action, check_params
+    from ahpkit.dialects.validation import check_action, check_params
     from ahpkit.protocol.errors import InvalidParams
     from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS
     from ahpkit.protocol.validation import make_whole

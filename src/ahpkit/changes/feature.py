@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from ahpkit.changes import catalogue as wire
-from ahpkit.changes.followed import Followed, FollowedDirectories
+from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
@@ -24,7 +24,7 @@ from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
-from ahpkit.host.resources.beneath import Passage, anywhere
+from ahpkit.host.resources.safe_open import Passage, anywhere
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ahpkit.host.resources.beneath import standing_in
+from ahpkit.host.resources.safe_open import standing_in
 from ahpkit.platform.limits import limit_child
 from ahpkit.wire.tasks import running
 

@@ -9,7 +9,7 @@ from typing import Any
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes import commit
 from ahpkit.changes.catalogue import View
-from ahpkit.changes.followed import Followed
+from ahpkit.changes.followed_directories import Followed
 from ahpkit.changes.git import GitError
 from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.undo import count_files

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.changes import commit
-from ahpkit.changes.followed import FollowedDirectories
+from ahpkit.changes.followed_directories import FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.undo import why_left
 from ahpkit.changes.work_tree import FileChange, WorkTree

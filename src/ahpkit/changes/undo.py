@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import EXECUTABLE, LINK, SUBMODULE, FileChange, Side, WorkTree
-from ahpkit.host.resources.beneath import Entry, Passage, reach
+from ahpkit.host.resources.safe_open import Entry, Passage, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
 from ahpkit.protocol.errors import RpcError
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.catalogue import View
-from ahpkit.changes.followed import Followed, FollowedDirectories
+from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.work_tree import FileChange, Side
 from ahpkit.host.feature import Services

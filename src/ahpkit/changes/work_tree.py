@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ahpkit.changes.git import Git, GitError, size_and_time
-from ahpkit.changes.true_content import content, doubtful, has_content, look
-from ahpkit.host.resources.beneath import Passage, anywhere
+from ahpkit.changes.verified_content import content, doubtful, has_content, look
+from ahpkit.host.resources.safe_open import Passage, anywhere
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from ahpkit.customizations.diagnostics import Diagnostic, Level
 from ahpkit.customizations.tree import Content, Documents, File, FileTree, Folder, Limits, Unreadable, join, parent
-from ahpkit.host.resources.beneath import Entry, Passage, open_regular, reach
+from ahpkit.host.resources.safe_open import Entry, Passage, open_regular, reach
 from ahpkit.platform.files import followed
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from ahpkit.dialects import actions_down, actions_up, any_model, mcp_apps, shapes
+from ahpkit.dialects import actions_down, actions_up, client_needs, validation
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
 from ahpkit.dialects.generations import (
@@ -107,7 +107,7 @@ class GenerationDialect:
     """Whether it renders MCP Apps (`mcpApps`): only then it gets the channels of MCP servers."""
     needs_models: bool = False
     """Whether its users can only choose agents that have models (VS Code): other agents are shown with one
-    (`any_model`)."""
+    (`client_needs`)."""
 
     @property
     def stream(self) -> str:
@@ -123,17 +123,17 @@ class GenerationDialect:
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
-        shapes.check_params(method, params, by=self.generation)
-        said = any_model.without_it(shapes.own_params(method, params))
+        validation.check_params(method, params, by=self.generation)
+        said = client_needs.without_stand_in(validation.own_params(method, params))
         return method, actions_up.params(method, said, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
         by = self.generation
-        shapes.check_action(action, by=by)
+        validation.check_action(action, by=by)
         kind = action["type"]
         if not may_dispatch(by, kind, ours=self.ours):
             raise InvalidParams(self._refusal(kind))
-        own = any_model.without_it(shapes.own_action(action))
+        own = client_needs.without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
             return own
         said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
@@ -154,14 +154,14 @@ class GenerationDialect:
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
         projected = self._action(logged)
-        return projected is not None and actions_down.covers(any_model.without_it(sent), projected)
+        return projected is not None and actions_down.covers(client_needs.without_stand_in(sent), projected)
 
     # -- to the client ---------------------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
-        if action_type == any_model.ACTION and self.needs_models:
+        if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
             return False
-        return action_type in IDENTICAL and (self.apps or action_type not in mcp_apps.ACTIONS)
+        return action_type in IDENTICAL and (self.apps or action_type not in client_needs.APP_ACTIONS)
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         stream = self._routes(action_type, envelope, forms)[self.generation]
@@ -170,11 +170,13 @@ class GenerationDialect:
         if stream is _OMIT:
             return None
         told = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
-        if action_type == any_model.ACTION and self.needs_models:
-            return any_model.envelope_with(told)
+        if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
+            return client_needs.envelope_with_models(told)
         if action_type == actions_down.CLIENT_SET and not self.ours:
             return actions_down.without_canvases(told)
-        return told if self.apps or action_type not in mcp_apps.ACTIONS else mcp_apps.without(told)
+        if action_type in client_needs.APP_ACTIONS and not self.apps:
+            return client_needs.envelope_without_apps(told)
+        return told
 
     def _routes(self, action_type: str, envelope: bytes, forms: Forms | None) -> Routes:
         """Looked up once for all readers of an action."""
@@ -187,7 +189,7 @@ class GenerationDialect:
 
     def _action(self, action: JsonObject) -> JsonObject | None:
         if not self.apps:
-            action = mcp_apps.action_without(action)
+            action = client_needs.action_without_apps(action)
         if action["type"] in OUR_ACTIONS:
             return action if self.ours else None
         return actions_down.action(action, self.generation)
@@ -200,11 +202,11 @@ class GenerationDialect:
         if kind == "chat":
             state = states.titled(state, self.host.title(channel))
         if kind == "root" and self.needs_models:
-            state = any_model.with_models(state)
+            state = client_needs.with_models(state)
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}
-        state = state if self.apps else mcp_apps.state_without(state)
+        state = state if self.apps else client_needs.state_without_apps(state)
         return states.session_state(state, self.generation, channel, summary, ours=self.ours)
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
@@ -274,7 +276,7 @@ def dialect_for(
 @cache
 def _is_newest(by: Generation, action_type: str) -> bool:
     """Whether what clients of a generation dispatch is an action of 1.0.0 as it is."""
-    return shapes.is_newest(action_type, by) and not actions_up.is_rewritten(action_type, by)
+    return validation.is_newest(action_type, by) and not actions_up.is_rewritten(action_type, by)
 
 
 def _completion(item: JsonObject, to: Generation) -> JsonObject:

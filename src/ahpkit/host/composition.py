@@ -26,13 +26,12 @@ from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.config import HostConfig
 from ahpkit.host.registration import Registration
 from ahpkit.host.services import HostServices
+from ahpkit.host.sessions.agent_conversations import AgentConversations
 from ahpkit.host.sessions.catalogue import STAMPING, SessionCatalogue, SessionTimes
 from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.creation import SessionCreation
-from ahpkit.host.sessions.directories import Directories
-from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.directories import Directories, NewDirectories
 from ahpkit.host.sessions.live_sessions import LiveSessions
-from ahpkit.host.sessions.new_sessions import NewDirectories
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.sessions import Sessions
@@ -211,7 +210,7 @@ class SessionParts:
 
     def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
         config, store = basis.config, spine.store
-        self.conversations = KeptConversations(
+        self.conversations = AgentConversations(
             turns.agents,
             spine.values,
             taken=store.taken,
@@ -289,7 +288,7 @@ def _live_sessions(basis: Basis, spine: Spine, clients: ClientParts, turns: Turn
 
 
 def _session_chats(
-    basis: Basis, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: KeptConversations
+    basis: Basis, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: AgentConversations
 ) -> SessionChats:
     return SessionChats(
         live,

@@ -39,7 +39,7 @@ from ahpkit.host.feature import Feature
 from ahpkit.host.registration import Registration
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.questions import Questions
-from ahpkit.host.turns.times import TurnTimes
+from ahpkit.host.turns.turn_times import TurnTimes
 from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ahpkit.host.agent import Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import Command, Registration, SessionApplied
-from ahpkit.mcp.doorway import Doorway
 from ahpkit.mcp.errors import McpError
+from ahpkit.mcp.gateway_socket import GatewaySocket
 from ahpkit.mcp.prompts import attached, complete, expand
 from ahpkit.mcp.results import outcome_of, result_of
 from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers, load
@@ -37,7 +37,7 @@ from ahpkit.wire.tasks import unless
 if TYPE_CHECKING:
     from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.gateway import Gateway
-    from ahpkit.mcp.http_doorway import HttpDoorway
+    from ahpkit.mcp.gateway_http import GatewayHttp
     from ahpkit.mcp.server import McpServer
     from ahpkit.mcp.tokens import Tokens
 
@@ -77,14 +77,14 @@ class McpServers(Feature):
         """
         self._by_http = by_http
         self._patience = patience
-        self._http: HttpDoorway | None = None
+        self._http: GatewayHttp | None = None
         self._files = files
         self._offers = offers
         self._directory = directory or Path.home()
         self._limits = limits
         self._sessions: dict[str, SessionServers] = {}
         self._gateways: dict[str, tuple[str, Sequence[McpServerOffer], contextlib.ExitStack]] = {}
-        self._doorway: Doorway | None = None
+        self._socket: GatewaySocket | None = None
         self._opening = asyncio.Lock()
         self._tokens: Tokens | None = None
         self._shared: SharedServers | None = None
@@ -116,9 +116,9 @@ class McpServers(Feature):
             await self._shared.aclose()
         if self._tokens is not None:
             self._tokens.drop_all()
-        for doorway in (self._doorway, self._http):
-            if doorway is not None:
-                await doorway.__aexit__(None, None, None)
+        for entrance in (self._socket, self._http):
+            if entrance is not None:
+                await entrance.__aexit__(None, None, None)
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
@@ -344,17 +344,17 @@ class McpServers(Feature):
         await load(lambda: import_module("ahpkit.mcp.gateway"))
         from ahpkit.mcp.gateway import NAME, Gateway
 
-        if self._doorway is None:
-            self._doorway = await Doorway().__aenter__()
+        if self._socket is None:
+            self._socket = await GatewaySocket().__aenter__()
         session = self._session(chat.session_uri)
         files = None if self._files is None else self._files()
         gateway = Gateway(ChatGateway(chat, self._services, lambda: session.settled(_LIST_PATIENCE), files))
         stack = contextlib.ExitStack()
-        way = stack.enter_context(self._doorway.admit(gateway))
+        way = stack.enter_context(self._socket.admit(gateway))
         stack.callback(self._services.follow_tools(chat.session_uri, lambda: self._tell(gateway)))
         config: JsonObject = {"command": way.command, "args": list(way.args), "env": dict(way.env)}
         if self._by_http:
-            web = await (await self._http_doorway()).admit(gateway)
+            web = await (await self._gateway_http()).admit(gateway)
             stack.callback(web.close)
             config["http"] = {"url": web.url, "headers": dict(web.headers)}
         direct = [offer for offer in await self._offered(chat.session_uri) if offer.direct]
@@ -363,12 +363,12 @@ class McpServers(Feature):
         given = [offer for offer in direct if not offer.loaded]
         return chat.session_uri, [McpServerOffer("ahp", NAME, config), *given], stack
 
-    async def _http_doorway(self) -> HttpDoorway:
+    async def _gateway_http(self) -> GatewayHttp:
         if self._http is None:
-            await load(lambda: import_module("ahpkit.mcp.http_doorway"))
-            from ahpkit.mcp.http_doorway import HttpDoorway
+            await load(lambda: import_module("ahpkit.mcp.gateway_http"))
+            from ahpkit.mcp.gateway_http import GatewayHttp
 
-            self._http = await HttpDoorway().__aenter__()
+            self._http = await GatewayHttp().__aenter__()
         return self._http
 
     def _tell(self, gateway: Gateway) -> None:

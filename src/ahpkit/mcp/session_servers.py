@@ -32,7 +32,7 @@ from ahpkit.tools.registry import Owner
 if TYPE_CHECKING:
     from ahpkit.mcp.calls import Limits
     from ahpkit.mcp.connect import ServerConfig
-    from ahpkit.mcp.fleet import Fleet
+    from ahpkit.mcp.running_servers import RunningServers
     from ahpkit.mcp.server import McpServer
     from ahpkit.mcp.tokens import Tokens
 
@@ -86,7 +86,7 @@ class SessionServers:
         self._tokens = tokens
         self._shared = shared
         self._limits = limits
-        self._fleet: Fleet | None = None
+        self._running: RunningServers | None = None
         self._origins: dict[str, str] = {}
         """Which server an id is, for rules."""
         self._problems: dict[str, str] = {}
@@ -133,9 +133,9 @@ class SessionServers:
         if self._services.state(self.uri) is None:
             return
         offered = await self._offers(self.uri)
-        if self._fleet is None and not self._closed and (wanted := self._wanted(offered)):
+        if self._running is None and not self._closed and (wanted := self._wanted(offered)):
             self._announce(wanted)
-            await load(lambda: import_module("ahpkit.mcp.fleet"))
+            await load(lambda: import_module("ahpkit.mcp.running_servers"))
         self._direct = {offer.id for offer in offered if offer.direct}
         if not self._closed:
             self._run(self._wanted(offered))  # Asked again: clients may have stopped or started some meanwhile.
@@ -143,7 +143,7 @@ class SessionServers:
             for server in self.servers():
                 self._show(server)
         self._show_stopped()
-        if self._fleet is not None:
+        if self._running is not None:
             self._services.tools_changed(self.uri)  # A shared server may have been there before us.
 
     def _wanted(self, offered: Sequence[McpServerOffer]) -> list[McpServerOffer]:
@@ -152,14 +152,14 @@ class SessionServers:
     def _run(self, wanted: Sequence[McpServerOffer]) -> None:
         """Start what is wanted and does not run, and stop what is not."""
         self._problems = {}
-        if self._fleet is None:
+        if self._running is None:
             if not wanted:
                 return
-            from ahpkit.mcp.fleet import Fleet
+            from ahpkit.mcp.running_servers import RunningServers
 
-            self._fleet = Fleet(self, cwd=self._directory(), limits=self._limits)
+            self._running = RunningServers(self, cwd=self._directory(), limits=self._limits)
         self._shared.want(self, self._configs([offer for offer in wanted if offer.shared]))
-        self._fleet.want(self._configs([offer for offer in wanted if not offer.shared]))
+        self._running.want(self._configs([offer for offer in wanted if not offer.shared]))
 
     def _announce(self, wanted: Sequence[McpServerOffer]) -> None:
         """Show the servers that are about to start, before what takes time."""
@@ -188,8 +188,8 @@ class SessionServers:
     def stop(self, id: str) -> None:
         """A client wants a server stopped; it stays so until a client wants it started."""
         self._stopped_by_client.add(id)
-        if self._fleet is not None:
-            self._fleet.stop(id)  # At once: one that is started again a moment later is a new process.
+        if self._running is not None:
+            self._running.stop(id)  # At once: one that is started again a moment later is a new process.
         self.look()
 
     def start(self, id: str) -> None:
@@ -234,8 +234,8 @@ class SessionServers:
         self._closed = True
         self._shared.want(self, {})
         self._tokens.drop_session(self.uri)
-        if self._fleet is not None:
-            await self._fleet.__aexit__(None, None, None)
+        if self._running is not None:
+            await self._running.__aexit__(None, None, None)
 
     def _directory(self) -> Path:
         return path_of(self.roots()[0], self._default_directory)
@@ -243,7 +243,7 @@ class SessionServers:
     # -- what runs -------------------------------------------------------------------------------------------------
 
     def servers(self) -> list[McpServer]:
-        own = [] if self._fleet is None else list(self._fleet)
+        own = [] if self._running is None else list(self._running)
         return [*own, *self._shared.of(self)]
 
     def get(self, id: str) -> McpServer | None:
@@ -282,7 +282,7 @@ class SessionServers:
 
     async def tell_roots(self) -> None:
         """The session's working directories changed."""
-        for server in [] if self._fleet is None else list(self._fleet):
+        for server in [] if self._running is None else list(self._running):
             await server.tell_roots()
 
     def token(self, resource: str) -> str | None:
@@ -374,32 +374,32 @@ class SharedServers:
     def __init__(self, tokens: Tokens, limits: Limits | None) -> None:
         self._tokens = tokens
         self._limits = limits
-        self._fleet: Fleet | None = None
+        self._running: RunningServers | None = None
         self._wanted: dict[SessionServers, Mapping[str, ServerConfig]] = {}
 
     def of(self, session: SessionServers) -> list[McpServer]:
         ids = self._wanted.get(session, {})
-        return [] if self._fleet is None else [server for server in self._fleet if server.id in ids]
+        return [] if self._running is None else [server for server in self._running if server.id in ids]
 
     def want(self, session: SessionServers, configs: Mapping[str, ServerConfig]) -> None:
         """Run what this session wants, and what the others want."""
         self._wanted.pop(session, None)
         if configs:
             self._wanted[session] = configs
-        if self._fleet is None:
+        if self._running is None:
             if not configs:
                 return
-            from ahpkit.mcp.fleet import Fleet
+            from ahpkit.mcp.running_servers import RunningServers
 
-            self._fleet = Fleet(self, cwd=Path.home(), limits=self._limits)
+            self._running = RunningServers(self, cwd=Path.home(), limits=self._limits)
         together: dict[str, ServerConfig] = {}
         for wanted in self._wanted.values():
             together = {**wanted, **together}
-        self._fleet.want(together)
+        self._running.want(together)
 
     async def aclose(self) -> None:
-        if self._fleet is not None:
-            await self._fleet.__aexit__(None, None, None)
+        if self._running is not None:
+            await self._running.__aexit__(None, None, None)
 
     def changed(self, server: McpServer) -> None:
         for session, configs in list(self._wanted.items()):

@@ -31,7 +31,7 @@ from starlette.routing import Route
 
 from ahpkit.http.router import Access, Router
 from ahpkit.transports.auth import Admission, is_loopback
-from ahpkit.web import frames
+from ahpkit.web import data_canvases
 from ahpkit.web.devices import PAIR_SECONDS, RIGHTS, Device, DeviceError, Devices, Right, RightsTransport
 from ahpkit.web.signin import Begin, SignInFailed
 from ahpkit.wire.transport import Transport
@@ -63,7 +63,7 @@ _POLICY = {
     "form-action": "'self'",
     "frame-ancestors": "'none'",
 }
-"""Own origin only, no inline script. Frames are for canvases, which run in a sandbox without an origin."""
+"""Own origin only, no inline script. DataCanvases are for canvases, which run in a sandbox without an origin."""
 
 HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
@@ -109,7 +109,7 @@ class PageServer:
         self._public_url: str | None = None
         self._begin_sign_in = sign_in
         self._open: dict[str, set[Transport]] = {}
-        self._frames = frames.Frames()
+        self._data_canvases = data_canvases.DataCanvases()
         devices.on_revoked.append(self._drop)
 
     def listening(self, url: str, *, page_url: str | None = None) -> None:
@@ -321,16 +321,16 @@ class PageServer:
 
     async def _keep_frame(self, request: Request) -> Response:
         try:
-            id = self._frames.keep(str((await _body(request)).get("data", "")))
+            id = self._data_canvases.keep(str((await _body(request)).get("data", "")))
         except ValueError as error:
             raise HTTPException(400, f"data: {error}") from None
         return JSONResponse({"path": f"/page/frame/{id}"})
 
     async def _frame(self, request: Request) -> Response:
-        if (found := self._frames.get(request.path_params["id"])) is None:
+        if (found := self._data_canvases.get(request.path_params["id"])) is None:
             return PlainTextResponse("not found\n", 404)
         kind, content = found
-        return Response(content, headers=frames.HEADERS | {"Content-Type": kind})
+        return Response(content, headers=data_canvases.HEADERS | {"Content-Type": kind})
 
     async def _out(self, request: Request) -> Response:
         if (device := self._device(request)) is not None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol, Self, cast
 
 from ahpkit.dialects import Dialect, Generation, SessionLists, dialect_for, negotiate
 from ahpkit.dialects import Surroundings as DialectSurroundings
-from ahpkit.dialects.shapes import load_all
+from ahpkit.dialects.validation import load_all
 from ahpkit.host.feature import Values
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.protocol.common.commands import ClientCapabilities

@@ -17,7 +17,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import HeardNotification
 from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice
-from ahpkit.host.clients.missed import Missed
+from ahpkit.host.clients.reconnect import Missed
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ahpkit.host.resources.beneath import Passage, file_path, real_path
 from ahpkit.host.resources.fence import Cuts, Fence
-from ahpkit.host.resources.opened import Opened, Opening
+from ahpkit.host.resources.safe_open import Passage, file_path, real_path
 from ahpkit.host.resources.sealed import why_sealed
+from ahpkit.host.resources.session_directories import Opened, Opening
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied

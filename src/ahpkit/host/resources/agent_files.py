@@ -21,8 +21,8 @@ from typing import Any
 from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
-from ahpkit.host.resources.beneath import Entry, Passage, reach, real_path
 from ahpkit.host.resources.reading import ResourceContent
+from ahpkit.host.resources.safe_open import Entry, Passage, reach, real_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, PermissionDenied, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT

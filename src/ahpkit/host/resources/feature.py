@@ -13,13 +13,13 @@ from ahpkit.host.registration import Command, Registration, SessionApplied
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
-from ahpkit.host.resources.beneath import Entry, Passage, file_path, reach, real_path
-from ahpkit.host.resources.content import ContentStore
+from ahpkit.host.resources.content_store import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
-from ahpkit.host.resources.opened import Named, Opened, SessionDirectories, opened_by, real_places
 from ahpkit.host.resources.reading import ResourceContent
+from ahpkit.host.resources.safe_open import Entry, Passage, file_path, reach, real_path
 from ahpkit.host.resources.sealed import leads_to_sealed
+from ahpkit.host.resources.session_directories import Named, Opened, SessionDirectories, opened_by, real_places
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from ahpkit.host.owner_file import OwnerFile
-from ahpkit.host.resources.beneath import Identity, identity
+from ahpkit.host.resources.safe_open import Identity, identity
 from ahpkit.host.resources.sealed import plain
 from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject

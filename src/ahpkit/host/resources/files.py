@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ahpkit.host.resources.beneath import Entry, Moved, check_regular, open_regular
+from ahpkit.host.resources.safe_open import Entry, Moved, check_regular, open_regular
 from ahpkit.host.workers import progress
 from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, ResourceResolveResult
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError

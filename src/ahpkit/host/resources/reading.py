@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NotRequired, TypedDict
 
-from ahpkit.host.resources.beneath import Entry, open_regular
 from ahpkit.host.resources.files import errors
+from ahpkit.host.resources.safe_open import Entry, open_regular
 from ahpkit.protocol.common.commands import ContentEncoding
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.wire.codec import encode

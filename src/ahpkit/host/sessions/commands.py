@@ -23,9 +23,10 @@ from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TOKEN, MAX_TYPED
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.registration import Command, CompletionSource, Hooks, SettingsSource
+from ahpkit.host.sessions.agent_conversations import AgentConversations
 from ahpkit.host.sessions.catalogue import SessionCatalogue
-from ahpkit.host.sessions.kept_conversations import KeptConversations
-from ahpkit.host.sessions.new_sessions import Report, Step, resolve_config
+from ahpkit.host.sessions.creation import Report, Step
+from ahpkit.host.sessions.session_config import resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
@@ -128,7 +129,7 @@ class SessionCommands:
     turns: Turns
     agents: Agents
     catalogue: SessionCatalogue
-    conversations: KeptConversations
+    conversations: AgentConversations
     windows: TurnWindows
     store: Store
     kinds: ChannelKinds

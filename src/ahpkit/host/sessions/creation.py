@@ -9,15 +9,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypedDict
 
 from ahpkit.dialects.generations import selection_of
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.registration import SessionHooks
-from ahpkit.host.sessions.kept_conversations import KeptConversations, ToldHistory
+from ahpkit.host.sessions.agent_conversations import AgentConversations, ToldHistory
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
-from ahpkit.host.sessions.new_sessions import Progress, Report
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_SESSION, States
@@ -29,6 +29,39 @@ from ahpkit.protocol.common.state import ModelSelection
 from ahpkit.protocol.session.actions import session_creation_failed, session_default_chat_changed, session_ready
 
 _log = logging.getLogger(__name__)
+
+
+class Step(TypedDict):
+    """How far the creation of a session is."""
+
+    progress: int
+    total: int
+    message: str
+
+
+Report = Callable[[Step], None]
+
+
+class Progress:
+    """Reports the progress of creating a session: never less than before, and nothing after the end."""
+
+    def __init__(self, report: Report | None, *, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._done = 0
+
+    def step(self, message: str) -> None:
+        """Report that another step begins."""
+        self._tell(self._done, message)
+        self._done = min(self._done + 1, self._total - 1)
+
+    def end(self, message: str) -> None:
+        self._tell(self._total, message)
+        self._report = None
+
+    def _tell(self, done: int, message: str) -> None:
+        if self._report is not None:
+            self._report({"progress": done, "total": self._total, "message": message})
 
 
 class SessionCreation:
@@ -43,7 +76,7 @@ class SessionCreation:
         dispatch: Callable[[str, StateAction], None],
         agents: Agents,
         turns: Turns,
-        conversations: KeptConversations,
+        conversations: AgentConversations,
         hooks: SessionHooks,
         new_id: Callable[[], str],
         now: Callable[[], int],
@@ -134,4 +167,4 @@ class SessionCreation:
         self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 
 
-__all__ = ["SessionCreation"]
+__all__ = ["Progress", "Report", "SessionCreation", "Step"]

@@ -1,7 +1,8 @@
-"""Changes the working directories of a live session: checks them, asks the agents, and then tells everybody.
+"""Finds the working directories of new sessions, and changes those of live ones.
 
-A session's agent has to be able to work in several (`Agent.directories`). No directory lies outside the allowed roots,
-and no chat keeps one that its session lost.
+A change is checked, then the agents are asked, then it is dispatched. A session has several directories only if its
+agent can work in several (`Agent.directories`). No directory lies outside the allowed roots, and no chat keeps one that
+its session lost.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.dialects.base import SentAction
-from ahpkit.host.agent import AgentError
-from ahpkit.host.registration import Hooks
+from ahpkit.dialects.states_up import is_remote, local_directory
+from ahpkit.host.agent import Agent, AgentError
+from ahpkit.host.limits import MAX_DIRECTORIES
+from ahpkit.host.registration import Hooks, SessionHooks
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
-from ahpkit.host.turns.chat import directories_of
+from ahpkit.host.turns.chat import directories_of, path_of
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.actions import (
@@ -30,12 +34,13 @@ from ahpkit.protocol.chat.actions import (
 )
 from ahpkit.protocol.chat.reducer import chat_reducer
 from ahpkit.protocol.chat.state import ChatState
-from ahpkit.protocol.errors import RpcError
+from ahpkit.protocol.errors import InvalidParams, RpcError
 from ahpkit.protocol.session.actions import (
     SessionWorkingDirectoryRemovedAction,
     SessionWorkingDirectoryReplacedAction,
     SessionWorkingDirectorySetAction,
 )
+from ahpkit.protocol.session.commands import CreateSessionParams
 from ahpkit.protocol.session.reducer import session_reducer
 from ahpkit.protocol.session.state import SessionState
 
@@ -54,6 +59,51 @@ _PATIENCE = 10.0
 
 OF_SESSION = ("session/workingDirectorySet", "session/workingDirectoryRemoved", "session/workingDirectoryReplaced")
 OF_CHAT = ("chat/workingDirectorySet", "chat/workingDirectoryRemoved")
+
+
+def directories_of_new(params: CreateSessionParams, agent: Agent) -> list[str]:
+    """The directories of a new session; only the first of those given, if its agent can work in only one."""
+    given = list(dict.fromkeys(params.get("workingDirectories") or ()))
+    if len(given) > MAX_DIRECTORIES:
+        raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
+    return given if agent.directories is not None else given[:1]
+
+
+class NewDirectories:
+    """Finds the working directories of new sessions. `default` is for sessions that name none."""
+
+    def __init__(self, hooks: SessionHooks, default: Path) -> None:
+        self._hooks = hooks
+        self._default = default
+
+    async def find(self, uri: str | None) -> Path:
+        """The directory that a URI names, if sessions may have it; the default one for None."""
+        here = None if uri is None else (await self.here([uri]))[0]
+        if here is not None:
+            for check in self._hooks.check_directory:
+                await check(here)
+        return path_of(here, self._default)
+
+    async def here(self, directories: Sequence[str]) -> list[str]:
+        """Directories as paths of this machine. A folder of VS Code's server that does not exist here, because that
+        server runs on another machine, is replaced by the default directory.
+        """
+        found: list[str] = []
+        for uri in directories:
+            here = local_directory(uri)
+            path = local_path(here) if is_remote(uri) else None
+            if is_remote(uri) and (path is None or not await asyncio.to_thread(path.is_dir)):
+                _log.warning("%.200r is not on this machine: the default directory is taken", uri)
+                here = self._default.as_uri()
+            found.append(here)
+        return list(dict.fromkeys(found))
+
+    async def choose(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
+        """The directories of a new session. The first may differ from the one that was asked for."""
+        chosen = path
+        for choose in self._hooks.choose_directory:
+            chosen = await choose(uri, chosen, settings)
+        return directories if chosen == path else [chosen.as_uri(), *directories[1:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +242,4 @@ def _kept(chat: ChatState, action: _DirectoryAction) -> list[str]:
     return [*left, action["replacement"]]
 
 
-__all__ = ["Directories"]
+__all__ = ["Directories", "NewDirectories", "directories_of_new"]

@@ -17,7 +17,7 @@ from ahpkit.host.agent import Agent, AgentError
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.registration import SessionHooks
-from ahpkit.host.sessions.chats import is_worker
+from ahpkit.host.sessions.chat_rules import is_worker
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_SESSION

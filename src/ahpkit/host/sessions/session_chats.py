@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from ahpkit.dialects.generations import Selection, selection_of
 from ahpkit.host.policy import check_agent
 from ahpkit.host.registration import SessionApplied, SessionHooks
-from ahpkit.host.sessions.chats import (
+from ahpkit.host.sessions.agent_conversations import AgentConversations
+from ahpkit.host.sessions.chat_rules import (
     Beginning,
     beginning,
     check_anchor,
@@ -19,7 +20,6 @@ from ahpkit.host.sessions.chats import (
     placed,
     with_workers,
 )
-from ahpkit.host.sessions.kept_conversations import KeptConversations
 from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
@@ -55,7 +55,7 @@ class SessionChats:
         dispatch: Callable[[str, StateAction], None],
         index: SessionIndex,
         unsettled: Unsettled,
-        conversations: KeptConversations,
+        conversations: AgentConversations,
         hooks: SessionHooks,
         turns: Turns,
         max_chats: int,

@@ -2,8 +2,8 @@
 
 The channel of a new session exists at once, with lifecycle `creating`; `creation` does the rest in the background.
 
-`session_channels` has all sessions, `live_sessions` those that are live, `session_chats` their chats. Rules are in
-`new_sessions` and `chats`.
+`session_channels` has all sessions, `live_sessions` those that are live, `session_chats` their chats. What a session
+begins with is computed in `session_config`, `directories` and `fork`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,15 @@ from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.registration import SessionHooks
-from ahpkit.host.sessions.chats import check_chosen_model, check_idle, with_workers
-from ahpkit.host.sessions.creation import SessionCreation
-from ahpkit.host.sessions.kept_conversations import KeptConversations
+from ahpkit.host.sessions.agent_conversations import AgentConversations
+from ahpkit.host.sessions.chat_rules import check_chosen_model, check_idle, with_workers
+from ahpkit.host.sessions.creation import Report, SessionCreation
+from ahpkit.host.sessions.directories import NewDirectories, directories_of_new
+from ahpkit.host.sessions.fork import Source, fork_of, fork_source, taken_over
 from ahpkit.host.sessions.live_sessions import LiveSessions
-from ahpkit.host.sessions.new_sessions import (
-    NewDirectories,
-    Report,
-    Source,
-    directories_of_new,
-    fork_of,
-    fork_source,
-    initial_config,
-    taken_over,
-)
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, kept_session, new_chat, new_session
@@ -73,7 +66,7 @@ class Sessions:
         creation: SessionCreation,
         directories: NewDirectories,
         agents: Agents,
-        conversations: KeptConversations,
+        conversations: AgentConversations,
         hooks: SessionHooks,
         states: States,
         dispatch: Callable[[str, StateAction], None],

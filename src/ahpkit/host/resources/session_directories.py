@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ahpkit.host.feature import Services
-from ahpkit.host.resources.beneath import file_path, real_path
+from ahpkit.host.resources.safe_open import file_path, real_path
 from ahpkit.host.states import NO_SESSION
 from ahpkit.protocol.errors import AhpError, InvalidParams
 from ahpkit.protocol.session.customizations import DirectoryCustomization

@@ -8,8 +8,8 @@ import os
 import re
 from pathlib import Path
 
-from ahpkit.host.resources.beneath import READ
 from ahpkit.host.resources.reading import OpenFile
+from ahpkit.host.resources.safe_open import READ
 from ahpkit.protocol.errors import ContentNotFound
 
 _SCHEME = "ahp-content:/"

@@ -29,7 +29,7 @@ HEADERS = {
 }
 
 
-class Frames:
+class DataCanvases:
     """What browsers gave to be shown, by the hash of its address."""
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -66,4 +66,4 @@ def decoded(data: str) -> tuple[str, bytes]:
     return kind if _KIND.fullmatch(kind) else "text/plain;charset=US-ASCII", content
 
 
-__all__ = ["HEADERS", "KEPT", "MAX_LENGTH", "Frames", "decoded"]
+__all__ = ["HEADERS", "KEPT", "MAX_LENGTH", "DataCanvases", "decoded"]

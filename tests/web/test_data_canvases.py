@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ahpkit.web.frames import HEADERS, MAX_LENGTH, Frames, decoded
+from ahpkit.web.data_canvases import HEADERS, MAX_LENGTH, DataCanvases, decoded
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_an_address_is_decoded_and_a_strange_kind_is_plain_text(data: str, expec
 
 
 def test_only_the_last_ones_are_kept_and_nothing_else_is_taken() -> None:
-    frames = Frames(kept=2)
+    frames = DataCanvases(kept=2)
     first, second = frames.keep("data:,1"), frames.keep("data:,2")
     assert frames.keep("data:,1") == first
     frames.keep("data:,3")

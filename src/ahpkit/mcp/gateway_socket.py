@@ -1,7 +1,7 @@
 """The loopback socket where agents reach their gateway, with a secret for each session.
 
-    async with Doorway() as doorway:
-        with doorway.admit(gateway) as pass_:       # a command and its environment for the agent
+    async with GatewaySocket() as server:
+        with server.admit(gateway) as pass_:       # a command and its environment for the agent
             ...
 
 A connection that does not begin with a known secret is closed without an answer. Leaving ends every connection.
@@ -46,7 +46,7 @@ class Pass:
         return f"Pass({self.command!r}, {self.args!r}, env=…)"
 
 
-class Doorway:
+class GatewaySocket:
     """Listens once for all sessions of a host, from the first `admit` on."""
 
     def __init__(self) -> None:
@@ -126,4 +126,4 @@ def _key(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-__all__ = ["Doorway", "Pass"]
+__all__ = ["GatewaySocket", "Pass"]

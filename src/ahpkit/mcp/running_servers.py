@@ -1,7 +1,7 @@
 """Runs the MCP servers of one session that are wanted, and stops the others.
 
-async with Fleet(port, cwd=…) as fleet:
-    fleet.want({"id": config})      # starts, stops and replaces until this is what runs
+async with RunningServers(port, cwd=…) as servers:
+    servers.want({"id": config})      # starts, stops and replaces until this is what runs
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ahpkit.mcp.connect import ServerConfig
 from ahpkit.mcp.server import McpServer
 
 
-class Fleet:
+class RunningServers:
     """Owns the tasks of its servers. Leaving stops them all."""
 
     def __init__(self, port: ServerPort, *, cwd: Path, limits: Limits | None = None) -> None:
@@ -69,4 +69,4 @@ class Fleet:
         self._tasks[id] = asyncio.create_task(server.run(), name=f"MCP server {config.name}")
 
 
-__all__ = ["Fleet"]
+__all__ = ["RunningServers"]

@@ -18,7 +18,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import Record, SessionChanges, TurnRecord
 from ahpkit.changes.work_tree import FileChange, WorkTree
 from ahpkit.host.feature import Services
-from ahpkit.host.resources.beneath import Passage, anywhere
+from ahpkit.host.resources.safe_open import Passage, anywhere
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 

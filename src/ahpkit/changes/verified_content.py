@@ -14,7 +14,7 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from ahpkit.host.resources.beneath import Entry, Passage, open_regular, reach
+from ahpkit.host.resources.safe_open import Entry, Passage, open_regular, reach
 from ahpkit.protocol.errors import RpcError
 
 _TICK = 50_000_000

@@ -115,7 +115,7 @@ class Listed(NamedTuple):
     kept: AgentSession
 
 
-class KeptConversations:
+class AgentConversations:
     """The conversations that the agents of a host store."""
 
     def __init__(
@@ -222,4 +222,4 @@ def _uri(provider: str, kept: AgentSession) -> str:
     return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
 
 
-__all__ = ["KeptConversations", "Listed", "ToldHistory"]
+__all__ = ["AgentConversations", "Listed", "ToldHistory"]

@@ -1,12 +1,12 @@
 """The loopback port where agents that speak MCP over HTTP reach their gateway, with a secret for each session.
 
-    async with HttpDoorway() as doorway:
-        way = await doorway.admit(gateway)      # a URL and headers for the agent
+    async with GatewayHttp() as server:
+        way = await server.admit(gateway)      # a URL and headers for the agent
         ...
         way.close()
 
-The same as `doorway`, without a program in between. Web pages cannot connect: requests with an `Origin`, with another
-host name, or without the secret are refused.
+Agents connect to it themselves, while `gateway_socket` needs a program in between. Web pages cannot connect: requests
+with an `Origin`, with another host name, or without the secret are refused.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class HttpDoorway:
+class GatewayHttp:
     """Listens once for all sessions of a host."""
 
     def __init__(self) -> None:
@@ -140,4 +140,4 @@ def _key(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-__all__ = ["HttpDoorway", "HttpPass"]
+__all__ = ["GatewayHttp", "HttpPass"]

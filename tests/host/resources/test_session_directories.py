@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.resources import opened
+from ahpkit.host.resources import session_directories
 from ahpkit.host.resources.feature import Resources
 from ahpkit.protocol.session.actions import session_working_directory_removed, session_working_directory_set
 from support.bench import Bench
@@ -37,7 +37,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     for name in ("quick", "slow"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
-    monkeypatch.setattr(opened, "real_path", made.real_path)
+    monkeypatch.setattr(session_directories, "real_path", made.real_path)
     return made
 
 
