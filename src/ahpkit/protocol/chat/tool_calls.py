@@ -119,8 +119,10 @@ def advanced(call: JsonObject, action: ToolCallAction) -> JsonObject:
 
 def skipped(call: JsonObject) -> JsonObject:
     """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
-    changes = {"reason": "skipped", "invocationMessage": call.get("invocationMessage", ""), "selectedOption": None}
-    return _entered(call, "turn ended", changes)
+    message = call.get("invocationMessage")
+    if message is None and call["status"] == "streaming":
+        message = ""
+    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": message, "selectedOption": None})
 
 
 def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:

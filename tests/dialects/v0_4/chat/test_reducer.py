@@ -110,7 +110,6 @@ def test_a_delta_copies_neither_the_history_nor_the_other_parts() -> None:
         {"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "other"},
         {"type": "chat/queuedMessagesReordered", "order": ["q1", "q2"]},
         {"type": "chat/inputAnswerChanged", "requestId": "other", "questionId": "q", "answer": {"state": "skipped"}},
-        {"type": "chat/inputAnswerChanged", "requestId": "r", "questionId": "q"},
         {"type": "chat/inputCompleted", "requestId": "other", "response": "cancel"},
     ],
     ids=lambda action: action["type"],

@@ -16,7 +16,7 @@ const withParts = (state: Obj, responseParts: Obj[]): Obj => ({
 
 const isWaiting = (part: Obj): boolean =>
   (part.kind === "toolCall" && WAITING.has(part.toolCall.status)) ||
-  (part.kind === "inputRequest" && part.response === undefined);
+  (part.kind === "inputRequest" && part.response == null);
 
 /** The activity that follows from the active turn: waiting for someone, in progress, or idle. */
 function withStatus(state: Obj): Obj {
@@ -82,7 +82,6 @@ const truncated: Handler = (state, action) => {
 
 const turnsLoaded: Handler = (state, action) => {
   const known = new Set(state.turns.map((turn: Obj) => turn.id));
-  if (state.activeTurn) known.add(state.activeTurn.id);
   const older = action.turns.filter((turn: Obj) => !known.has(turn.id));
   return put({ ...state, turns: [...older, ...state.turns] }, "turnsNextCursor", action.turnsNextCursor);
 };
@@ -151,14 +150,11 @@ const withoutPending = (state: Obj, id: unknown): Obj => {
 const pendingMessageSet: Handler = (state, action) => {
   const pending = { id: action.id, message: action.message };
   if (action.kind === "steering") return { ...state, steeringMessage: pending };
-  if (action.kind === "queued") return { ...state, queuedMessages: upserted(state.queuedMessages, pending, "id") };
-  return state;
+  return { ...state, queuedMessages: upserted(state.queuedMessages, pending, "id") };
 };
 
-const pendingMessageRemoved: Handler = (state, action) => {
-  if (action.kind === "steering") return withoutSteering(state, action.id);
-  return action.kind === "queued" ? withoutQueued(state, action.id) : state;
-};
+const pendingMessageRemoved: Handler = (state, action) =>
+  action.kind === "steering" ? withoutSteering(state, action.id) : withoutQueued(state, action.id);
 
 /** Ids we do not have are ignored; messages that are not named keep their order at the end. */
 const queueReordered: Handler = (state, action) => {
@@ -176,7 +172,7 @@ function openRequest(state: Obj, id: unknown): number {
   const parts: Obj[] = state.activeTurn?.responseParts ?? [];
   for (let index = parts.length - 1; index >= 0; index -= 1) {
     const part = parts[index];
-    if (part?.kind === "inputRequest" && part.request.id === id && part.response === undefined) return index;
+    if (part?.kind === "inputRequest" && part.request.id === id && part.response == null) return index;
   }
   return -1;
 }

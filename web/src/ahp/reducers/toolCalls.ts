@@ -49,7 +49,8 @@ function resultOf(action: Obj): Obj {
 /** Cancels a tool call that is still open when its turn ends. */
 export function skipped(call: Obj): Obj {
   if (call.status === "completed" || call.status === "cancelled" || !FIELDS[call.status]) return call;
-  const after = entered(call, "cancelled", { reason: "skipped", invocationMessage: call.invocationMessage ?? "" }, null);
+  const invocationMessage = call.invocationMessage ?? (call.status === "streaming" ? "" : null);
+  const after = entered(call, "cancelled", { reason: "skipped", invocationMessage }, null);
   delete after.selectedOption;
   return after;
 }

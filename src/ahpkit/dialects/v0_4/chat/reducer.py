@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from ahpkit.dialects.v0_4.common import JsonObject
-from ahpkit.protocol.chat.turns import tool_call_index
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
     amend,
@@ -103,7 +103,10 @@ def advanced(call: JsonObject, action: JsonObject) -> JsonObject:
 
 def skipped(call: JsonObject) -> JsonObject:
     """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
-    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": call.get("invocationMessage", "")})
+    message = call.get("invocationMessage")
+    if message is None and call["status"] == "streaming":
+        message = ""
+    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": message, "selectedOption": None})
 
 
 def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
@@ -131,7 +134,8 @@ def _ready(call: JsonObject, action: JsonObject) -> _Event:
     confirmed = action.get("confirmed")
     if confirmed is None:
         return "ready", {key: action.get(key) for key in (*_PARAMETERS, *_CONFIRMATION)}
-    return "ready, confirmed", {key: action.get(key) for key in (*_PARAMETERS, "confirmed")}
+    changes = {key: action.get(key) for key in (*_PARAMETERS, "confirmed")}
+    return "ready, confirmed", {**changes, "selectedOption": None, "content": None}
 
 
 def _confirmed(call: JsonObject, action: JsonObject) -> _Event:
@@ -141,7 +145,7 @@ def _confirmed(call: JsonObject, action: JsonObject) -> _Event:
         return "denied", {**why, "selectedOption": option}
     edited = action.get("editedToolInput")
     tool_input = call.get("toolInput") if edited is None else edited
-    return "approved", {"toolInput": tool_input, "confirmed": action["confirmed"], "selectedOption": option}
+    return "approved", {"toolInput": tool_input, "confirmed": action.get("confirmed"), "selectedOption": option}
 
 
 def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
@@ -151,7 +155,8 @@ def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
 
 def _complete(call: JsonObject, action: JsonObject) -> _Event:
     result = {key: value for key, value in action["result"].items() if key not in _NOT_RESULT}
-    changes = {**dict.fromkeys(_RESULT), **result, "confirmed": call.get("confirmed", "not-needed")}
+    confirmed = "not-needed" if call["status"] == "pending-confirmation" else call.get("confirmed")
+    changes = {**dict.fromkeys(_RESULT), **result, "confirmed": confirmed}
     return "complete, to review" if action.get("requiresResultConfirmation") else "complete", changes
 
 
@@ -264,10 +269,7 @@ def _tool_call_started(state: JsonObject, action: JsonObject) -> JsonObject:
 
 def _with_part_added(state: JsonObject, action: JsonObject, part: JsonObject) -> JsonObject:
     turn = _active_turn(state, action)
-    if turn is None:
-        return state
-    after = _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
-    return _with_status(after) if part.get("kind") == "toolCall" else after
+    return state if turn is None else _with_turn(state, {"responseParts": [*turn["responseParts"], part]})
 
 
 def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObject:
@@ -284,19 +286,16 @@ def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObje
 
 
 def _tool_call_changed(state: JsonObject, action: JsonObject) -> JsonObject:
+    """Every action that does more than make a call longer computes the activity anew, also when it does not apply."""
     turn = _active_turn(state, action)
-    if turn is None:
-        return state
-    parts: list[JsonObject] = turn["responseParts"]
     index = tool_call_index(turn, action["toolCallId"])
-    if index < 0:
-        return state
-    call = parts[index]["toolCall"]
-    after = advanced(call, action)
-    if after is call:
-        return state
-    changed = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
-    return changed if after["status"] == call["status"] else _with_status(changed)
+    if turn is not None and index >= 0:
+        parts: list[JsonObject] = turn["responseParts"]
+        call = parts[index]["toolCall"]
+        after = advanced(call, action)
+        if after is not call:
+            state = _with_turn(state, {"responseParts": replaced(parts, index, {**parts[index], "toolCall": after})})
+    return state if action["type"] in STREAMING_ACTIONS else _with_status(state)
 
 
 def _settled(part: JsonObject) -> JsonObject:
@@ -313,20 +312,20 @@ def _pending_message_set(state: JsonObject, action: JsonObject) -> JsonObject:
     pending = {"id": action["id"], "message": action["message"]}
     if action["kind"] == "steering":
         return {**state, "steeringMessage": pending}
-    if action["kind"] == "queued":
-        return {**state, "queuedMessages": upserted(state.get("queuedMessages"), pending, key="id")}
-    return state
+    return {**state, "queuedMessages": upserted(state.get("queuedMessages"), pending, key="id")}
 
 
 def _pending_message_removed(state: JsonObject, action: JsonObject) -> JsonObject:
-    if action["kind"] == "steering":
-        return _without_steering(state, action["id"])
-    return _without_queued(state, action["id"]) if action["kind"] == "queued" else state
+    steering = action["kind"] == "steering"
+    return _without_steering(state, action["id"]) if steering else _without_queued(state, action["id"])
 
 
 def _without_pending(state: JsonObject, message_id: Any) -> JsonObject:
-    """A turn that starts from a pending message takes it out of the slot or the queue."""
-    return state if message_id is None else _without_steering(_without_queued(state, message_id), message_id)
+    """A turn that starts from a pending message takes it out of the slot or the queue; an empty queue is left out."""
+    if message_id is None:
+        return state
+    after = _without_steering(_without_queued(state, message_id), message_id)
+    return after if after.get("queuedMessages") else without(after, "queuedMessages")
 
 
 def _without_steering(state: JsonObject, message_id: Any) -> JsonObject:
@@ -365,8 +364,6 @@ def _input_answer_changed(state: JsonObject, action: JsonObject) -> JsonObject:
         return state
     before: JsonObject = requests[index].get("answers") or {}
     answers = put(before, action["questionId"], action.get("answer"))
-    if answers is before:
-        return state
     return {**state, "inputRequests": replaced(requests, index, put(requests[index], "answers", answers or None))}
 
 
@@ -388,7 +385,8 @@ def _with_status(state: JsonObject) -> JsonObject:
 
 
 def _with_activity(state: JsonObject, activity: int) -> JsonObject:
-    return {**state, "status": with_activity(state["status"], activity)}
+    status = with_activity(state["status"], activity)
+    return state if status == state["status"] else {**state, "status": status}
 
 
 def _is_waiting(part: JsonObject) -> bool:
