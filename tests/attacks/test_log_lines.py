@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mcp_servers.http_server import serving
 from support.flow import open_session
 from support.process import host_process
+from support.waiting import until
 
 ROOT = "ahp-root://"
 
@@ -59,3 +66,34 @@ async def test_a_client_that_leaves_before_it_is_refused_leaves_no_line(tmp_path
         await host.stop()
     # To stop may take two seconds: the host says goodbye also to a client whose end it has not read yet.
     assert [line for line in host.errors.splitlines() if not line.startswith("stopping;")] == []
+
+
+def odd_server(_origin: str) -> Starlette:
+    """Answers every request with the status that its path names."""
+
+    async def answer(request: Request) -> Response:
+        return Response(
+            status_code=request.path_params["status"], headers={"location": "http://127.0.0.1:9/?key=moved"}
+        )
+
+    return Starlette(routes=[Route("/{status:int}", answer, methods=["GET", "POST"])])
+
+
+async def test_the_address_of_a_server_that_fails_is_in_no_log(tmp_path: Path) -> None:
+    """Keys stand in queries, and a library logs the address of each request. For states: `mcp_servers/test_http.py`."""
+    names = [f"{form}{status}" for status in (200, 307, 403, 500) for form in ("http", "sse")]
+    async with serving(odd_server) as origin:
+        servers = [
+            f'[[mcp.servers]]\nname = "{name}"\nurl = "{origin}/{name[-3:]}?key=hunter2"\ntype = "{name[:-3]}"\n'
+            for name in names
+        ]
+        (tmp_path / "host.toml").write_text("".join(servers))
+        async with host_process(tmp_path, "--verbose", "--config", str(tmp_path / "host.toml")) as host:
+            client = await host.connect()
+            await client.initialize(protocolVersions=["1.0.0"])
+            await open_session(client)
+            await until(lambda: all(f"MCP server {name}: " in host.errors for name in names))
+            await client.aclose()
+            await host.stop()
+    assert "hunter2" not in host.errors
+    assert "Traceback" not in host.errors

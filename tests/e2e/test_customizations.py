@@ -75,7 +75,7 @@ async def shown(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
         await client.ask("initialize", clientId="looker", protocolVersions=[request.param])
         await client.ask("createSession", SESSION, provider="demo")
         state = await state_of(client, SESSION)
-        while state["lifecycle"] == "creating" or not _all_read(state):
+        while state["lifecycle"] == "creating" or not _all_read(state) or not _all_tried(state):
             state = await state_of(client, SESSION)
         yield Shown(host, client, state, request.param)
         await client.aclose()
@@ -84,6 +84,15 @@ async def shown(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
 def _all_read(state: Json) -> bool:
     names = {one["name"] for one in state.get("customizations", ()) if "children" in one}
     return names >= {"all", "gem", "one", "two", "shaped"}
+
+
+def _all_tried(state: Json) -> bool:
+    """Whether the servers whose program does not exist have failed: their errors say why."""
+    children = [child for one in state["customizations"] for child in one.get("children", ())]
+    kinds = {child["name"]: child["state"]["kind"] for child in children if child["type"] == "mcpServer"}
+    return kinds["inline"] == kinds["g"] == "error" and all(
+        one["load"]["kind"] == "degraded" for one in state["customizations"] if one["name"] in ("all", "gem")
+    )
 
 
 @requirement("customizations:children:no-execution-details")
@@ -150,7 +159,9 @@ def _extensions_packs_and_folders_like_a_workspace_are_plugins(shown: Shown) -> 
     assert go["description"] == "It is !{date}.", "text, which nobody runs"
     assert "pack" not in shown.containers
     assert {one["type"] for one in shown.state["customizations"]} <= {"plugin", "directory", "mcpServer"}
-    assert {one["load"]["kind"] for one in shown.containers.values() if "load" in one} == {"loaded"}
+    loads = {name: one["load"]["kind"] for name, one in shown.containers.items() if "load" in one}
+    assert {name for name, kind in loads.items() if kind == "degraded"} == {"all", "gem"}, "their servers failed"
+    assert set(loads.values()) == {"degraded", "loaded"}
 
 
 @requirement("enablement:child:flag-on-every-type", "enablement:child:skill-and-agent-flag")

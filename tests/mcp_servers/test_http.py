@@ -291,6 +291,20 @@ async def test_a_compressed_answer_is_refused_before_it_is_unpacked(kind: str) -
         assert "compressed" in server.state["error"]["message"]
 
 
+@pytest.mark.parametrize("sse", [False, True], ids=["streamable", "sse"])
+@pytest.mark.parametrize("status", [200, 307, 400, 403, 404, 500])
+async def test_an_error_names_no_part_of_the_address_that_may_be_a_secret(status: int, sse: bool) -> None:
+    answer = Response(status_code=status, headers={"location": "http://ada:hunter2@127.0.0.1:9/?key=hunter2"})
+    app = Starlette(routes=[Route("/mcp", answer, methods=["GET", "POST"])])
+    port = Port()
+    async with serving(lambda origin: app) as origin:
+        config = at(f"{origin}/mcp?key=hunter2", sse=sse)
+        async with running(config, port, limits=Limits(delays=()), wait=False) as server:
+            await port.until(lambda: server.state["kind"] == "error")
+            assert server.state["error"]["message"] != "web: "
+            assert "hunter2" not in str(server.state)
+
+
 @pytest.mark.parametrize("body", [b"{not json", b"null", b"", b'{"jsonrpc": "2.0", "id": 1, "result": null}'])
 async def test_an_answer_that_is_no_message_is_an_error_in_one_line(body: bytes) -> None:
     app = Starlette(routes=[Route("/mcp", Response(body, media_type="application/json"), methods=["GET", "POST"])])

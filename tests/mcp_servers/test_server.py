@@ -167,7 +167,8 @@ async def test_a_program_or_directory_that_is_not_there_is_an_error_at_once(tmp_
     config = ServerConfig(name="gone", command=(command,), cwd=gone if directory else None)
     async with running(config, port, limits=Limits(delays=(3600.0,)), wait=False) as server:
         await port.until(lambda: server.state["kind"] == "error")
-        message = f"gone: it cannot be started: {gone}: no such file or directory"
+        part = "working directory" if directory else "program"
+        message = f"gone: it cannot be started: no such file or directory. Look at the {part} in its declaration"
         assert server.state["error"]["message"] == message
         server.start_again()
         await port.until(lambda: port.kinds.count("error") == 2)

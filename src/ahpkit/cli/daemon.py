@@ -99,10 +99,22 @@ def log_to_file(data_dir: Path, level: int) -> None:
     path = log_file(data_dir)
     make_private_directory(path.parent)
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
+    log_to(handler, level, "%(asctime)s %(levelname)s %(message)s")
+
+
+_LIBRARIES = {
+    "httpx2": logging.WARNING,  # It logs every address, and the query of an address may be a secret.
+    "mcp.client": logging.CRITICAL,  # Its failures reach us as exceptions, and we log them in one line each.
+}
+"""Libraries that log less than we do."""
+
+
+def log_to(handler: logging.Handler, level: int, form: str) -> None:
+    """From now on this process logs there, within limits, and without what libraries say about others' servers."""
     handler.addFilter(LogLimit())
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S"
-    )
+    logging.basicConfig(level=level, format=form, handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S")
+    for name, least in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(least)
 
 
 def can_listen(host: str, port: int) -> bool:
@@ -291,6 +303,7 @@ __all__ = [
     "host_name",
     "is_outdated",
     "log_file",
+    "log_to",
     "log_to_file",
     "may_start",
     "named_data_dir",

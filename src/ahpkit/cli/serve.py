@@ -20,7 +20,7 @@ from ahpkit.cli import daemon
 from ahpkit.cli.asking import WholeNumber
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
-from ahpkit.cli.daemon import can_listen, check_host_name, log_to_file, named_data_dir
+from ahpkit.cli.daemon import can_listen, check_host_name, log_to, log_to_file, named_data_dir
 from ahpkit.cli.output import announce
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
@@ -29,7 +29,6 @@ from ahpkit.log.datadir import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
     Collections,
-    LogLimit,
     allow_open_files,
     collect_nothing_yet,
     give_freed_memory_back,
@@ -130,7 +129,7 @@ def serve(
     if background:
         log_to_file(data_dir, logging.INFO)
     else:
-        _log_to_stderr(logging.INFO if verbose else logging.WARNING)
+        log_to(logging.StreamHandler(), logging.INFO if verbose else logging.WARNING, "%(levelname)s %(message)s")
     shown = _Shown(daemon.host_name(host_name, data_dir), as_json=as_json, background=background)
     try:
         asyncio.run(_run(settings, shown, no_token=no_token, config_file=config_file, spoken=_spoken(protocol)))
@@ -143,13 +142,6 @@ def _spoken(protocol: str | None) -> Sequence[Generation]:
         return SPOKEN if protocol is None else pin(protocol)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--protocol'") from None
-
-
-def _log_to_stderr(level: int) -> None:
-    handler = logging.StreamHandler()
-    handler.setLevel(level)
-    handler.addFilter(LogLimit())
-    logging.basicConfig(level=level, format="%(levelname)s %(message)s", handlers=[handler])
 
 
 def with_options(settings: Settings, options: dict[str, Any]) -> Settings:

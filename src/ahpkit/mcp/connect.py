@@ -152,24 +152,29 @@ class StdioConnection:
         """Its output had ended before it was left."""
         self._problem: str | None = None
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        self._directory = config.cwd or default_cwd
         self._process = ChildProcess(
             config.command,
             env={**environment, **config.env},
-            cwd=config.cwd or default_cwd,
+            cwd=self._directory,
             max_line=max_message,
             transport=BatchTransport,
         )
-        self._program = config.command[0]
         self._lines: LineStream | None = None
 
     async def __aenter__(self) -> Streams:
         try:
             await self._process.__aenter__()
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-            why = (error.strerror or str(error)).lower()
-            raise McpConfigError(f"it cannot be started: {error.filename or self._program}: {why}") from None
+            raise McpConfigError(self._explain(error)) from None
         self._lines = LineStream(self._process.transport, self.ended)
         return self._lines, self._lines
+
+    def _explain(self, error: OSError) -> str:
+        """Why it cannot be started. The program is not named: clients see this text, and never a server's command."""
+        part = "working directory" if str(error.filename) == str(self._directory) else "program"
+        why = (error.strerror or type(error).__name__).lower()
+        return f"it cannot be started: {why}. Look at the {part} in its declaration"
 
     async def __aexit__(self, *exc: Any) -> None:
         self.ended_by_itself = self.ended.is_set()

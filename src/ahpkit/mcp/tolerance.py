@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp_types as types
+from httpx2 import HTTPStatusError
 from mcp.shared.message import SessionMessage
 from mcp_types.methods import parse_server_notification, parse_server_result
 from pydantic import BaseModel, ValidationError
@@ -44,6 +45,9 @@ _CONTENT: Mapping[str, tuple[str, ...]] = {
 
 _WORDS = 4000
 """Characters of an error that are shown."""
+
+_SECRETS = re.compile(r"(?<=://)[^\s/@'\"]*@|(?<=\S)\?[^\s'\"]*=[^\s'\"]*")
+"""The parts of an address that may hold a secret: its user, and its query."""
 
 _OPEN = 1000
 """Requests of a server that may wait for an answer at once. The SDK holds a task for each."""
@@ -354,14 +358,16 @@ def unwrapped(error: BaseException) -> BaseException:
 
 
 def words_of(error: BaseException) -> str:
-    """A failure in words for a person."""
+    """A failure in words for a person. Of an address it has no part that may hold a secret: clients see the text."""
+    if isinstance(error, HTTPStatusError):
+        return f"it answered {error.response.status_code} {error.response.reason_phrase}".strip()
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
     text = str(cast("object", error))
     if " validation error" in text:  # A message of the SDK that quotes a library at length.
         text = text.partition(":")[0]
-    return (text or type(error).__name__)[:_WORDS]
+    return (_SECRETS.sub("", text) or type(error).__name__)[:_WORDS]
 
 
 __all__ = [
