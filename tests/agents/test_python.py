@@ -178,9 +178,9 @@ async def test_an_agent_is_loaded_from_a_module(tmp_path: Path, monkeypatch: pyt
         ("parrot", "is not a reference to an agent"),
         (":parrot", "is not a reference to an agent"),
         ("no_such_module:parrot", "No module named"),
-        ("nowhere.py:parrot", "No such file"),
+        ("nowhere.py:parrot", "there is no file .*/nowhere.py$"),
         ("{file}:crow", "has no attribute 'crow'"),
-        ("{file}:number", "is a int, not an agent"),
+        ("{file}:number", "is not an agent but of type int"),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_explained(reference: str, problem: str, tmp_path: Path) -> None:

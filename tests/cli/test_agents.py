@@ -115,5 +115,15 @@ def test_people_get_a_table(bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     lines = {line.split()[0]: line for line in output.splitlines() if line}
     assert "installed" in lines["gemini"]
-    assert lines["gemini"].endswith("GEMINI_API_KEY is set")
-    assert lines["codex"].endswith(KNOWN_AGENTS["codex"].install)
+    assert lines["gemini"].endswith("  set")
+    assert lines["codex"].endswith("when it leaves its sandbox")
+
+
+def test_the_table_fits_into_80_columns_with_every_agent_installed(bin: Path) -> None:
+    for agent in KNOWN_AGENTS.values():
+        program(bin / agent.command, "echo 2026.11.1-rc")
+
+    lines = CliRunner().invoke(agents, []).output.splitlines()
+
+    assert [line for line in lines if len(line) > 80] == []
+    assert "goose: no key in" in "\n".join(lines)

@@ -691,7 +691,7 @@ async def test_ctrl_c_clears_what_was_typed_and_leaves_an_empty_line(host: HostP
         assert person.is_sane
 
 
-@pytest.mark.parametrize("word", [":quit", ":q", ":exit", "/quit", "/exit"])
+@pytest.mark.parametrize("word", [":quit", ":q", ":exit", "/quit", "/exit", "exit", "quit"])
 async def test_a_word_leaves_too(host: HostProcess, word: str) -> None:
     async with terminal(["chat"], host.home) as person:
         await person.ready()

@@ -68,7 +68,12 @@ async def test_an_empty_message_is_not_sent(host: HostProcess, text: str, input:
 
 async def test_standard_input_that_is_no_text_is_refused(host: HostProcess) -> None:
     code, _, errors = await shell(r"printf '\377' | ahpkit prompt -", host.home)
-    assert (code, errors.startswith("Error: standard input is not UTF-8 text")) == (1, True)
+    assert (code, errors) == (1, "Error: standard input is not UTF-8 text\n")
+
+
+async def test_a_directory_that_was_removed_meanwhile_is_said_in_one_line(host: HostProcess) -> None:
+    code, _, errors = await shell("mkdir gone; cd gone; rmdir ../gone; ahpkit prompt hi", host.home)
+    assert (code, errors) == (1, "Error: the directory in which you are was removed; go to another one\n")
 
 
 async def test_every_event_is_a_line_of_json(host: HostProcess) -> None:

@@ -85,7 +85,7 @@ async def test_a_configuration_file_is_read_and_options_win(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("toml", "options", "problem"),
     [
-        ("[host]\nprot = 1", [], "host.toml: unknown key host.prot; known: host, port"),
+        ("[host]\nprot = 1", [], "host.toml: unknown key host.prot; did you mean port?"),
         ("[host]\nport = 'x'", [], "host.toml: host.port must be a whole number from 0 to 65535, not 'x'"),
         ("[host", [], "host.toml: not valid TOML: "),
         ("[host]\ndefault_agent = 'x'", [], "host.default_agent: there is no agent 'x'; known: demo"),

@@ -236,14 +236,19 @@ def test_a_rule_that_makes_no_sense_is_refused(tmp_path: Path, table: str, expec
 
 
 def test_an_unknown_key_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
-    error = refused(tmp_path, "[host]\nprot = 7110")
-    assert error.startswith("unknown key host.prot; known: host, port, data_dir")
+    error = refused(tmp_path, "[host]\ncolour = 7110")
+    assert error.startswith("unknown key host.colour; known: host, port, data_dir")
+
+
+def test_a_misspelt_key_or_table_gets_the_right_spelling(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[host]\nprot = 7110") == "unknown key host.prot; did you mean port?"
+    assert refused(tmp_path, "[hots]") == "unknown table [hots]; did you mean host?"
 
 
 def test_an_unknown_table_is_refused_and_the_known_ones_are_listed(tmp_path: Path) -> None:
     assert (
-        refused(tmp_path, "[hots]")
-        == "unknown table [hots]; known: host, customizations, canvas, mcp, notify, session, client, agents, rules"
+        refused(tmp_path, "[zzz]")
+        == "unknown table [zzz]; known: host, customizations, canvas, mcp, notify, session, client, agents, rules"
     )
 
 

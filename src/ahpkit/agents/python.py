@@ -184,13 +184,16 @@ def load_agent(reference: str) -> Agent:
     except (ImportError, OSError, AttributeError, SyntaxError) as error:
         raise AgentNotLoaded(f"cannot load the agent {reference}: {error}") from error
     if not isinstance(found, Agent):
-        raise AgentNotLoaded(f"{reference} is a {type(found).__name__}, not an agent: decorate a function with @agent")
+        kind = type(found).__name__
+        raise AgentNotLoaded(f"{reference} is not an agent but of type {kind}: decorate a function with @agent")
     return found
 
 
 def _load_module(place: str) -> ModuleType:
     if not place.endswith(".py"):
         return importlib.import_module(place)
+    if not Path(place).exists():
+        raise ImportError(f"there is no file {Path(place).absolute()}")
     spec = importlib.util.spec_from_file_location(Path(place).stem, place)
     assert spec is not None
     assert spec.loader is not None, "a .py file always has a loader"

@@ -105,6 +105,8 @@ def _list(found: Sequence[Found]) -> None:
     for line in _table([_row(entry) for entry in found]):
         click.echo(line)
     for entry in found:
+        if entry.state != "missing" and not any(entry.keys.values()):
+            click.echo(f"\n{entry.agent.name}: no key in {entry.agent.keys[0]}; a login may do")
         if entry.detail:
             click.echo(f"\n{entry.agent.name}: {entry.detail}")
     if any(entry.state == "missing" for entry in found):
@@ -128,14 +130,14 @@ def _as_json(found: Found) -> dict[str, Any]:
 
 
 def _row(found: Found) -> tuple[str, ...]:
-    set_keys = [name for name, is_set in found.keys.items() if is_set]
     if found.state == "missing":
-        return found.agent.name, "not installed", "", found.agent.asks, found.agent.install
-    key = f"{set_keys[0]} is set" if set_keys else f"no key in {found.agent.keys[0]}; a login may do"
+        return found.agent.name, "not installed", "", found.agent.asks, ""
+    key = "set" if any(found.keys.values()) else "not set"
     return found.agent.name, found.state, found.version or "?", found.agent.asks, key
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    rows = [("NAME", "STATE", "VERSION", "ASKS BEFORE IT ACTS", "KEY, OR HOW TO INSTALL"), *rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows]
+    """One line for each agent; with everything in it, it still fits into 80 columns."""
+    rows = [("NAME", "STATE", "VERSION", "ASKS BEFORE IT ACTS", "KEY"), *rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

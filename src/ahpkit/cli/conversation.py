@@ -28,8 +28,8 @@ from ahpkit.protocol.chat.turns import is_resumable
 from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.tasks import Tasks, running, wait_first
 
-_LEAVE = frozenset({":quit", ":exit", ":q", "/quit", "/exit"})
-"""Lines that leave; the commands know only the first by name, for `:help`."""
+_LEAVE = frozenset({":quit", ":exit", ":q", "/quit", "/exit", "exit", "quit"})
+"""Lines that leave, also as other programs have them; the commands know only the first by name, for `:help`."""
 
 _RECENT = 3
 """Turns of an old session that are shown when it is taken up again."""

@@ -129,7 +129,8 @@ def _extract(file: Path, place: Path) -> None:
         with tarfile.open(file) as archive:
             archive.extractall(place, filter=_restored)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise click.ClickException(f"{file} is not a backup, or it is damaged: {error}") from error
+        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for each format that it tried.
+        raise click.ClickException(f"{file} is not a backup, or it is damaged: {reason}") from error
 
 
 def _restored(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:

@@ -37,6 +37,8 @@ def explain(error: Exception) -> click.ClickException | None:
             text = str(error)
         case TimeoutError():
             text = "the host did not answer in time; is it busy? See: ahpkit doctor"
+        case FileNotFoundError(filename=None) if not _is_somewhere():
+            text = "the directory in which you are was removed; go to another one"
         case OSError(filename=str(name), strerror=str(reason)):
             text = f"{name}: {reason}"
         case OSError(errno=number, strerror=str(reason)) if number in _FULL:  # Found while writing: it has no name.
@@ -44,6 +46,15 @@ def explain(error: Exception) -> click.ClickException | None:
         case _:
             return None
     return click.ClickException(text or type(error).__name__)
+
+
+def _is_somewhere() -> bool:
+    """Whether the current directory is still there: somebody may have removed it under us."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class Subcommand(NamedTuple):

@@ -222,8 +222,8 @@ def _has_come(text: str | None) -> bool:
 def _read_standard_input() -> str:
     try:
         return read_whole(sys.stdin.buffer, "standard input", _LARGEST, _ADVICE).decode()
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"standard input is not UTF-8 text: {error}") from error
+    except UnicodeDecodeError:
+        raise click.ClickException("standard input is not UTF-8 text") from None
 
 
 def _read_file(path: Path) -> str:

@@ -30,8 +30,9 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -355,7 +356,7 @@ def _take(path: Path, tables: dict[str, Any], settings: Settings) -> None:
         elif table in _TABLES:
             _take_table(path, table, cast("dict[str, Any]", content), settings)
         else:
-            raise SettingsError(f"{path}: unknown table [{table}]; known: {', '.join([*_TABLES, 'agents', 'rules'])}")
+            raise SettingsError(f"{path}: unknown table [{table}]; {_meant(table, [*_TABLES, 'agents', 'rules'])}")
 
 
 def _checked(settings: Settings) -> Settings:
@@ -418,11 +419,16 @@ def _check_shape(content: dict[str, Any]) -> None:
             todo += ((item, depth + 1) for item in cast("list[Any]", value))
 
 
+def _meant(name: str, known: Collection[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
 def _take_table(path: Path, table: str, content: dict[str, Any], settings: Settings) -> None:
     known = _TABLES[table]
     for key, value in content.items():
         if key not in known:
-            raise SettingsError(f"{path}: unknown key {table}.{key}; known: {', '.join(known)}")
+            raise SettingsError(f"{path}: unknown key {table}.{key}; {_meant(key, known)}")
         try:
             setattr(settings, key, known[key](value))
             settings.origins[f"{table}.{key}"] = str(path)

@@ -156,7 +156,7 @@ _AGENTS = (
     KnownAgent(
         name="opencode",
         title="opencode",
-        asks="only where its settings say ask",
+        asks="only if its settings say so",
         command="opencode",
         args=("acp",),
         install="npm install -g opencode-ai",
