@@ -129,6 +129,30 @@ def test_what_a_client_may_dispatch_has_a_form_in_its_version(generation: Genera
     assert generation < V.V1_0 or newest == dispatched
 
 
+@pytest.mark.parametrize("generation", list(Generation))
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"title": "T", "isRead": True, "isArchived": False, "config": {}, "turnId": "t", "directory": "file:///a"},
+        {"title": 7, "isRead": "yes", "config": [], "turnId": None, "clientId": 1, "toolCallId": "c"},
+        {},
+    ],
+)
+def test_an_action_reads_the_same_with_an_empty_note_which_is_read_member_by_member(
+    host: Host, generation: Generation, members: Json
+) -> None:
+    dialect = speaking(generation, host, canvases=True)
+
+    def outcome(action: Json) -> Json | str:
+        try:
+            return {**dialect.read_action(SESSION, action, host.reading()), "_meta": {}}
+        except InvalidParams as error:
+            return error.message
+
+    outcomes = {kind: outcome({"type": kind, **members}) for kind in ACTIONS}
+    assert outcomes == {kind: outcome({"type": kind, **members, "_meta": {}}) for kind in ACTIONS}
+
+
 @pytest.mark.parametrize(
     ("generation", "kind", "why"),
     [

@@ -26,7 +26,7 @@ APP_ACTIONS: Final = frozenset(
 STAND_IN_MODEL: Final = "ahpkit-any-model"
 _MODEL_NAME: Final = "The agent's own choice"
 _NO_MODELS: Final = b'"models":[]'
-_MESSAGES: Final = frozenset({"message", "draft", "initialMessage"})
+MESSAGES: Final = frozenset({"message", "draft", "initialMessage"})
 """Members of actions and params that hold a message."""
 
 _APP_FIELDS: Final = ("mcpApp", "channel")
@@ -61,7 +61,7 @@ def _agent_with_models(agent: JsonObject) -> JsonObject:
 
 def without_stand_in(value: JsonObject) -> JsonObject:
     """An action or params whose messages do not name the stand-in model."""
-    for key in () if _MESSAGES.isdisjoint(value) else _MESSAGES:
+    for key in () if MESSAGES.isdisjoint(value) else MESSAGES:
         message: Any = value.get(key)
         if isinstance(message, dict) and _names_stand_in(cast("JsonObject", message)):
             value = {**value, key: without(cast("JsonObject", message), "model")}
@@ -111,6 +111,7 @@ def _entry_without_apps(entry: JsonObject) -> JsonObject:
 __all__ = [
     "AGENTS_CHANGED",
     "APP_ACTIONS",
+    "MESSAGES",
     "STAND_IN_MODEL",
     "action_without_apps",
     "envelope_with_models",

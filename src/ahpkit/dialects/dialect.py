@@ -22,6 +22,7 @@ from ahpkit.dialects.generations import (
     Generation,
     Routes,
     Stream,
+    dispatched_by,
     knows_action,
     knows_method,
     may_dispatch,
@@ -30,7 +31,8 @@ from ahpkit.dialects.generations import (
 from ahpkit.dialects.negotiation import Agreed
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
-from ahpkit.protocol.validation import check_action
+from ahpkit.protocol.registry import ACTIONS
+from ahpkit.protocol.validation import check, check_action
 from ahpkit.wire.codec import encode
 from ahpkit.wire.pieces import Items
 
@@ -128,10 +130,14 @@ class GenerationDialect:
         return method, actions_up.params(method, said, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
-        by = self.generation
+        by, ours = self.generation, self.canvases or self.generation == _OLDEST
+        kind: Any = action.get("type")
+        plain = isinstance(kind, str) and _SPECIAL.isdisjoint(action)
+        if plain and (shape := _plain_shapes(by, ours).get(kind)) is not None:
+            check(shape, action, at="action")
+            return action
         validation.check_action(action, by=by)
-        kind = action["type"]
-        if not may_dispatch(by, kind, ours=self.ours):
+        if not may_dispatch(by, kind, ours=ours):
             raise InvalidParams(self._refusal(kind))
         own = client_needs.without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
@@ -271,6 +277,19 @@ def dialect_for(
 ) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
     return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps, needs_models)
+
+
+_SPECIAL = frozenset({"_meta", "activeClient"}) | client_needs.MESSAGES
+"""Members in which something may have to be taken out of a client's action."""
+
+
+@cache
+def _plain_shapes(by: Generation, ours: bool) -> Mapping[str, Any]:
+    """The shapes of actions that clients of a generation may dispatch and that have the form of 1.0.0.
+
+    Without one of the `_SPECIAL` members such an action is read by checking its shape, and nothing else.
+    """
+    return {kind: ACTIONS[kind].shape for kind in dispatched_by(by, ours) if kind in ACTIONS and _is_newest(by, kind)}
 
 
 @cache

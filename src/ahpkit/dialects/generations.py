@@ -204,11 +204,11 @@ def knows_action(generation: Generation, action_type: str) -> bool:
 
 def may_dispatch(generation: Generation, action_type: str, *, ours: bool = False) -> bool:
     """Whether a client of that generation may dispatch an action; `ours`: including our canvas actions."""
-    return action_type in _dispatched(generation, ours)
+    return action_type in dispatched_by(generation, ours)
 
 
 @cache
-def _dispatched(generation: Generation, ours: bool) -> frozenset[str]:
+def dispatched_by(generation: Generation, ours: bool) -> frozenset[str]:
     """What clients of a generation may dispatch."""
     return frozenset(kind for kind in _BY_CLIENTS if (ours if kind in OUR_ACTIONS else knows_action(generation, kind)))
 
@@ -424,6 +424,7 @@ __all__ = [
     "Routes",
     "Selection",
     "Stream",
+    "dispatched_by",
     "generation_of",
     "knows_action",
     "knows_method",

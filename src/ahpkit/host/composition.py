@@ -333,6 +333,7 @@ class FrontParts:
             monotonic=basis.monotonic,
             reading=reading,
             sessions=sessions.live,
+            take=actions.take,
         )
 
     def register(self, registered: Registration) -> None:

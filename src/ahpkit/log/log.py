@@ -148,8 +148,9 @@ class Log:
         self._order.append(entry)
         if not is_hole(entry):
             self._checkpoints.append(entry)
-        if entry.client_id is not None and entry.client_seq is not None:
-            self._clients[entry.client_id] = max(entry.client_seq, self._clients.get(entry.client_id, 0))
+        client_id, client_seq = entry.client_id, entry.client_seq
+        if client_id is not None and client_seq is not None and client_seq > self._clients.get(client_id, -1):
+            self._clients[client_id] = client_seq
         self._put(entry)
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:

@@ -65,8 +65,8 @@ class Checkpoints:
         channel = entry.channel
         self._first.setdefault(channel, entry.seq)
         self._last[channel] = entry.seq
-        self._room[channel] -= len(entry.payload)
-        if self._room[channel] < 0:
+        room = self._room[channel] = self._room[channel] - len(entry.payload)
+        if room < 0:
             self._heavy.add(channel)
 
     def remove(self, channel: str) -> None:

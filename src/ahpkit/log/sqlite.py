@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from ahpkit.log.entry import Batch, Entry, Mark, Recovery, StatePart, Statistics, Step
+from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
 from ahpkit.log.salvage import Convert, create, finish, rebuild, repair, upgrade
@@ -147,13 +147,11 @@ class SqliteStorage:
 
     def _write(self, batch: Batch) -> None:
         try:
-            self._writer.commit(batch)
+            self._written += _COMMIT_BYTES + self._writer.commit(batch)
         except _CONTENT as exc:
             if not self._connections:  # Closed: the values are not to blame.
                 raise
             raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
-        self._written += _COMMIT_BYTES + sum(len(step.payload) for step in batch if type(step) is Entry)
-        self._written += sum(len(step.data) for step in batch if type(step) is StatePart)
 
     def trim(self, before_seq: int) -> int:
         with self._explained():

@@ -50,12 +50,11 @@ class Order:
 
 def head_after(head_seq: int, batch: Batch) -> int:
     """The head after `batch` is committed; raises `OutOfOrder` when its numbers do not continue from `head_seq`."""
-    for step in batch:
-        if type(step) is Entry:
-            if step.seq != head_seq + 1:
-                raise OutOfOrder(f"entry {step.seq} of {step.channel} cannot follow {head_seq}")
-            head_seq = step.seq
-    return head_seq
+    entries = [step for step in batch if type(step) is Entry]
+    for expected, entry in enumerate(entries, head_seq + 1):
+        if entry.seq != expected:
+            raise OutOfOrder(f"entry {entry.seq} of {entry.channel} cannot follow {expected - 1}")
+    return head_seq + len(entries)
 
 
 class Storage(Protocol):

@@ -113,15 +113,8 @@ def is_seq(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and 0 <= value < 1 << 53
 
 
-def as_stored(entry: Entry) -> Entry:
-    """The entry with the values that come back from its row: SQLite makes an integer of `7.0`, so we do it first."""
-    if type(entry.client_seq) is not float and type(entry.at) is not float:
-        return entry
-    client_seq = None if entry.client_seq is None else _integer(entry.client_seq)
-    return entry._replace(client_seq=client_seq, at=_integer(entry.at))
-
-
 def _integer(value: float) -> int:
+    """The integer that comes back from a row: SQLite makes one of `7.0`, so we do it first."""
     if value != int(value):
         raise ValueError(f"{value!r} is not a whole number")
     return int(value)
@@ -158,22 +151,27 @@ class Tables:
         self._checked_entries = checked_entries
         self._head = 0
         self._total = 0
+        self._part_bytes = 0
+        """Bytes of the parts of states in the last commit."""
         self._ids: dict[str, int] = {}
         self._divided: set[int] = set()
         """The channels that have parts, of the stored state or left over."""
         self._current = False
-        """Whether the four caches above are valid: not before the first commit, nor after a failed one."""
+        """Whether what is known of the file is valid: not before the first commit, nor after a failed one."""
 
     # Writing
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch) -> int:
+        """Write a batch; returns the bytes of its payloads and parts."""
         if not self._current:
             self._refresh()
         head_after(self._head, batch)
         self._current = False
+        before, self._part_bytes = self._total, 0
         with transaction(self._db):
             self.apply(batch)
         self._current = True
+        return self._total - before + self._part_bytes
 
     def apply(self, steps: Iterable[Step]) -> None:
         """Write steps inside the caller's transaction, without checking their numbers."""
@@ -221,13 +219,16 @@ class Tables:
                 done += size
 
     def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
-        for given in entries:
-            entry = as_stored(given)
-            seq, channel, payload, client_id, client_seq, at, *_ = entry
+        ids, total = self._ids, self._total
+        for entry in entries:
+            seq, channel, payload, client_id, client_seq, at, _, _ = entry
+            if type(client_seq) is float or type(at) is float:
+                client_seq, at = None if client_seq is None else _integer(client_seq), _integer(at)
             self._head = seq
-            self._total += len(payload)
-            id_ = self._ids.get(channel, _NO_CHANNEL)
-            yield seq, id_, client_id, client_seq, at, self._total, checksum(payload, place_of(entry, id_)), payload
+            self._total = total = total + len(payload)
+            id_ = ids.get(channel, _NO_CHANNEL)
+            place = f"{seq} {id_} {client_id} {client_seq} {at}"  # As `place_of` has it: there are many of them.
+            yield seq, id_, client_id, client_seq, at, total, crc32(payload, crc32(place.encode())), payload
 
     def _apply(self, step: Step) -> None:
         match step:
@@ -235,6 +236,7 @@ class Tables:
                 if (id_ := self._ids.get(channel)) is not None:
                     self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", (id_, seq, number, data))
                     self._divided.add(id_)
+                    self._part_bytes += len(data)
                     self._forget_a_part(id_, seq)
             case ChannelSnapshot(channel, seq, state, ahead):
                 id_ = self._ids[channel] = self._one(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -120,7 +120,7 @@ class RpcLoop:
             while True:
                 event = await self.next_event()
                 if isinstance(event, Notification):
-                    if (waiting := self._hear(event.method, event.params)) is not None:
+                    if (waiting := self._guarded(event.method, self.hear, event.method, event.params)) is not None:
                         await waiting
                 else:
                     await self._handle(event, handlers)
@@ -148,10 +148,12 @@ class RpcLoop:
                 if reply is not None:
                     self.send(reply)
 
-    def _hear(self, method: str, params: Params) -> Awaitable[None] | None:
-        """Take a notification; something to wait for when that takes a while."""
+    def _guarded(
+        self, method: str, hear: Callable[..., Awaitable[None] | None], *given: Any
+    ) -> Coroutine[Any, Any, None] | None:
+        """Call a handler of notifications; something to wait for when it takes a while."""
         try:
-            waiting = self.hear(method, params)
+            waiting = hear(*given)
         except Exception:  # A handler that fails must not end the connection.
             _log.exception("handling notification %s failed", method)
             return None

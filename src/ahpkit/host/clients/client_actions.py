@@ -10,6 +10,7 @@ from ahpkit.dialects.base import Dialect, Reading, SentAction
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection, LiveSessions
+from ahpkit.host.clients.dispatched import Dispatched
 from ahpkit.host.registration import Event
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.secret_addresses import stored_action
@@ -37,6 +38,12 @@ when it is refused."""
 
 _MAX_CLIENTS = 10_000
 """Clients for which a new start is remembered. The one that was not seen for longest is forgotten first."""
+
+
+_TOLERATED = frozenset(
+    {"root/configChanged", "session/configChanged", "session/customizationToggled", "session/activeClientSet"}
+)
+"""Types of actions of which something may be left out, or which may say nothing new."""
 
 
 class RepeatedActions:
@@ -102,6 +109,8 @@ class ClientActions:
         self._sessions = sessions
         self._reading = reading
         self._slow_actions = slow_actions
+        self._special = _TOLERATED | slow_actions.keys()
+        """The types of actions that are not simply dispatched."""
         self._offered_again = offered_again
         self._flush = flush
         self._tasks = tasks
@@ -111,14 +120,18 @@ class ClientActions:
         """A client initializes, and starts to count its actions anew."""
         self._repeated.begin(client_id)
 
-    def take(self, client: Connection, params: Params) -> Awaitable[None] | None:
-        """Apply a client's action, or send it back with the reason."""
+    def hear(self, client: Connection, params: Params) -> Awaitable[None] | None:
+        """Take a `dispatchAction` that came the general way, so that its parameters may be malformed."""
         try:
             check_params("dispatchAction", params)
         except InvalidParams as error:
             self._refuse_malformed(client, params, error.message)
             return None
-        uri, seq, action = params["channel"], params["clientSeq"], SentAction(params["action"])
+        return self.take(client, Dispatched(params["channel"], params["clientSeq"], params["action"]))
+
+    def take(self, client: Connection, dispatched: Dispatched) -> Awaitable[None] | None:
+        """Apply a client's action, or send it back with the reason."""
+        uri, seq, action = dispatched.channel, dispatched.clientSeq, SentAction(dispatched.action)
         origin = Origin(client.client_id, seq)
         if seq != 0 and not self._repeated.is_new(origin):  # Actions that a client does not count are all new.
             return self._dispatch_again(client, uri, action, origin)
@@ -170,14 +183,14 @@ class ClientActions:
         except RpcError as error:
             reason: str | None = error.message
         else:
-            kept = self._tolerated(client, uri, cast("StateAction", read))  # The dialect has checked its shape.
-            if kept is None or self._says_nothing_new(client, uri, kept):
-                if kept is not None:
-                    self._offered_again.tell(client.client_id, uri)
-                client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
-                return None
-            if (slow := self._slow_actions.get(kept["type"])) is not None:
-                return self._dispatch_slowly(slow, uri, kept, origin, sent)
+            kept: StateAction | None = cast("StateAction", read)  # The dialect has checked its shape.
+            if kept["type"] in self._special:
+                kept = self._tolerated(client, uri, kept)
+                if kept is None or self._says_nothing_new(client, uri, kept):
+                    client.outlet.answer_action(uri, sent, self._store.committed_head, origin)
+                    return None
+                if (slow := self._slow_actions.get(kept["type"])) is not None:
+                    return self._dispatch_slowly(slow, uri, kept, origin, sent)
             reason = self._dispatcher.dispatch(uri, kept, origin, sent=sent)
         if reason is not None:
             self._clients.reject(uri, sent, origin, reason)
@@ -220,7 +233,10 @@ class ClientActions:
         change would loop."""
         if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
             return False
-        return action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
+        is_repeated = action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
+        if is_repeated:
+            self._offered_again.tell(client.client_id, uri)
+        return is_repeated
 
 
 async def _nothing() -> None:

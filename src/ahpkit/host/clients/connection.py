@@ -12,12 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
-
-import msgspec
+from typing import Any, Protocol
 
 from ahpkit.dialects.base import Identity, Reading, SentAction
 from ahpkit.host.clients.commands import Commands
+from ahpkit.host.clients.dispatched import Dispatched, Skimmed, read_dispatched, request_in, skim_dispatched
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.config import HostConfig
 from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
@@ -90,63 +89,19 @@ class Shared:
     reading: Callable[[str], Reading]
     """What reading a frame of this client depends on."""
     sessions: LiveSessions
-
-
-_MAX_NAMES = 4096
-"""Characters of names that a refusal repeats."""
-
-
-class _Action(msgspec.Struct):
-    type: str
-
-
-class _Dispatched(msgspec.Struct):
-    channel: str
-    clientSeq: int
-    action: _Action
-
-
-class _Dispatch(msgspec.Struct):
-    """What is needed of an action to refuse it."""
-
-    method: Literal["dispatchAction"]
-    params: _Dispatched
+    take: Callable[[Connection, Dispatched], Awaitable[None] | None]
+    """Takes an action of a client that is known. Something to wait for when that takes a while."""
 
 
 class _Unread(InvalidRequest):
     """An action that is too large, or cannot be read for another reason."""
 
-    def __init__(self, message: str, sent: _Dispatched) -> None:
+    def __init__(self, message: str, sent: Skimmed) -> None:
         super().__init__(message)
         self.sent = sent
 
 
 _UNREADABLE = (InvalidRequest, ParseError)
-
-
-class _Asked(msgspec.Struct):
-    """What is needed of a request to refuse it."""
-
-    id: int | str
-    method: str
-
-
-def _request_in(data: bytes) -> RequestId | None:
-    """Which request a message is, if it is one that can be answered."""
-    try:
-        asked = msgspec.json.decode(data, type=_Asked).id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return asked if isinstance(asked, int) or len(asked) <= _MAX_NAMES else None
-
-
-def _skim(data: bytes) -> _Dispatched | None:
-    """The action that a message dispatches, if it does. Only what is needed is decoded, so this is fast."""
-    try:
-        sent = msgspec.json.decode(data, type=_Dispatch).params
-        return sent if len(sent.channel) + len(sent.action.type) <= _MAX_NAMES else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 class Connection(RpcLoop):
@@ -232,7 +187,20 @@ class Connection(RpcLoop):
     # -- from the client -----------------------------------------------------------------------------------------
 
     async def next_event(self) -> Event:
-        """The next message, when the log has room for it and the client has not sent too much."""
+        """The next message, when the log has room for it and the client has not sent too much.
+
+        Most messages are actions. They are taken here, without the way through the tables of methods: it costs more
+        than everything else that is done for a message.
+        """
+        while True:
+            data = await self._receive()
+            sent = read_dispatched(data) if self.client_id else None
+            if sent is None:
+                return await self._read_any(data)
+            if (waiting := self._guarded("dispatchAction", self._shared.take, self, sent)) is not None:
+                await waiting
+
+    async def _receive(self) -> bytes:
         if self._shared.delivery.is_full:
             await self._shared.delivery.wait_room()
         if self._unshared <= 0:
@@ -247,6 +215,9 @@ class Connection(RpcLoop):
             raise TransportClosed(self._closing, code=self._close_code)
         if (delay := self._bytes.wait(len(data), now=now)) > 0:
             await asyncio.sleep(delay)
+        return data
+
+    async def _read_any(self, data: bytes) -> Event:
         if len(data) <= LONG_MESSAGE:
             message = self._read_short(data)
         else:  # In a thread, so that others are served meanwhile. This connection waits for it.
@@ -261,20 +232,20 @@ class Connection(RpcLoop):
         refused under the id of the request, or under the number of the action."""
         message = self._peer.read(data)
         if type(message) is ParseError:
-            message.request_id = _request_in(data)
+            message.request_id = request_in(data)
         if not isinstance(message, RpcError) or type(message) not in _UNREADABLE or message.request_id is not None:
             return message
-        sent = _skim(data) if self.client_id else None
+        sent = skim_dispatched(data) if self.client_id else None
         return message if sent is None else _Unread(message.message, sent)
 
     def _read_long(self, data: bytes) -> Message | RpcError:
         """The same for a long message, of which there may be too much."""
-        if len(data) > MAX_ACTION_BYTES and self.client_id and (sent := _skim(data)) is not None:
+        if len(data) > MAX_ACTION_BYTES and self.client_id and (sent := skim_dispatched(data)) is not None:
             reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
             return _Unread(reason, sent)
         message = self._read_short(data)
         if type(message) is InvalidRequest and message.request_id is None:
-            return InvalidRequest(message.message, request_id=_request_in(data))
+            return InvalidRequest(message.message, request_id=request_in(data))
         return message
 
     def _refuse_unread(self, error: _Unread) -> None:

@@ -99,7 +99,7 @@ class Handshake:
     def notifications(self) -> Mapping[str, HeardNotification]:
         rows = (
             HeardNotification("unsubscribe", self._unsubscribe),
-            HeardNotification("dispatchAction", self._actions.take),
+            HeardNotification("dispatchAction", self._actions.hear),
         )
         return {row.name: row for row in rows}
 

@@ -90,6 +90,9 @@ class LiveSessions:
         """Those that wait to be prepared; the last one was used last, and comes first."""
         self._preparing = 0
         self._started = False
+        self._last: tuple[str, LiveSession] | None = None
+        """The channel that was woken last, and its session. Actions come one after the other in the same channel."""
+        hooks.chat_moved.add(lambda chat, session: self._forget_last())
 
     def __getitem__(self, uri: str) -> LiveSession:
         return self._live[uri]
@@ -105,12 +108,17 @@ class LiveSessions:
 
     def add(self, uri: str, agent: Agent) -> LiveSession:
         """A session begins, or wakes."""
+        self._forget_last()
         session = self._live[uri] = LiveSession(agent, asyncio.get_running_loop().create_future())
         return session
 
     def remove(self, uri: str) -> None:
         """A session is gone."""
         del self._live[uri]
+        self._forget_last()
+
+    def _forget_last(self) -> None:
+        self._last = None
 
     def add_runner(self, session_uri: str, uri: str) -> ChatRunner:
         """Make what runs the turns of a chat."""
@@ -140,19 +148,26 @@ class LiveSessions:
 
     def rests(self, channel: str) -> bool:
         """Whether a channel belongs to a session that is not live."""
+        if self._last is not None and self._last[0] == channel:
+            return False
         session = self._session_of(channel)
         return session is not None and session not in self._live
 
     def wake(self, channel: str) -> None:
         """Make the session of a channel live, if it rests. Features prepare it in the background."""
+        if self._last is not None and self._last[0] == channel:
+            self._last[1].used = self._monotonic()
+            return
         session = self._session_of(channel)
         if session is None:
             return
         if session not in self._live and self.make_live(session) and self._started:
             self._resume(session)
         self._use(session)
+        self._last = channel, self._live[session]
 
     def _use(self, uri: str) -> None:
+        self._forget_last()
         session = self._live[uri] = self._live.pop(uri)
         session.used = self._monotonic()
         if uri in self._unprepared:
@@ -263,7 +278,7 @@ class LiveSessions:
         return any(busy(uri) for busy in self._hooks.is_busy)
 
     def _rest(self, uri: str, session: LiveSession) -> None:
-        del self._live[uri]
+        self.remove(uri)
         for chat, runner in session.chats.items():
             self._turns.rest_chat(chat)
             self._tasks.spawn(runner.rest(), name=f"rest {chat}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import cast
 
@@ -55,7 +54,8 @@ class Dispatcher:
         self._waiting = waiting
         self._hooks = hooks
         self._turn_ids = policy.TurnIds()
-        self._telling: deque[Applied[StateAction, JsonObject]] | None = None
+        self._telling: list[AnyApplied] | None = None
+        """Actions that listeners have to hear of, while they are called."""
         self._in_step = False
         """Whether something was applied in this step of the event loop."""
         self._endings: list[Callable[[], None]] = []
@@ -74,13 +74,14 @@ class Dispatcher:
             self._begin_step()
         if (wake := self._hooks.wake.provided) is not None:
             wake(uri)
+        kind = action["type"]
+        for amend in self._hooks.amendments(kind):
+            action = amend(uri, action)
         made = cast("JsonObject", action)
-        for amend in self._hooks.amendments(action["type"]):
-            made = amend(uri, made)
-        if action["type"] in HINTED:
+        if kind in HINTED:
             made = with_hints(made, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, made, origin)
-        self._tell(Applied(uri, cast("StateAction", made), origin.client_id if origin else None, before, after))
+        self._tell(Applied(uri, made, origin.client_id if origin else None, before, after))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. What it applies is stored together with what was applied in the step."""
@@ -129,6 +130,7 @@ class Dispatcher:
         state = self._store.state(uri)
         if state is None:
             return f"there is no channel {uri}"
+        session_uri = self._index.session_of(uri)
         reason = policy.check_action(
             client_id=client_id,
             channel=uri,
@@ -136,7 +138,7 @@ class Dispatcher:
             action=action,
             state=state,
             state_of=self._store.state,
-            session=self._store.session(self._index.session_of(uri)),
+            session=None if session_uri is None else self._store.session(session_uri),
             turn_ids=self._turn_ids,
         )
         for refuse in self._hooks.refusals(action["type"]):
@@ -147,10 +149,9 @@ class Dispatcher:
         if self._telling is not None:
             self._telling.append(applied)
             return
-        self._telling = deque([applied])
+        self._telling = pending = [applied]
         try:
-            while self._telling:
-                current = self._telling.popleft()
+            for current in pending:  # It grows while we walk.
                 for listener in self._hooks.listeners(current.action["type"]):
                     try:
                         listener(current)

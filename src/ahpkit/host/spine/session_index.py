@@ -170,7 +170,7 @@ class WaitingSelections:
 
     def keep(self, uri: str, action: StateAction, origin: Origin, sent: SentAction) -> bool:
         """Hold back an action if it has to wait; False when it can be applied now. `sent`: in the client's form."""
-        if CHANGED not in selection_of(action) or not self._busy(uri):
+        if "_meta" not in action or CHANGED not in selection_of(action) or not self._busy(uri):
             return False
         waiting = self._waiting.setdefault(uri, [])
         if all(other.origin != origin for other in waiting):  # A client that reconnected sends it again.
