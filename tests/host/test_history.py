@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.host.agent import Chat
-from ahpkit.host.sessions.agent_conversations import ToldHistory
+from ahpkit.host.sessions.agent_conversations import RecalledHistory
 from support.bench import Bench, running_bench
 from support.oldest import check_action
 from support.raw_client import RawClient
@@ -14,12 +14,12 @@ def store_nothing(session_uri: str, data: bytes, content_type: str) -> str:
     return "ahp-content:/x"
 
 
-async def told(bench: Bench) -> tuple[ToldHistory, Chat, RawClient]:
+async def told(bench: Bench) -> tuple[RecalledHistory, Chat, RawClient]:
     client = await bench.client()
     await bench.session(client)
     chat = bench.agent.chats[0].chat
     services = bench.host.services
-    history = ToldHistory(chat, new_id=services.new_id, now=services.now, store_content=store_nothing)
+    history = RecalledHistory(chat, new_id=services.new_id, now=services.now, store_content=store_nothing)
     return history, chat, client
 
 

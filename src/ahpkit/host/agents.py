@@ -147,7 +147,7 @@ class Agents:
             raise AuthRequired([dict(one) for one in missing])
 
     def _token_given(self, resource: str, expires_in: float | None) -> None:
-        """A token was given, or taken back. Nothing more is asked for this resource until it expires."""
+        """Note that a token was given or taken back. Clients are not asked for it again until it expires."""
         self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
         if (timer := self._expiries.pop(resource, None)) is not None:
             timer.cancel()
@@ -231,7 +231,7 @@ def _protected(agent: Agent, resource: str) -> ProtectedResourceMetadata | None:
 
 
 def _without(token: str, text: str) -> str:
-    """What an agent says about a token that it refuses. It may repeat the token."""
+    """The text without the token: an agent that refuses a token may repeat it in its message."""
     return text.replace(token, "…") if token else text
 
 

@@ -102,7 +102,7 @@ class Spine:
 
 
 class ClientParts:
-    """The connected clients, the list of sessions, and the delivery, which tells both what was committed."""
+    """The connected clients, the list of sessions, and the delivery, which updates both with each commit."""
 
     def __init__(self, basis: Basis, spine: Spine) -> None:
         config = basis.config

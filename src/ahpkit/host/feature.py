@@ -142,7 +142,7 @@ class Services(States, Protocol):
         ...
 
     def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
-        """Hear when the tools of a session change; call the result to stop."""
+        """Call back when the tools of a session change; call the result to stop."""
         ...
 
     def running_turn(self, chat_uri: str) -> Turn | None:

@@ -8,7 +8,7 @@ An action passes: connection → dialect → policy → store (reduce) → log (
 `ahpkit.host.composition` makes the parts; nothing below this module refers to `Host`. Starting has two phases.
 `recover` repairs what an earlier run left unfinished, by actions only and without waiting:
 
-1. the sessions of the earlier run are known, and the root channel is there again;
+1. the sessions of the earlier run are listed, and the root channel is opened;
 2. turns that were interrupted end with an error;
 3. each feature recovers its own things, in the order of the features;
 4. the list of agents in root state is updated.
@@ -179,7 +179,7 @@ class Host:
             await self._delivery.durable()
 
     async def say_goodbye(self) -> None:
-        """End what runs, let the clients hear how it ended, and close their connections.
+        """End what runs, send its end to the clients, and close their connections.
 
         A host that ends does this by itself. Call it earlier when something else, such as a server, would close the
         connections first.

@@ -55,15 +55,15 @@ class Hooks(Generic[_T]):
 
 
 class Event(Hooks[Callable[_P, object]], Generic[_P]):
-    """Something that happens. Features add functions that hear of it; these must not block, and may dispatch."""
+    """An event. Features add functions that are called for it; they must not block, and may dispatch."""
 
     def tell(self, *about: _P.args, **more: _P.kwargs) -> None:
-        """Tell every feature, also when one of them fails."""
+        """Call every function, also when one of them fails."""
         for heard in self:
             try:
                 heard(*about, **more)
-            except Exception:  # The other features still have to hear of it.
-                _log.exception("a feature failed when it heard of %s", about[0] if about else "an event")
+            except Exception:  # The other features still have to be called.
+                _log.exception("a feature failed to handle %s", about[0] if about else "an event")
 
 
 class OnlyOne(Generic[_T]):
@@ -103,7 +103,8 @@ class Command(NamedTuple):
 
 
 class CommandTable:
-    """The methods that clients can call, and the notifications that are heard. Read for every message of a client."""
+    """The methods that clients can call, and the notifications that they can send. Read for every message of a
+    client."""
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
@@ -116,7 +117,7 @@ class CommandTable:
         self._commands[command.name] = command
 
     def hear(self, name: str, hear: Callable[[Any, Any], None]) -> None:
-        """`hear(client, params)`: hear a notification of clients."""
+        """`hear(client, params)`: handle a notification of clients."""
         self._notifications[name] = hear
 
     def find(self, name: str) -> Command | None:
@@ -124,7 +125,7 @@ class CommandTable:
         return self._commands.get(name)
 
     def notification(self, name: str) -> Callable[[Any, Any], None] | None:
-        """Who hears a notification."""
+        """The handler of a notification."""
         return self._notifications.get(name)
 
     def __iter__(self) -> Iterator[Command]:
@@ -187,7 +188,7 @@ class ActionHooks:
     def __init__(self) -> None:
         self._listeners = _ByType[Callable[[Applied[Any, Any]], None]]()
         self.listeners = self._listeners.of
-        """`listeners(action_type)`: who hears of such actions, in the order in which they registered."""
+        """`listeners(action_type)`: the functions to call after such actions, in the order in which they registered."""
         self._refusals = _ByType[Refusal]()
         self.refusals = self._refusals.of
         """`refusals(action_type)`: the rules for such actions."""
@@ -199,7 +200,7 @@ class ActionHooks:
         action."""
 
     def listen(self, heard: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
-        """Hear of every action that was applied; with `beginnings`, of those whose type begins with one of them.
+        """Be called after every action that was applied; with `beginnings`, after those whose type begins with one.
 
         Must not block, may dispatch: it runs inside the sequence.
         """
@@ -302,8 +303,8 @@ class TurnHooks:
         """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent sees it; returns the
         prompt, expanded or as it was."""
         self.before_end = Hooks[Callable[[Chat, str], Awaitable[None]]]()
-        """`before_end(chat, turn_id)`: the agent is done with a turn. The end of the turn is told afterwards, so what a
-        client does once it heard of it is not the agent's work. Must not raise."""
+        """`before_end(chat, turn_id)`: the agent is done with a turn. The turn ends afterwards, so what a client does
+        after that end does not count as the agent's work. Must not raise."""
         self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[Objection | None]]]()
         """`guard(chat, name, tool_input, owner)`: why a tool call is denied before anyone is asked, or why a person has
         to decide; None: no objection. The owner is who runs the tool, as rules name it (`mcp:time`); None: the agent

@@ -116,7 +116,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class Recovery:
-    """What a storage knows when it is opened: enough to rebuild every state, and no more."""
+    """What a storage returns when it is opened: enough to rebuild every state, and no more."""
 
     head_seq: int = 0
     """The highest number ever used; it outlives the entry that had it."""

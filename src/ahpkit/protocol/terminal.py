@@ -46,7 +46,7 @@ class TerminalRunningLifecycleState(TypedDict):
 
 
 class TerminalExitedLifecycleState(TypedDict):
-    """The process ended. Without `exitCode` nobody knows how."""
+    """The process ended. Without `exitCode` it is not known how."""
 
     status: Literal["exited"]
     exitCode: NotRequired[int]

@@ -340,7 +340,7 @@ def _call(message: dict[str, Any]) -> Request | Notification:
 
 
 def _unusable_params(request_id: RequestId | None, *, in_order: bool) -> RpcError:
-    """JSON-RPC allows parameters by their order, in a list. Our methods know them by name only."""
+    """JSON-RPC allows parameters by their order, in a list. Our methods have named parameters only."""
     reason = '"params" must be an object'
     if request_id is None:
         return InvalidNotification(f"Invalid request: {reason}")

@@ -34,7 +34,7 @@ RequestHandler = Callable[[str, Params], Awaitable[Any]]
 """Serves an incoming request: method and params to result. An `RpcError` it raises is what the other side gets."""
 
 NotificationHandler = Callable[[str, Params], None]
-"""Hears a notification. A plain function, because the next message waits for it."""
+"""Handles a notification. A plain function, because the next message waits for it."""
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every raw message, in order: for logs and tests."""

@@ -206,7 +206,7 @@ class Turn(Protocol):
         needed.
 
         If a call with the same name and input was announced, this continues that call. Cancelling gives the call up.
-        `told` hears what the tool shows while it runs.
+        `told` is called with what the tool shows while it runs.
         """
         ...
 
@@ -351,7 +351,7 @@ class Chat(Protocol):
         ...
 
     def extension_notification(self, method: str, params: JsonObject) -> None:
-        """Tell the host's own handler and the chat's subscribers that announced the extension."""
+        """Send a notification to the host's own handler, and to the chat's subscribers that announced the extension."""
         ...
 
 
@@ -415,7 +415,7 @@ class Agent(abc.ABC):
     description: str = ""
     models: Sequence[SessionModelInfo] = ()
     models_later: bool = False
-    """Whether its models are not known yet: it reports them once a session is open."""
+    """Whether it reports its models only once a session is open."""
     protected_resources: Sequence[ProtectedResourceMetadata] = ()
     tools: Sequence[ToolDefinition] = ()
     """The agent's own tools. Everything else that its model can call comes with `TurnContext.tools`."""
@@ -448,7 +448,7 @@ class Agent(abc.ABC):
         return stop
 
     def changed(self) -> None:
-        """Call it after `models`, `protected_resources` or `meta` changed, so that clients are told."""
+        """Call it after `models`, `protected_resources` or `meta` changed, so that clients get the change."""
         for heard in self._followers:
             heard()
 
@@ -528,7 +528,7 @@ class CanvasRuntime(Protocol):
     async def invoke(self, instance_id: str, action: str, input: Any = None) -> Any: ...
 
     def subscribe(self, listener: Callable[[str, JsonObject], Awaitable[None] | None]) -> Callable[[], None]:
-        """Hear `session.canvas.opened` (also when an open instance changes), `session.canvas.registry_changed` and
+        """Follow `session.canvas.opened` (also when an open instance changes), `session.canvas.registry_changed` and
         `capabilities.changed`; call the result to stop."""
         ...
 

@@ -61,7 +61,7 @@ class AgentError(Exception):
 
 
 class LoginNeeded(AgentError):
-    """Somebody has to log in to one of the agent's `protected_resources` first. Clients are told which ones there are.
+    """Somebody has to log in to one of the agent's `protected_resources` first. Clients get the list of them.
 
     After the login the turn can go on.
     """

@@ -140,7 +140,7 @@ class ClientActions:
         return self._dispatch(client, uri, action, origin)
 
     async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """Dispatch in a session that rests: it is woken first, because features have to hear of the action."""
+        """Dispatch in a session that rests: it is woken first, because features have to handle the action."""
         await self._sessions.awake(uri)
         if (slow := self._dispatch(client, uri, sent, origin)) is not None:
             await slow
@@ -153,7 +153,7 @@ class ClientActions:
             origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
             self._clients.reject(uri, sent, origin, reason)
         else:
-            _log.debug("%s dispatched something nobody can answer: %s", client.client_id, reason)
+            _log.debug("%s dispatched something that cannot be answered: %s", client.client_id, reason)
 
     async def _dispatch_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
         """The client has used this number before. The same action is echoed again; another one is new."""

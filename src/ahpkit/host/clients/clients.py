@@ -117,7 +117,7 @@ class Clients:
         connection.outlet.speak(dialect)
 
     def back(self, connection: Connection, *, resumed: bool) -> None:
-        """An admitted client follows what it asked for; features hear of it."""
+        """Tell the features that an admitted client follows what it asked for."""
         self._events.back.tell(connection.client_id, resumed)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
@@ -155,7 +155,7 @@ class Clients:
             self._capabilities[connection.client_id] = connection.capabilities
 
     def left(self, connection: Connection) -> None:
-        """A connection ended; features hear of it when its client is gone with it."""
+        """A connection ended. The features are told, unless its client has connected again."""
         for uri in tuple(connection.outlet.channels):
             self.unsubscribe(uri, connection)
         connection.outlet.close()

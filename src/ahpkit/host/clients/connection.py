@@ -61,7 +61,7 @@ _MESSAGE = 4 * 1024
 """Bytes that a message counts as at least."""
 
 _ANYONE = Identity("")
-"""How a client is spoken to before it has said which version it speaks."""
+"""The dialect of a connection before the handshake has chosen one."""
 
 
 class LiveSessions(Protocol):

@@ -56,7 +56,8 @@ class Extension:
         self.agent_notifications: dict[str, AgentHandler] = {}
 
     def __call__(self, handlers: C) -> C:
-        """Each public method of a class (one object is made of it) serves the request and hears the notification."""
+        """Each public method of a class (one object is made of it) handles the request and the notification of its
+        name."""
         served = handlers()
         for name, method in inspect.getmembers(served, callable):
             if not name.startswith("_"):
@@ -76,7 +77,7 @@ class Extension:
         return self._register(self.commands, method, make)
 
     def notification(self, method: str) -> Callable[[Handler], Handler]:
-        """Hear `_<name>/<method>` from clients."""
+        """Handle the notification `_<name>/<method>` of clients."""
         return self._register(self.notifications, method)
 
     def agent_request(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
@@ -84,7 +85,7 @@ class Extension:
         return self._register(self.agent_requests, method)
 
     def agent_notification(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
-        """Hear `_<name>/<method>` from agents. Clients that announced the extension get it too."""
+        """Handle the notification `_<name>/<method>` of agents. Clients that announced the extension get it too."""
         return self._register(self.agent_notifications, method)
 
     @property

@@ -1,7 +1,7 @@
 """Decides which files a client or an agent may touch.
 
-Answers are checks of real paths (`beneath.Passage`): they are made in the worker, in one step with the use. The default
-is no.
+Answers are checks of real paths (`safe_open.Passage`): they are made in the worker, in one step with the use. The
+default is no.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class AgentFiles:
         changing: asyncio.Lock | None = None,
         learn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`run` works beside the event loop; `changing` is held while something is written; `learn` brings what
-        `access` knows up to date."""
+        """`run` works beside the event loop; `changing` is held while something is written; `learn` updates the
+        directories that `access` allows."""
         self._directory = directory
         self._access = access
         self._unsaved = unsaved

@@ -1,6 +1,6 @@
 """File operations behind the `resource*` methods: blocking, bounded, atomic where it matters.
 
-Everything is done by an open directory and a name in it (`beneath.Entry`), so that no link can take it elsewhere.
+Everything is done by an open directory and a name in it (`safe_open.Entry`), so that no link can take it elsewhere.
 Memory stays small, however large the files are. Every failure is an error of the protocol that names the path.
 """
 

@@ -1,4 +1,4 @@
-"""Knows which directories the sessions open to clients.
+"""Tracks which directories the sessions open to clients.
 
 A session's state names them; where they really are is looked up beside the event loop, one session at a time. What a
 session no longer names is closed at once.
@@ -82,7 +82,7 @@ def real_places(named: Iterable[Named]) -> dict[Named, str]:
 
 
 class SessionDirectories:
-    """Keeps `opened` in step with the sessions' states.
+    """Updates `opened` when the sessions' states change.
 
     A session that changed is looked at before the next file is used. The others, such as those of an earlier run, are
     looked at when somebody is refused.

@@ -43,7 +43,7 @@ def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
     """
     paths = [path for path in paths if path == os.fsencode(path).decode(errors="replace")]
     try:
-        return _told_by_the_system(paths, recursive)
+        return _open_system_watcher(paths, recursive)
     except FileNotFoundError:
         raise
     except (OSError, RuntimeError) as error:
@@ -55,7 +55,7 @@ def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
         return RustNotify(list(paths), False, True, _POLL_MS, recursive, True)
 
 
-def _told_by_the_system(paths: Sequence[str], recursive: bool) -> RustNotify:
+def _open_system_watcher(paths: Sequence[str], recursive: bool) -> RustNotify:
     """Raises `OSError` when the system has no more watchers, or watches no more folders.
 
     Where a folder may not be read, the backend is told to leave such folders out. Then it does not report that the
@@ -125,7 +125,9 @@ class Watches:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._watches: dict[str, _Watch] = {}
-        self._ears = [_Ears(recursive=recursive, told=self._told, tell=self._tell) for recursive in (False, True)]
+        self._watchers = [
+            _Watcher(recursive=recursive, told=self._told, tell=self._tell) for recursive in (False, True)
+        ]
 
     def recover(self) -> None:
         """Close the channels of an earlier run: nothing watches them any more."""
@@ -167,7 +169,7 @@ class Watches:
         for uri in list(self._watches):
             del self._watches[uri]
             self._services.close_channel(uri)
-        for ears in self._ears:
+        for ears in self._watchers:
             await ears.listen(frozenset())
 
     def _check_room(self, client_id: str) -> None:
@@ -179,7 +181,7 @@ class Watches:
 
     async def _listen(self, recursive: bool) -> None:
         paths = frozenset(str(watch.path) for watch in self._watches.values() if watch.recursive == recursive)
-        await self._ears[recursive].listen(paths)
+        await self._watchers[recursive].listen(paths)
 
     def _give_up(self, uri: str) -> None:
         if uri in self._watches and not self._services.subscribers(uri):
@@ -198,7 +200,7 @@ class Watches:
             self._services.dispatch(uri, resource_watch_changed(changes={"items": items}))
 
 
-class _Ears:
+class _Watcher:
     """Gets the changes below a set of paths; the set can be replaced."""
 
     def __init__(self, *, recursive: bool, told: _Told, tell: _Tell) -> None:
@@ -207,14 +209,14 @@ class _Ears:
         self._told = told
         self._tell = tell
         self._wanted: frozenset[str] = frozenset()
-        self._arming = asyncio.Lock()
-        self._armed: tuple[frozenset[str], _Arm | None] = (frozenset(), None)
+        self._changing = asyncio.Lock()
+        self._watched: tuple[frozenset[str], _WatchedPaths | None] = (frozenset(), None)
 
     async def listen(self, paths: frozenset[str]) -> None:
         """Watch exactly these paths. When several calls come at once, the last one counts."""
         self._wanted = paths
-        async with self._arming:
-            wanted, (known, old) = self._wanted, self._armed
+        async with self._changing:
+            wanted, (known, old) = self._wanted, self._watched
             if wanted == known:
                 return
             loop = asyncio.get_running_loop()
@@ -224,20 +226,20 @@ class _Ears:
                     loop.call_soon_threadsafe(self._tell, uri, items)
                     yield
 
-            arm = await asyncio.to_thread(_open_arm, wanted, self._recursive, heard)
-            self._armed = (wanted, arm)
+            watched = await asyncio.to_thread(_watch_existing, wanted, self._recursive, heard)
+            self._watched = (wanted, watched)
             if old is not None:
                 await asyncio.to_thread(old.close)
 
 
-_Heard = Callable[[_Changes], Iterator[None]]
+_OnChanges = Callable[[_Changes], Iterator[None]]
 """Called with changes; works in steps, so that a stop does not wait for all of them."""
 
 
-class _Arm:
+class _WatchedPaths:
     """One set of watched paths, and the thread that waits for their changes."""
 
-    def __init__(self, paths: Sequence[str], recursive: bool, heard: _Heard) -> None:
+    def __init__(self, paths: Sequence[str], recursive: bool, heard: _OnChanges) -> None:
         self._notify = open_notify(paths, recursive=recursive)
         self._heard = heard
         self._stop = threading.Event()
@@ -263,11 +265,11 @@ class _Arm:
         self._notify.close()
 
 
-def _open_arm(paths: Iterable[str], recursive: bool, heard: _Heard) -> _Arm | None:
+def _watch_existing(paths: Iterable[str], recursive: bool, heard: _OnChanges) -> _WatchedPaths | None:
     """Watch the paths that exist; try again when one disappears meanwhile."""
     while there := [path for path in sorted(paths) if os.path.exists(path)]:
         try:
-            return _Arm(there, recursive, heard)
+            return _WatchedPaths(there, recursive, heard)
         except FileNotFoundError:
             continue
         except (OSError, RuntimeError) as error:

@@ -34,7 +34,7 @@ from ahpkit.protocol.session.summary import session_summary
 from ahpkit.wire.codec import encode
 
 
-class ToldHistory:
+class RecalledHistory:
     """Implements `ahpkit.host.agent.History`."""
 
     def __init__(
@@ -222,4 +222,4 @@ def _uri(provider: str, kept: AgentSession) -> str:
     return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
 
 
-__all__ = ["AgentConversations", "Listed", "ToldHistory"]
+__all__ = ["AgentConversations", "Listed", "RecalledHistory"]

@@ -143,7 +143,7 @@ class SessionCatalogue:
             await asyncio.sleep(0)
 
     def _known(self, uri: str) -> SessionSummary | None:
-        """The summary that clients got last; for a session that they have not heard of, the present one."""
+        """The summary that clients got last; for a session that they have not got yet, the present one."""
         if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
         return self._told.get(uri)
@@ -166,14 +166,14 @@ class SessionCatalogue:
             self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
     def _touch(self, uri: str) -> None:
-        """If it is a session, compare its summary soon, and tell what changed."""
+        """If it is a session, compare its summary soon, and send what changed."""
         if uri in self._told:
             self._changed.add(uri)
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._tell_some)
 
     def flush(self) -> None:
-        """Tell what changed since the last time."""
+        """Send what changed since the last time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -234,7 +234,7 @@ class SessionCatalogue:
         return next((entry["title"] for entry in state["chats"] if entry["resource"] == chat), None)
 
     def summaries(self) -> list[SessionSummary]:
-        """All summaries. Only those that changed since they were told cost work."""
+        """All summaries. Only those that changed since they were sent cost work."""
         changed = self._changed
         return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._told.items()]
 

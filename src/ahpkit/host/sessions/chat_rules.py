@@ -32,7 +32,7 @@ class Beginning:
     turns: list[Turn] | None = None
     """Turns that it shows."""
     background: list[Turn] | None = None
-    """Turns that only its agent knows."""
+    """Turns that only its agent gets."""
     directories: list[str] | None = None
 
 

@@ -16,7 +16,7 @@ from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.policy import check_agent, check_model
 from ahpkit.host.registration import SessionHooks
-from ahpkit.host.sessions.agent_conversations import AgentConversations, ToldHistory
+from ahpkit.host.sessions.agent_conversations import AgentConversations, RecalledHistory
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.spine.store import text_of
@@ -155,7 +155,7 @@ class SessionCreation:
         """Add the chat of a conversation that the agent has kept."""
         memory = self._conversations.to_recall(uri)
         chat = self._turns.live_chat(f"ahp-chat:/{self._new_id()}", uri)
-        history = ToldHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
+        history = RecalledHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
         await session.agent.recall(chat, memory, history)
         state = new_chat(chat.uri, title=chat.session["title"], now=self._now(), turns=history.turns())
         text = await text_of(state)

@@ -128,7 +128,7 @@ class LiveSessions:
         return runner
 
     def runners(self) -> list[ChatRunner]:
-        """Those of all chats."""
+        """The runners of all chats."""
         return [runner for session in self._live.values() for runner in session.chats.values()]
 
     # -- waking ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Opens, moves and disposes of the chats of sessions. The pure rules for this are in `chats`."""
+"""Opens, moves and disposes of the chats of sessions. The pure rules for this are in `chat_rules`."""
 
 from __future__ import annotations
 
@@ -196,18 +196,18 @@ class SessionChats:
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 
     async def tell_moved(self, runners: Sequence[ChatRunner], target: str) -> None:
-        """Tell the agents of moved chats in which session they are now."""
+        """Tell the agents of moved chats their new session."""
         session = self._live[target]
         for runner in runners:
             await runner.move(target, lambda: asyncio.shield(session.ready))
 
     def heard(self, applied: SessionApplied) -> None:
-        """Another chat became the default one: which chats can be moved follows from it."""
+        """The default chat changed, and with it which chats can be moved."""
         if applied.action["type"] == "session/defaultChatChanged":
             self.say_movable(applied.channel)
 
     def say_movable(self, session_uri: str) -> None:
-        """Tell of each chat of a session whether it can be moved, where that changed."""
+        """Update `movable` of the session's chats, where it changed."""
         session = self._states.session(session_uri) or NO_SESSION
         for entry in session["chats"]:
             chat = self._states.chat(entry["resource"])

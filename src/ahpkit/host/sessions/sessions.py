@@ -286,7 +286,7 @@ class Sessions:
 
     def recover(self) -> None:
         """Add `movable` to chats of older logs."""
-        for uri in [*self.live]:  # Saying something makes its session the one used last.
+        for uri in [*self.live]:  # A copy: each action moves its session to the end of the table.
             self.chats.say_movable(uri)
 
 

@@ -35,7 +35,7 @@ _STREAMED = STREAMED_TEXT | {"terminal/data"}
 
 
 class Dispatcher:
-    """Applies actions to the store and tells the listeners."""
+    """Applies actions to the store and calls the listeners."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Dispatcher:
                 for listener in self._hooks.listeners(current.action["type"]):
                     try:
                         listener(current)
-                    except Exception:  # The action is applied, and the other listeners still have to hear of it.
+                    except Exception:  # The action is applied, and the other listeners still have to be called.
                         _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
         finally:
             self._telling = None

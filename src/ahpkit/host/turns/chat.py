@@ -33,7 +33,7 @@ MEMORY_PREFIX = "agent-memory/"
 
 
 BACKGROUND_PREFIX = "side-chat/"
-"""Prefix of the durable value with the turns of the other chat that the agent of a side chat knows."""
+"""Prefix of the durable value with the turns of another chat that the agent of a side chat gets."""
 
 
 def path_of(uri: str | None, default: Path) -> Path:
@@ -145,7 +145,7 @@ class LiveChat:
         return self._values.get(BACKGROUND_PREFIX + self.uri) or ()
 
     def keep_background(self, turns: Sequence[TurnRecord]) -> None:
-        """Store what the agent of a new side chat knows of the other chat."""
+        """Store what the agent of a new side chat gets of the other chat."""
         self._values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property

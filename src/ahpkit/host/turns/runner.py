@@ -57,7 +57,7 @@ class RunnerPorts:
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent sees it."""
     before_end: Callable[[LiveTurn], Awaitable[None]]
-    """Lets the features look at what the agent did, before the end of the turn is told."""
+    """Lets the features look at what the agent did, before clients get the end of the turn."""
     turn_over: Callable[[LiveChat], None]
     login_needed: Callable[[Agent, str], None]
     """Tells clients that the agent of a session needs a login."""

@@ -53,7 +53,7 @@ from ahpkit.wire.tasks import unless
 
 _OVER = frozenset({"completed", "cancelled"})
 _TOLD = 1000
-"""Characters of what a running tool shows that its caller is told."""
+"""Characters of what a running tool shows that its caller gets."""
 
 _T = TypeVar("_T")
 
@@ -128,7 +128,7 @@ class LiveToolCall:
         """Whether the tool needs no approval: an agent that asks gets a yes at once. The gate applies when the tool is
         called."""
         self.told: Callable[[str], None] | None = None
-        """Hears the words that the tool shows while it runs."""
+        """Called with the text that the tool shows while it runs."""
         self._result: ToolCallResult | None = None
         self._completed: asyncio.Future[ToolCallResult] | None = None
 
@@ -479,7 +479,7 @@ class LiveToolCall:
                 user_suggestion=action.get("userSuggestion"),
             )
             self._ports.say(denied)
-            return  # It is heard again with the decision that counts.
+            return  # `heard` is called again for this denial.
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
         _resolve(self._completed, _failure(_refusal(reason, action.get("userSuggestion"))))

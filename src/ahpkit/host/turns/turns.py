@@ -434,7 +434,7 @@ def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
 
 
 def _is_selection(applied: AnyApplied) -> bool:
-    """Whether an action changes what is selected for a session, so that its agents have to be told."""
+    """Whether an action changes what is selected for a session, so that its agents have to be configured again."""
     if applied.action["type"] == "session/metaChanged":
         return selection_of(applied.before) != selection_of(applied.after)
     return applied.action["type"] == "session/configChanged"

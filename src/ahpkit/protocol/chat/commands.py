@@ -19,7 +19,7 @@ class ForkChatSource(TypedDict):
 
 
 class SideChatSource(TypedDict):
-    """The chat to speak about: the agent knows its turns up to `turnId`; the new chat shows none of them."""
+    """The chat to speak about: the agent gets its turns up to `turnId`; the new chat shows none of them."""
 
     kind: Literal["sideChat"]
     chat: URI

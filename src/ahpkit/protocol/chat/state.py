@@ -225,7 +225,7 @@ class ActiveTurn(TypedDict):
 
 
 class Turn(TypedDict):
-    """A turn that ended, `duration` milliseconds after it began. Old turns know neither."""
+    """A turn that ended, `duration` milliseconds after it began. Old turns have neither."""
 
     id: str
     startedAt: NotRequired[str]

@@ -158,7 +158,7 @@ def has_lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def settings_of(state: Mapping[str, Any]) -> JsonObject:
-    """The schema of each setting that a channel has, by name: those of its configuration, and those told of later."""
+    """The schema of each setting that a channel has, by name: those of its configuration, and those reported later."""
     meta: JsonObject = state.get("_meta") or {}
     config: JsonObject = state.get("config") or {}
     later: JsonObject = meta.get(CONFIG_META) or {}
