@@ -1,4 +1,4 @@
-"""Tools as typed Python functions: what the model is told, approval, running, the result.
+"""Tools as typed Python functions: their definitions for the model, approval, running, the result.
 
     tools = Toolbox()
 
@@ -43,7 +43,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function, what the model is told about it, and whether a person must agree first."""
+    """A function, its definition for the model, and whether a person must agree first."""
 
     function: ToolFunction
     injected: dict[str, type]

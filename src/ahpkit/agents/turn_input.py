@@ -12,7 +12,7 @@ from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
 
 GO_ON = "Your answer was interrupted. Go on where it stopped; do not repeat what you said."
-"""What an agent is told when a turn that failed is continued."""
+"""The prompt of a turn that failed and is continued."""
 
 
 def attachments(message: Message) -> list[JsonObject]:
@@ -37,7 +37,7 @@ def instructions(context: TurnContext) -> str:
 
 
 Told = Sequence[tuple[str, str]]
-"""Instructions that an agent was told: what people know each by, and a digest of it."""
+"""Instructions that an agent got: the name of each for people, and a digest of it."""
 
 MAX_TOLD = 100
 """Instructions that are remembered one by one."""
@@ -45,13 +45,13 @@ _NAME = 80
 
 
 def told_after(told: Told, context: TurnContext) -> Told:
-    """What an agent knows after it was told what `context` says. Rules that wait for their files stay known."""
+    """The instructions that an agent has after it got those of `context`. Rules that wait for their files stay."""
     now, waiting = _named(context), _rules(context.other_rules)
     return [*now, *(one for one in told if one in waiting and one not in now)]
 
 
 def news(told: Told, context: TurnContext) -> str:
-    """What to tell an agent that was told `told`: what ended, and what holds now. Empty when nothing changed."""
+    """The text for an agent that got `told` before: what ended, and what holds now. Empty when nothing changed."""
     now, waiting = _named(context), _rules(context.other_rules)
     ended = [name for name, digest in told if (name, digest) not in (*now, *waiting)]
     if not ended:

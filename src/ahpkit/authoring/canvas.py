@@ -51,7 +51,7 @@ class CanvasError(AhpError):
 
 
 class CanvasEvents(Protocol):
-    """What serves a canvas, and is told what the canvas pushes."""
+    """What serves a canvas, and receives what the canvas pushes."""
 
     def canvas_declared(self, canvas: Canvas) -> None:
         """Called when its declaration changed."""
@@ -207,7 +207,7 @@ async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Map
 
 
 def call_context(session_uri: str, state: Mapping[str, Any]) -> JsonObject:
-    """What every request to a provider tells about its session: `sessionId`, `host` and `session`."""
+    """What every request to a provider says about its session: `sessionId`, `host` and `session`."""
     directories: list[str] = state.get("workingDirectories") or []
     directory = directories[0] if directories else state.get("summary", {}).get("workingDirectory")
     return {

@@ -43,7 +43,7 @@ def to_rpc_error(error: CanvasError) -> RpcError:
 
 
 def from_rpc_error(error: RpcError) -> CanvasError:
-    """What an agent is told when an extension answers with an error."""
+    """The error that an agent gets when an extension answers with one."""
     data: Any = error.data
     code = cast("JsonObject", data).get("code") if isinstance(data, dict) else None
     if not isinstance(code, str) or not code:

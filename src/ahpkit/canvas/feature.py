@@ -41,7 +41,7 @@ def canvas_state(instance: JsonObject) -> JsonObject:
 class ReleasedCanvases:
     """Shows canvases in the form of 1.0.0: a list in the session's default chat, and a read-only channel for each.
 
-    Derived from our own model, which is richer. Clients before 1.0 are told nothing of it.
+    Derived from our own model, which is richer. Clients before 1.0 do not get it.
     """
 
     def __init__(self, services: Services) -> None:
@@ -214,7 +214,7 @@ class Canvases(Feature):
             bridge.client_gone(client_id)
 
     def _client_back(self, client_id: str, resumed: bool) -> None:
-        """One that did not resume knows nothing of its canvases until it says anew what it offers."""
+        """A client that did not resume has no canvases until it declares them again."""
         client = self.services.client(client_id)
         for uri, bridge in self._bridges.items():
             if not resumed:

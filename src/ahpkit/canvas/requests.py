@@ -110,7 +110,7 @@ class Requests:
         self._cancel_where(lambda request: True, "hostShutdown")
 
     def forget(self) -> None:
-        """The session is gone with all its state; only those who wait need to hear it."""
+        """The session is gone with all its state: only the waiting calls have to end."""
         waiting, self._waiting = self._waiting, {}
         for each in waiting.values():
             _fail(each, "instanceClosed")

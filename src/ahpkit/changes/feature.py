@@ -116,7 +116,7 @@ class Changesets(Feature):
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     async def _prepare_session(self, session_uri: str) -> None:
-        """Before the session is ready, so that whoever opens it knows its views; git gets a few seconds for it."""
+        """Before the session is ready, so that whoever opens it sees its views; git gets a few seconds for it."""
         if "changesets" not in (self.services.state(session_uri) or {}):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
@@ -220,8 +220,8 @@ class Changesets(Feature):
                 self.services.spawn(self._refresh(followed, turn_id, edits), name="changes of a tool call")
 
     async def _before_end(self, chat: Chat, turn_id: str) -> None:
-        """Take the checkpoint of a turn's end before anybody hears of the end: what a person changes right then is not
-        the turn's. Where that takes too long, it is taken afterwards."""
+        """Take the checkpoint of a turn's end before clients get the end: what a person changes after it is not the
+        turn's. Where that takes too long, it is taken afterwards."""
         for followed in self._directories.known(chat.session_uri):
             if turn_id not in followed.running:
                 continue
@@ -233,7 +233,7 @@ class Changesets(Feature):
                 _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
 
     async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
-        """Look again after a tool call: at the files it told of, or at all where it told of none."""
+        """Look again after a tool call: at the files that it reported, or at all if it reported none."""
         paths = [path for uri in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if edits and not paths:
             return  # It changed files elsewhere.

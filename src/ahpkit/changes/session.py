@@ -2,7 +2,7 @@
 
 A turn is the span between two checkpoints. What other people change between two turns is therefore never the session's.
 In a git work tree everything that differs between two checkpoints was changed. Elsewhere only the files that the agent
-told of count (`edits_only`), and the checkpoint before a turn is whole only where there are not too many files.
+reported count (`edits_only`), and the checkpoint before a turn is whole only where there are not too many files.
 
 The record is plain data, so that a host can keep it beside its log and go on after a restart.
 """
@@ -115,7 +115,7 @@ class SessionChanges:
             del self.record.turns[next(iter(self.record.turns))]
 
     async def take_final_checkpoint(self, turn_id: str) -> None:
-        """Take the last checkpoint of a turn. Clients hear of the turn's end afterwards.
+        """Take the last checkpoint of a turn. Clients get the turn's end afterwards.
 
         With `edits_only` this does nothing: the agent may still report edits, so `end` takes the checkpoint.
         """
@@ -149,7 +149,7 @@ class SessionChanges:
         self.record.notes |= turn.unkept
 
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
-        """Files that seem to be new, but were only ignored when the turn began: nobody knows what they held then."""
+        """Files that seem to be new, but were only ignored when the turn began: what they held then is not known."""
         changes = [change for change in await self.tree.compare(turn.before, turn.after) if change.after is not None]
         new = {change.path for change in changes if change.before is None or change.before.path != change.path}
         new -= turn.unkept.keys()
@@ -191,7 +191,8 @@ class SessionChanges:
 
     def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
         """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those
-        of them that it is known to have written. What changed in both is from either, unless only one of them told."""
+        of them that it is known to have written. What changed in both may be from either, unless only one of them
+        reported it."""
         if (turn := self.record.turns.get(turn_id)) is None:
             return
         own = set(turn.told) - set(told)
@@ -326,8 +327,8 @@ def _with(
 def add(
     total: dict[str, Pair], change: FileChange, path: str | None = None, between: dict[str, list[Pair]] | None = None
 ) -> None:
-    """Add one change to a sum. A file that is again what it was at first leaves it. A change that does not begin where
-    the last one ended tells what others did in `between`."""
+    """Add one change to a sum. A file that is again what it was at first leaves it. When a change does not begin where
+    the last one ended, others changed the file: `between` gets the difference."""
     for name in {path} if path is not None else change.paths:
         before = change.before if change.before is not None and change.before.path == name else None
         after = change.after if change.after is not None and change.after.path == name else None

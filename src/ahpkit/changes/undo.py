@@ -205,7 +205,7 @@ async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: 
 def write_file(tree: WorkTree, path: str, data: bytes, mode: str) -> None:
     """Put a file into the work tree in one step. No link on the way is followed.
 
-    Who may read and write a file that is there stays as it is: git knows nothing of that.
+    The permissions of a file that is there stay as they are, because git does not store them.
     """
 
     def write(entry: Entry) -> None:

@@ -361,7 +361,7 @@ class WorkTree:
             await self.git.run("read-tree", "--empty", index=self._index)
 
     async def _watch_all(self, index: Path) -> None:
-        """Have git look also at files that a person told it to pass over: an agent may write them.
+        """Have git look also at files that a person marked to be passed over: an agent may write them.
 
         What a sparse checkout leaves out is passed over as well, and is not there.
         """

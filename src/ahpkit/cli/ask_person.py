@@ -21,7 +21,7 @@ _SENTENCE = 300
 """Characters of why a call is made, or how it was judged."""
 
 _SAFE = 0.5
-"""From here on a call is said to be safe; the judge's scale goes from 0 to 1."""
+"""From this assessment on a call is called safe; the scale goes from 0 to 1."""
 
 _NOBODY = "nobody is there to approve it"
 

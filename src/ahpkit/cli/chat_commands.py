@@ -271,7 +271,7 @@ def _chosen(items: Sequence[Any], number: str) -> Any:
 
 
 def _read(schema: Any, value: str) -> Any:
-    """A value as its setting wants it. The host knows what is allowed."""
+    """A value as its setting wants it. The host checks what is allowed."""
     if schema.get("type", "string") == "string":
         return value
     try:

@@ -34,7 +34,7 @@ Choose = Callable[[Sequence[Any]], str]
 """Asks the person which of several sessions they mean; gives its URI."""
 
 _ACTIVITY = 300
-"""Characters of what an agent that does not start is said to do."""
+"""Characters of the activity that is shown for an agent that does not start."""
 
 _BACK = 20.0
 """Seconds for a lost connection to come back."""
@@ -156,7 +156,7 @@ async def _given_up(client: Client, patience: float | None) -> AsyncGenerator[No
 
 
 def tell_connection(client: Client, output: Output) -> None:
-    """Have the person told when the connection is lost, and when it is back."""
+    """Show when the connection is lost, and when it is back."""
     lost = False
 
     def tell(status: str) -> None:
@@ -281,7 +281,7 @@ def _slow_start(client: Client, uri: str, provider: str | None) -> Explain:
             async with client.subscribe(uri) as session:
                 doing = session.state.get("activity", "")
                 while True:
-                    if doing or sys.stderr.isatty():  # A script is told only what the host knows.
+                    if doing or sys.stderr.isatty():  # A script gets only what the host reports.
                         waiting = doing or f"Waiting for {provider or 'the agent'} to answer"
                         tell(f"{printable(shorten(waiting, _ACTIVITY))}. {further}")
                     state = await session.wait_for(lambda state, known=doing: state.get("activity", known) != known)

@@ -134,7 +134,7 @@ async def _readable(descriptor: int) -> None:
 
 @asynccontextmanager
 async def console() -> AsyncGenerator[Console]:
-    """A console that hears Ctrl-C while the block lasts. Being told to end, or losing the terminal, ends the block."""
+    """A console that handles Ctrl-C while the block lasts. A signal to end, or a lost terminal, ends the block."""
     if is_capable(os.environ) and can_read_keys() and sys.stdin.isatty() and sys.stdout.isatty():
         from ahpkit.cli.terminal_console import TerminalConsole, key_by_key  # Here: a pipe needs neither.
 

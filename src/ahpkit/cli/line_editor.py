@@ -90,7 +90,7 @@ class LineEditor:
     """One line being typed. `press` says when it is done; `text` is kept until `clear`."""
 
     def __init__(self, completer: Completer | None = None) -> None:
-        """`completer` knows what the Tab key completes. Without it, Tab types a space."""
+        """`completer` computes what the Tab key completes. Without it, Tab types a space."""
         self.before = ""
         """Text up to the cursor."""
         self.after = ""
@@ -241,7 +241,7 @@ def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, i
 
 
 _SHOWN = 40
-"""Choices that are shown at once; how many there are besides is said."""
+"""Choices that are shown at once; of the others, only their number is shown."""
 
 _LONGEST = 70
 """Characters of a description: one line on most screens."""

@@ -1,4 +1,4 @@
-"""`ahpkit serve`: reads options and settings, and runs the host they describe until it is told to stop."""
+"""`ahpkit serve`: reads options and settings, and runs the host they describe until it is stopped."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ async def _run(
 
 
 def _tells(settings: Settings) -> list[Tell]:
-    """Who is told when something waits."""
+    """What to notify when something waits."""
     hooks = [] if settings.webhook is None else [webhook(settings.webhook)]
     return [*hooks, *([command(settings.command)] if settings.command else [])]
 

@@ -13,7 +13,7 @@ from ahpkit.client import Client, Session
 from ahpkit.wire.codec import encode
 
 Progress = Callable[[str], None]
-"""Is told how far the work is."""
+"""Called with how far the work is."""
 
 _PAGE = 100
 """Turns asked for at a time."""

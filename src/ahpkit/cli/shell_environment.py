@@ -82,7 +82,8 @@ def _may(request: Request, owner: str) -> bool:
 
 
 async def send(endpoint: Endpoint, session: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell a host what this shell has, for one session; whether it took it. A host elsewhere is told nothing."""
+    """Send this shell's environment to a host, for one session; whether the host took it. Nothing is sent to another
+    machine."""
     if not endpoint.background or not endpoint.owner or not endpoint.url.startswith(("ws://", "wss://")):
         return False
     return await asyncio.to_thread(_post, endpoint, {"session": session, "variables": dict(environ)})

@@ -27,7 +27,7 @@ from ahpkit.wire.codec import encode
 from ahpkit.wire.tasks import Tasks, wait_first
 
 _MOMENT = 0.02
-"""Seconds in which all channels have told what happened at the same time."""
+"""Seconds in which all channels have sent what happened at the same time."""
 
 _LONGEST = 160
 """Characters of an action shown to people."""

@@ -23,7 +23,7 @@ Offered = Literal["tools", "canvases"]
 
 
 class ToolsAndCanvases:
-    """Registered tools and canvases; listeners hear which of the two changed."""
+    """Registered tools and canvases; listeners are called with which of the two changed."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}

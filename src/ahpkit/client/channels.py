@@ -1,8 +1,8 @@
 """Joins and leaves the channels that a client follows, and dispatches actions to them.
 
 A channel is followed while somebody holds it: a subscription, a session or chat handle, an action that the host has not
-answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners hear
-every change at the moment it is made, so the state they read is exactly the state after it.
+answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners are
+called for every change when it is made, so the state they read is exactly the state after it.
 """
 
 from __future__ import annotations
@@ -263,7 +263,8 @@ class Channels:
                 self.gone(channel.uri, error.message)
 
     def gone(self, uri: str, reason: str) -> None:
-        """The host says that the channel does not exist: everyone who holds it is told, its actions are rejected."""
+        """The host says that the channel does not exist: everyone who holds it gets the error, and its actions are
+        rejected."""
         channel = self._channels.get(uri)
         if channel is None:
             return

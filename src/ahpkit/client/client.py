@@ -69,7 +69,7 @@ class Client:
         """`extensions` are announced to the host: namespace → any JSON. Pass the same `client_id` to stay known.
 
         `unsaved_text` is for editors: agents read what it returns for a file instead of what is on disk. With
-        `mcp_apps` the client is told what it needs to talk to MCP servers and to render their apps. Spans go to
+        `mcp_apps` the client gets what it needs to talk to MCP servers and to render their apps. Spans go to
         `tracer_provider`, or to the provider of the process.
         """
         announced: dict[str, Any] = {CANVASES: True, **(extensions or {})}
@@ -103,7 +103,7 @@ class Client:
 
     @property
     def client_id(self) -> str:
-        """The id under which the host knows this client."""
+        """The id of this client at the host."""
         return self._core.client_id
 
     @property
@@ -367,7 +367,7 @@ class Client:
         return register if function is None else register(function)
 
     def remove_tool(self, name: str) -> None:
-        """Stop offering a tool; sessions this client is active in hear of it."""
+        """Stop offering a tool, also in the sessions in which this client is active."""
         self._offers.remove_tool(name)
 
     def canvas(
@@ -395,7 +395,7 @@ class Client:
     # Extensions.
 
     def on_extension(self, method: str, handler: RequestHandler) -> None:
-        """Serve an extension's requests and hear its notifications: `_example.com/analytics/event`."""
+        """Handle an extension's requests and notifications: `_example.com/analytics/event`."""
         check_method(method)
         self._core.host_requests.serve(method, handler)
 

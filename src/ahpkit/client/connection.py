@@ -148,7 +148,7 @@ class HostConnection:
                 self._rpc = rpc
                 self._set_status("connected")
                 return await rpc.wait_closed()
-        except Exception as error:  # Whatever a dialler raises: somebody waits to hear of it.
+        except Exception as error:  # Whatever a dialler raises: the caller that waits for the connection gets it.
             return error
         finally:
             self._rpc = None

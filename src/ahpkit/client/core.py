@@ -53,7 +53,7 @@ class Selections:
     def choose(self, session: str, key: str, value: Any | None) -> Dispatch:
         """Use another model or agent from now on; None: none in particular.
 
-        A 0.4 host is told, and tells everybody. Others learn it with the next message.
+        For a 0.4 host this is an action. Other hosts get the choice with the next message.
         """
         if self._channels.dialect.generation == Generation.V0_4:
             self._chosen.get(session, {}).pop(key, None)

@@ -67,7 +67,7 @@ class McpServer:
 
     @property
     def app(self) -> JsonObject | None:
-        """What a View of this server is told about its host (`mcpApp.capabilities`), to be passed on unchanged."""
+        """What a View of this server gets about its host (`mcpApp.capabilities`), to be passed on unchanged."""
         app: JsonObject = self.placed.entry.get("mcpApp") or {}
         return app.get("capabilities")
 

@@ -84,7 +84,7 @@ class Session(Handle[SessionState]):
     ) -> Chat:
         """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from.
 
-        `beside` makes it a side chat: it shows nothing of that chat, but its agent knows it through that turn.
+        `beside` makes it a side chat: it shows nothing of that chat, but its agent gets that chat up to the turn.
         `selection` are the words that the side chat is about. Raises `LocalProtocolError` when the agent does not offer
         such chats.
         """

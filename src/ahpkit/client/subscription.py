@@ -24,7 +24,8 @@ class Lagged(Exception):
 
 
 class BoundedQueue(Generic[T]):
-    """One side pushes without waiting, the other takes. When it is full, the one who takes is told that it lagged."""
+    """One side pushes without waiting, the other takes. When it is full, the side that takes gets an error that says
+    that it lagged."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._items: deque[T] = deque()

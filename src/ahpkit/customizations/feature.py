@@ -117,7 +117,7 @@ class Customizations(Feature):
         return servers(in_force, self._settings.environment)
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
-        """What the host knows about a session's customizations and clients do not, by id."""
+        """What only the host has about a session's customizations, by id."""
         tree = self._trees.get(session_uri)
         return {} if tree is None else tree.discovery.details
 
@@ -333,7 +333,7 @@ class Customizations(Feature):
         self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
     async def _read(self, locations: Iterable[Location], *, again: bool, new: SessionTree | None = None) -> None:
-        """Read containers one after the other. Sessions that have them are told of what changed, a new one of all."""
+        """Read containers one after the other. Sessions that have them get what changed, a new one gets all."""
         for location in locations:
             read = await self._places.read(location, again=again)
             if read.is_news:

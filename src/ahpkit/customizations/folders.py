@@ -168,7 +168,7 @@ def _why_not(path: str, endings: tuple[str, ...]) -> str:
 
 
 def _unclaimed(builder: Builder, folder: str) -> list[str]:
-    """Files of the folder nobody took; they are accounted for now."""
+    """Files of the folder that no component uses. From now on they count as used."""
     paths = [path for path in _walk(builder, folder) if path not in builder.claimed]
     builder.claimed.update(paths)
     return paths

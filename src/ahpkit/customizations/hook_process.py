@@ -83,7 +83,7 @@ class Outcome:
     doubts: tuple[str, ...] = ()
     """Why a person has to decide."""
     ignored: tuple[str, ...] = ()
-    """What was answered and has no effect here: told once in a session."""
+    """What was answered and has no effect here: shown once in a session."""
 
 
 async def run_hooks(

@@ -1,8 +1,8 @@
 """Selects the hooks that an event calls, prepares their input, and interprets their answers. Pure.
 
 Nothing here is asked unless the owner allowed hooks and trusts exactly this one. What products disagree on
-is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call. What a hook
-answers and the host does not follow is said to people.
+is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call. People are shown
+what a hook answered and the host does not follow.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _said(event: HookEvent, answer: JsonObject, tool_input: Any) -> Verdict:
 
 
 def _decided(event: HookEvent, said: JsonObject, tool_input: Any) -> Verdict:
-    """A no is stronger than "ask", and that is stronger than a yes. A word that nobody knows means "ask"."""
+    """A no is stronger than "ask", and that is stronger than a yes. An unknown answer means "ask"."""
     words = {str(said[key]) for key in _DECISIONS if said.get(key)}
     reason = _reason(said)
     if words & _NO or said.get("continue") is False:

@@ -183,7 +183,7 @@ class SessionTree:
     is_located: bool = False
     """Whether `locations` are known. Until then the session shows what it showed before it rested."""
     is_reading: bool = False
-    """Whether its places are being read. It is told of all of them at the end, and of those that it is the first to
+    """Whether its places are being read. It gets all of them at the end, and earlier those that it is the first to
     read."""
     expected: frozenset[str] = frozenset()
     """Locations that are shown as loading: there is something, or clients can save into them."""

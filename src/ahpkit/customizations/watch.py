@@ -29,7 +29,7 @@ _STEP_MS = 30
 """Quiet that ends a burst (an editor's save, a checkout)."""
 
 _DEBOUNCE_MS = 120
-"""After this time a burst that does not end is reported; clients must hear of a change within 300 ms."""
+"""After this time a burst that does not end is reported; clients must get a change within 300 ms."""
 
 _PAUSE = 0.25
 """Seconds before everything is watched again after the backend failed, so that repeated failures cost little."""

@@ -90,7 +90,7 @@ def _unsupported(offered: Sequence[object], spoken: Sequence[Generation]) -> Uns
 
 
 def supported_versions(spoken: Sequence[Generation] = SPOKEN) -> Sequence[str]:
-    """What is told to a client whose offer does not fit: one version of each generation, newest first."""
+    """The versions in the answer to a client whose offer does not fit: one version of each generation, newest first."""
     return [generation.release for generation in sorted(spoken, reverse=True)]
 
 

@@ -83,7 +83,7 @@ class ServerPort(Protocol):
 
 
 class Caller(Protocol):
-    """Who runs a tool: hears of progress, and answers what the server asks meanwhile."""
+    """Who runs a tool: gets its progress, and answers what the server asks meanwhile."""
 
     @property
     def session(self) -> str:
@@ -125,7 +125,7 @@ class Call:
             self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """The server told how far it is."""
+        """The server reported how far it is."""
         self.alive()
         self.caller.progress(progress, total, message)
 

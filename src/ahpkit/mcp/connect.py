@@ -209,7 +209,7 @@ Challenged = Callable[[int, str, str | None], None]
 
 
 class HttpConnection:
-    """A server behind a URL. `token` is asked before every request; `challenged` is told of each 401 and 403.
+    """A server behind a URL. `token` is called before every request, `challenged` for each 401 and 403.
 
     A server that does not know its session any more (404) is to be greeted anew: the connection ends.
     """
@@ -252,7 +252,7 @@ class HttpConnection:
         self.ended.set()
 
     def _answered(self, request: httpx2.Request, status: int) -> None:
-        """A session that is unknown, or a message that is refused: over SSE nobody would hear of either."""
+        """A session that is unknown, or a message that is refused: over SSE neither would be noticed otherwise."""
         if status == 404 and "mcp-session-id" in request.headers:
             self.is_forgotten = True
             self.give_up("it does not know this session any more")

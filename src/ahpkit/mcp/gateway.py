@@ -33,7 +33,7 @@ NAME = "ahp"
 """What agents call this server. It is short, because many agents put it before the name of every tool."""
 
 _REMEMBERED = 50
-"""Connections over HTTP that are told of changes. The host is not told when one ends, so they are limited."""
+"""Connections over HTTP that get notifications of changes. Their end is not reported, so their number is limited."""
 _BEAT = 10.0
 """Seconds between two signs of life while a call waits."""
 
@@ -57,8 +57,8 @@ class GatewayPort(Protocol):
         ...
 
     async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
-        """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up. `told` takes
-        words of progress."""
+        """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up. `told` is
+        called with texts about its progress."""
         ...
 
     async def read(self, uri: str) -> JsonObject:
@@ -78,7 +78,7 @@ class Gateway:
         self._beat = beat
         self._bus = InMemorySubscriptionBus()
         self._connections: list[list[ServerSession]] = []
-        """Of the older era: how each is told of changes."""
+        """Connections of the older era: how each gets notifications of changes."""
         self._by_id: dict[str, list[ServerSession]] = {}
         """The same, of those over HTTP that have an id; the one that was used last stands last."""
         self.server: Server[Any] = Server(
@@ -106,7 +106,8 @@ class Gateway:
 
     @contextmanager
     def connection(self, id: str) -> Generator[None]:
-        """A request over HTTP: what it starts belongs to a connection that is told of changes. The first has no id."""
+        """A request over HTTP: what it starts belongs to a connection that gets notifications of changes. The first has
+        no id."""
         connection = self._by_id.pop(id, None) if id else None
         if connection is None:
             connection = []
@@ -133,7 +134,7 @@ class Gateway:
         return types.ListToolsResult(tools=[_as_mcp(tool) for tool in (*listed(self._port.tools()), *FINDERS)])
 
     def _remember(self, context: Any) -> None:
-        """Connections of the older era are told of changes without asking for it."""
+        """Connections of the older era get notifications of changes without a subscription."""
         if context.session.can_send_request and (connection := _connection.get()) is not None:
             connection[:] = [context.session]
 

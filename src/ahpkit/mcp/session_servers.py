@@ -1,7 +1,7 @@
 """Manages the MCP servers of one session: which are wanted, which run, and what clients see of them.
 
 `SessionServers` belongs to one session. `SharedServers` runs the servers that are marked `shared`, once for all
-sessions. Both are what a running server knows of the host (`ahpkit.mcp.server.ServerPort`).
+sessions. Both are what a running server uses of the host (`ahpkit.mcp.server.ServerPort`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SessionServers:
         directory: Path,
         heard: Callable[[SessionServers, McpServer, str, JsonObject], None],
     ) -> None:
-        """`heard` is told of every notification of a server."""
+        """`heard` is called for every notification of a server."""
         self.uri = uri
         self._default_directory = directory
         self._direct: set[str] = set()
@@ -331,7 +331,7 @@ class SessionServers:
 
     def _show_stopped(self) -> None:
         """What clients asked to be started and may not run is stopped; what cannot be started says why. A server that
-        an agent was given is ready: the agent runs it, and nobody here hears more of it."""
+        an agent was given is shown as ready: the agent runs it, and the host gets no more reports."""
         running = {server.id for server in self.servers()}
         given = self._direct & frozenset[str]().union(*self._handed_over.values())
         for placed in list(walk(self._services.state(self.uri) or {})):
@@ -361,7 +361,7 @@ class SessionServers:
         if shown == wanted and placed.entry.get("channel") == channel:
             return
         if (shown.get("kind"), wanted["kind"]) == ("starting", "stopped") and id in self._stopped_by_client:
-            return  # A client asked to start it again, and we hear of that next.
+            return  # A client asked to start it again: that action is handled next.
         action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted), channel=channel)
         self._services.dispatch(self.uri, action)
 

@@ -44,7 +44,7 @@ FORWARDED: Final[Mapping[str, str]] = {
     "notifications/resources/list_changed": "serverResources",
     "notifications/message": "logging",
 }
-"""Notifications of a server that subscribers hear."""
+"""Notifications of a server that subscribers get."""
 
 _WORDS = 1000
 _PLAIN_NAME = re.compile(r"[\w.-]+")
@@ -170,7 +170,7 @@ class SideChannels:
 
 
 class ChannelCaller:
-    """A client that called a tool over the channel: it hears of progress. What a server asks is asked in turns only."""
+    """A client that called a tool over the channel: it gets the progress. What a server asks is asked in turns only."""
 
     def __init__(self, session: str, client: ConnectedClient, channel: str, asked: JsonObject) -> None:
         self.session = session

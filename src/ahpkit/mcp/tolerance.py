@@ -198,7 +198,7 @@ class TolerantConnection:
 
 
 class _MendedStream:
-    """A stream of messages, each of which is looked at first. `ended` is told that there will be no more."""
+    """A stream of messages, each of which is looked at first. `ended` is called when there will be no more."""
 
     def __init__(self, stream: Any, mend: Callable[[Item], Awaitable[Item | None]], ended: Callable[[], None]) -> None:
         self._stream = stream
@@ -239,7 +239,7 @@ class _MendedStream:
 
 
 class _CountedStream:
-    """A stream to a server that tells of everything it has written."""
+    """A stream to a server that reports everything it has written."""
 
     def __init__(self, stream: Any, written: Callable[[SessionMessage], None]) -> None:
         self._stream = stream
@@ -261,7 +261,7 @@ class _CountedStream:
 
 
 def _is_valid(message: types.JSONRPCNotification, version: str) -> bool:
-    """Notifications of methods that nobody knows are left to the SDK."""
+    """Notifications of unknown methods are left to the SDK."""
     try:
         parse_server_notification(message.method, version, message.params)
     except ValidationError:

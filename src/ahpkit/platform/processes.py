@@ -161,7 +161,7 @@ async def end_session(leader: int, *, grace: float = GRACE) -> None:
     """Hang up on every process of the session, as a terminal that closes does, and kill what is left after `grace`."""
     if not signal_session(leader, signal.SIGHUP):
         return
-    signal_session(leader, signal.SIGCONT)  # A stopped job hears nothing else.
+    signal_session(leader, signal.SIGCONT)  # A stopped job handles no other signal.
     for _ in range(round(grace / _POLL)):
         await asyncio.sleep(_POLL)
         if not signal_session(leader, 0):

@@ -128,7 +128,7 @@ class PtyProcess:
             self._send_input(self._master)
 
     def resize(self, cols: int, rows: int) -> None:
-        """Change the size; what runs in the foreground is told."""
+        """Change the size; the foreground processes get SIGWINCH."""
         if self._master is not None:
             _set_size(self._master, cols, rows)
 

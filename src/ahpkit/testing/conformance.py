@@ -175,7 +175,7 @@ def _check_round_trip(protocol: Protocol, name: str, fixture: Fixture) -> Failur
 
 
 def _there_and_back(shape: Any, type_name: str, value: Any) -> Any:
-    """`value` sent, received, checked against its type and sent on. A type nobody here knows is passed on unchecked.
+    """`value` sent, received, checked against its type and sent on. An unknown type is passed on unchecked.
 
     Other peers may send null for a member without a value; we would not, and pass it on as it came.
     """

@@ -5,7 +5,7 @@
     async with Client(host.dial) as client: ...
     host.emit("ahp-session:/s", {"type": "session/titleChanged", "title": "x"})
 
-It does what a test tells it: refuse dispatches (`decide`), lose connections (`drop`), lose its log (`forget`), ask the
+A test can make it: refuse dispatches (`decide`), lose connections (`drop`), lose its log (`forget`), ask the
 client something (`request`). `received` lists everything clients sent, as (method, params).
 """
 
@@ -90,7 +90,7 @@ class FakeHost:
         self.states[uri] = state
 
     def close(self, uri: str) -> None:
-        """The channel is gone; nobody is told."""
+        """Remove a channel without a message to its clients."""
         del self.states[uri]
         for connection in self.connections:
             connection.channels.discard(uri)

@@ -275,7 +275,7 @@ def _denies_path(rule: Rule, subject: Subject) -> bool:
 
 
 def _unclear(rule: Rule, subject: Subject) -> bool:
-    """Whether a denial of a command or a path may apply to this call, but nobody can tell."""
+    """Whether a denial of a command or a path may apply to this call, but that cannot be decided."""
     if rule.tool != subject.tool:
         return False
     if rule.kind == "command":

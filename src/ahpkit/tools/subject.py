@@ -231,7 +231,7 @@ def _uri(uri: str) -> tuple[str, str]:
 
 
 def _is_unclear(text: str) -> bool:
-    """Whether nobody can tell where a name leads: a file of another machine, or `..` beside a wildcard."""
+    """Whether it cannot be decided where a name leads: a file of another machine, or `..` beside a wildcard."""
     machine = _uri(text)[0] if _is_file_uri(text) else ""
     return machine not in ("", "localhost") or (_UP.search(text) is not None and _WILD.search(text) is not None)
 
@@ -254,7 +254,7 @@ def fixed_part(pattern: str, wild: re.Pattern[str] = _GLOB) -> str:
 
 
 def _runs_more(given: Mapping[str, Any]) -> bool:
-    """Whether it runs a command line: nobody can tell which files that touches. One word may be the name of an
+    """Whether it runs a command line: which files that touches cannot be decided. One word may be the name of an
     operation, such as `view` of an editor."""
     lines = [_line(given[key]) for key in _COMMAND_KEYS if key in given]
     return any(line is None or re.fullmatch(r"\w*", line) is None for line in lines)

@@ -59,7 +59,8 @@ class _TextConnection(Connection):
     """What both sides add to the library's connection: text only, bounded buffers, control frames that never wait.
 
     The library waits for a full socket before it goes on, also with pings and closes, so it would not notice that a
-    reader stalled. Here it never learns that the socket is full (`pause_writing` ends at us); only `drain` waits.
+    reader stalled. Here the library is never paused when the socket is full (`pause_writing` ends at us); only `drain`
+    waits.
     """
 
     # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
@@ -106,7 +107,7 @@ class _TextConnection(Connection):
 
 
 def connection_options(*, ping_interval: float, close_timeout: float = CLOSE_TIMEOUT) -> dict[str, Any]:
-    """What the library's connections are told on both sides."""
+    """The options of the library's connections on both sides."""
     return {
         "ping_interval": ping_interval,
         "ping_timeout": ping_interval,

@@ -7,8 +7,8 @@ browser keeps as a cookie. Only hashes are stored, so the file cannot be used to
     answer       also approve, deny, and answer questions; not with an input of one's own
     everything   what the token may
 
-The host never sees what is refused. The client is told, so that it takes back its optimistic change. Whoever may not do
-everything is told of no address where something can be changed, and answers no agent.
+The host never sees what is refused. The client gets a rejection, so that it takes back its optimistic change. A device
+without the right `everything` gets no address where something can be changed, and answers no agent.
 """
 
 from __future__ import annotations
@@ -370,7 +370,7 @@ class RightsTransport:
         self._inner.abort()
 
     def _judge(self, right: Right, message: bytes) -> bytes | None:
-        """What the host gets of a message; None: nothing, and the device was told."""
+        """What the host gets of a message; None: nothing, and the device got a rejection."""
         try:
             call = decode(message)
         except RpcError:

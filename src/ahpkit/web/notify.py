@@ -49,7 +49,7 @@ class Watcher:
         self._since: dict[str, float] = {}
 
     def look(self, summaries: Iterable[Mapping[str, Any]], *, now: float) -> Iterator[Event]:
-        """What happened since the last look. The first look only learns what is there."""
+        """What happened since the last look. The first look only records what is there."""
         first = not self._status
         for summary in summaries:
             uri, status = summary["resource"], int(summary["status"])
@@ -120,7 +120,7 @@ def command(argv: Sequence[str]) -> Tell:
 
 @asynccontextmanager
 async def notifying(serve: Serve, tells: Sequence[Tell], *, page_url: str) -> AsyncGenerator[None]:
-    """While the block lasts, tell everyone in `tells` what happens on the host that `serve` belongs to."""
+    """While the block lasts, notify everyone in `tells` about what happens on the host that `serve` belongs to."""
     if not tells:
         yield
         return

@@ -28,7 +28,7 @@ class AcpAgent(Agent):
     """Any program that speaks the Agent Client Protocol on its standard streams.
 
     `files` and `terminals` serve what the agent asks of its client, per chat: give it those of the host's features.
-    Without `terminals` it is told that there are none.
+    Without `terminals`, the agent's client has no terminals.
     """
 
     resumes = True

@@ -1,6 +1,7 @@
 """Answers the requests of an ACP agent to its client: permissions, questions, files, terminals.
 
-Every request is answered. What waits for a person is ended when the turn is: the agent hears that it was cancelled.
+Every request is answered. What waits for a person is ended when the turn is: the answer to the agent is then
+`cancelled`.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""
 
 _SAID_MODES = "saidModes"
-"""In a chat's memory: the modes that people were told of, in which the agent asks nobody."""
+"""Key of a chat's memory: the modes without questions for which a notice was shown."""
 
 _TOLD = "told"
-"""Key of a chat's memory: the instructions that its ACP session was told."""
+"""Key of a chat's memory: the instructions that its ACP session got."""
 
 _LOOK = 0.05
 """Seconds at least between two looks whether a client follows an idle chat."""
@@ -57,7 +57,7 @@ class AcpChat(AgentChat):
         said_modes: set[str] | None = None,
         pause: Callable[[int], float] = pause_after,
     ) -> None:
-        """`said_modes` are the modes of sessions that people were told of; all chats of an agent share them."""
+        """`said_modes` are the modes for which a notice was shown; all chats of an agent share them."""
         self._chat = chat
         self._setup = setup
         self._on_started = on_started
@@ -135,7 +135,7 @@ class AcpChat(AgentChat):
         return words
 
     def _news(self, context: TurnContext) -> str:
-        """Instructions that are new, and which of those told before no longer hold."""
+        """Instructions that are new, and which of those sent before no longer hold."""
         memory, repeats = self._chat.memory, self._repeats
         told = [(str(one[0]), str(one[1])) for one in memory.get(_TOLD) or ()]
         said = news(told, context) or (instructions(context) if repeats else "")
@@ -181,7 +181,7 @@ class AcpChat(AgentChat):
             await self._session.select(model=model or self._default_model(), config=config)
 
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
-        """ACP cannot cut a history: the next turn begins a session that is told what is left."""
+        """ACP cannot cut a history: the next turn begins a new session with the transcript of what is left."""
         self._chat.remember({})
         async with self._turns:
             await self._drop()

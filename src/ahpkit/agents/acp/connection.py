@@ -51,7 +51,7 @@ AUTH_REQUIRED = "acp/auth-required"
 """Error type of a start or a turn that needs a login first."""
 
 REQUEST_CANCELLED = "acp/cancelled"
-"""Error type of a request that the agent gave up because it was told to."""
+"""Error type of a request that the agent gave up because we cancelled it."""
 
 _ERROR_TYPES = {-32000: AUTH_REQUIRED, rpc.REQUEST_CANCELLED: REQUEST_CANCELLED}
 
@@ -82,7 +82,8 @@ class AcpConnection:
         exit_patience: float = _EXIT_PATIENCE,
         on_slow: Callable[[str | None], None] = lambda text: None,
     ) -> None:
-        """`on_slow` is told what is waited for when the agent takes long to answer, and None when it has answered."""
+        """`on_slow` is called with what the host waits for when the agent takes long, and with None when it has
+        answered."""
         self._max_line = max_line
         self._exit_patience = exit_patience
         self.initialized: JsonObject = {}

@@ -114,7 +114,7 @@ class SessionMapper:
         self.restoring = False
         """The agent repeats its history."""
         self.selecting = False
-        """The agent was told to change an option: some say in words that they did."""
+        """An option is being changed: some agents confirm that in a text."""
         self._chat = chat
         self._terminal_uri = terminal_uri
         self._on_options = on_options

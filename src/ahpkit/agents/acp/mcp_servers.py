@@ -72,7 +72,7 @@ class HostTool(NamedTuple):
 
     name: str
     arguments: JsonObject | None
-    """None as long as the agent has not told them."""
+    """None as long as the agent has not sent them."""
 
 
 def host_tool(said: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:

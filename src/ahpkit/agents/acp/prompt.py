@@ -13,7 +13,7 @@ from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import JsonObject
 
 MAX_TRANSCRIPT = 64 * 1024
-"""Characters of an earlier conversation told to an agent that cannot restore it: its end."""
+"""Characters of an earlier conversation that are sent to an agent that cannot restore it: its end."""
 
 
 def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[JsonObject]:
@@ -23,7 +23,7 @@ def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[Json
 
 
 def transcript(turns: Sequence[TurnRecord]) -> str:
-    """An earlier conversation, told to an agent that starts anew."""
+    """An earlier conversation as text, for an agent that cannot restore it."""
     told = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_said(turn)}" for turn in turns)
     return f"This conversation began earlier. What was said so far:\n\n{told[-MAX_TRANSCRIPT:]}" if told else ""
 

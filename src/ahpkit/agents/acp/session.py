@@ -207,7 +207,7 @@ class AcpSession:
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
     async def _opened(self, id: str, result: JsonObject) -> None:
-        """The agent has opened a session. It gets the options that were chosen, then clients hear of its options."""
+        """The agent has opened a session. It gets the options that were chosen, then clients get its options."""
         self._id = id
         with self._mapper.holding_options():
             self._mapper.take_options(result)

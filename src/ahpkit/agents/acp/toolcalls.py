@@ -1,9 +1,9 @@
 """Follows the tool calls of one turn, whatever order the agent reports them in. No I/O.
 
-Agents differ in everything here. A call may be first heard of in an update or in a permission request; its announcement
-may come late, twice or never; its status may go back; its end may never be told; a permission may carry an id of its
-own that is used again for the next. So: the first message with an id makes the call, later ones are merged into it, its
-status only moves forward, and what is left open ends with the turn.
+Agents differ in everything here. A call may first come in an update or in a permission request; its announcement
+may come late, twice or never; its status may go back; its end may never be reported; a permission may carry an id of
+its own that is used again for the next. So: the first message with an id makes the call, later ones are merged into it,
+its status only moves forward, and what is left open ends with the turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PRINTED = ("formatted_output", "aggregated_output", "output", "stdout", "text")
 
 
 class MappedCall:
-    """One tool call: what the agent has said so far, and what the turn was told of it."""
+    """One tool call: what the agent has sent so far, and what the turn got of it."""
 
     def __init__(self, turn: Turn, contents: Contents, first: JsonObject, *, id: str | None) -> None:
         self._contents = contents

@@ -83,7 +83,7 @@ def _known_channel(uri: str) -> Channel | None:
 
 
 def reduce(uri: str, state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
-    """The state of `uri` after `action`; the same object for a channel nobody knows, or one without state."""
+    """The state of `uri` after `action`; the same object for an unknown channel, or one without state."""
     channel = channel_of(uri)
     if channel is None or channel.reducer is None:
         return state

@@ -36,7 +36,7 @@ from ahpkit.protocol.telemetry import TelemetryCapabilities
 StateAction = (
     RootAction | SessionAction | ChatAction | TerminalAction | ChangesetAction | AnnotationsAction | ResourceWatchAction
 )
-"""Any action. `type` tells which; a type nobody here knows is passed on and changes nothing."""
+"""Any action. `type` tells which; an unknown type is passed on and changes nothing."""
 
 
 class ActionEnvelope(TypedDict):

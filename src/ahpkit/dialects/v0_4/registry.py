@@ -42,7 +42,7 @@ def _named_types(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name in module.__all__:
         value = getattr(module, name)
         if isinstance(value, type) and issubclass(value, IntFlag):
-            yield name, int  # states and messages hold the number, with bits nobody knows
+            yield name, int  # states and messages hold the number, with unknown bits
         elif not isinstance(value, (str, FunctionType, Mapping)):
             yield name, value
 

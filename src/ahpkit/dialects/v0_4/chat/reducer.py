@@ -40,7 +40,7 @@ LIFE_CYCLE: Final[Mapping[str, Mapping[str, str]]] = {
     "pending-confirmation": {
         "approved": "running",
         "denied": "cancelled",
-        # The host may finish a call while its confirmation is still on show; nobody's approval is claimed then.
+        # The host may finish a call while it still waits for confirmation; no approval is recorded then.
         "complete": "completed",
         "complete, to review": "pending-result-confirmation",
         "turn ended": "cancelled",
@@ -243,7 +243,7 @@ def _truncated(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _active_turn(state: JsonObject, action: JsonObject) -> JsonObject | None:
-    """The active turn if the action speaks of it."""
+    """The active turn if the action is about it."""
     turn = state.get("activeTurn")
     return turn if turn is not None and turn["id"] == action["turnId"] else None
 

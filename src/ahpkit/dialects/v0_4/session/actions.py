@@ -74,7 +74,7 @@ class SessionChangesetsChangedAction(TypedDict):
 
 
 class SessionActiveClientChangedAction(TypedDict):
-    """A client took the active role, or (null) nobody has it."""
+    """A client took the active role; null: no client has it."""
 
     type: Literal["session/activeClientChanged"]
     activeClient: SessionActiveClient | None
