@@ -48,6 +48,19 @@ async def test_no_text_looks_like_a_record_of_its_own(tmp_path: Path) -> None:
     assert not any(line.startswith("ERROR") for line in host.errors.splitlines())
 
 
+async def test_no_text_controls_the_terminal_in_which_the_host_runs(tmp_path: Path) -> None:
+    """Escape sequences could hide lines that came before; marks of direction could make a line read otherwise."""
+    async with host_process(tmp_path) as host:
+        client = await host.connect("me\x1b[2J\x00")
+        await client.initialize(ROOT, protocolVersions=["1.0.0"])
+        await client.dispatch(ROOT, {"type": "root/configChanged", "config": {"\x1b[1Ared\x07\x9b2J\u202eb\x7f": 1}})
+        await client.aclose()
+        await host.stop()
+    assert "[1Ared" in host.errors
+    assert not {char for char in host.errors if char < " " or "\x7f" <= char < "\xa0"} - {"\n"}
+    assert "\u202e" not in host.errors
+
+
 async def test_a_client_that_leaves_before_it_is_refused_leaves_no_line(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     async with host_process(tmp_path) as host:

@@ -447,6 +447,12 @@ def _worst(steps: list[str]) -> float:
 async def test_an_action_that_is_too_much_is_refused_under_its_number(target: Target) -> None:
     remarks = f"{target.session}/annotations"
     assert "an action may have 8388608 bytes" in await target.client.rejected(remarks, remark("x" * LARGE))
+    for seq in ("7000.0", "7e3"):  # However the number is written.
+        sent = f'{{"channel":"{remarks}","clientSeq":{seq},"action":{json.dumps(remark("x" * 9_000_000))}}}'
+        target.client.received.clear()
+        target.client.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{sent}}}'.encode())
+        refused = await target.client.action(_from({"clientId": target.client.client_id, "clientSeq": 7000}))
+        assert "an action may have 8388608 bytes" in refused["rejectionReason"]
     assert "1000000 backslashes" in await target.client.rejected(remarks, remark("\n" * 1_100_000))
     values = [{"id": str(number), "text": "x"} for number in range(VALUES)]
     action: Json = remark("x")

@@ -222,18 +222,25 @@ async def test_deep_values_reach_other_clients_and_a_restart_of_the_subscription
     await other.aclose()
 
 
-@pytest.mark.parametrize("value", ["1e400", "9" * 5_000, "[" * 300 + "]" * 300], ids=["range", "digits", "depth"])
+@pytest.mark.parametrize(
+    "value",
+    ["1e400", "9" * 5_000, "[" * 300 + "]" * 300, "NaN", "[1, -Infinity]", f'"{"x" * 1_100_000}\\ud800 \\\\ud800"'],
+    ids=["range", "digits", "depth", "no number", "no end", "half a character"],
+)
+@pytest.mark.parametrize("spelling", ["7", "7.0", "70e-1"])
 async def test_what_holds_a_value_that_cannot_be_read_is_refused_under_its_id_or_number(
-    host: HostProcess, value: str
+    host: HostProcess, value: str, spelling: str
 ) -> None:
     """Whoever asks gets an answer to that question, although the rest of it is not read."""
     client = await host.client()
     session, _ = await open_session(client)
-    client.send_bytes(f'{{"jsonrpc":"2.0","id":"q","method":"ping","params":{{"_meta":{{"x":{value}}}}}}}'.encode())
-    answer = await client.wait(lambda message: message.get("id") == "q")
-    assert answer["error"]["code"] == -32700
+    for id, told in (('"q"', "q"), (spelling, 7)):
+        params = f'{{"_meta":{{"x":{value}}}}}'
+        client.send_bytes(f'{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{params}}}'.encode())
+        answer = await client.wait(lambda message, told=told: message.get("id") == told and "error" in message)
+        assert answer["error"]["code"] == -32700
     action = f'{{"type":"session/titleChanged","title":"t","_meta":{{"x":{value}}}}}'
-    params = f'{{"channel":"{session}","clientSeq":7,"action":{action}}}'
+    params = f'{{"channel":"{session}","clientSeq":{spelling},"action":{action}}}'
     client.send_bytes(f'{{"jsonrpc":"2.0","method":"dispatchAction","params":{params}}}'.encode())
     refused = await client.action(lambda said: said.get("origin", {}).get("clientSeq") == 7)
     assert "Parse error" in refused["rejectionReason"]

@@ -18,7 +18,7 @@ class Lines(logging.Handler):
         super().__init__()
         self.now = 0.0
         self.shown: list[str] = []
-        self.addFilter(LogLimit(monotonic=lambda: self.now))
+        self.addFilter(LogLimit(str, monotonic=lambda: self.now))
 
     def emit(self, record: logging.LogRecord) -> None:
         self.shown.append(record.getMessage())

@@ -28,6 +28,7 @@ from ahpkit import __version__
 from ahpkit.cli.asking import confirm
 from ahpkit.cli.output import patiently
 from ahpkit.cli.settings import Settings, default_data_dir
+from ahpkit.cli.text import printable
 from ahpkit.client.endpoints import (
     NAME_VARIABLE,
     URL_VARIABLE,
@@ -111,7 +112,8 @@ _LIBRARIES = {
 
 def log_to(handler: logging.Handler, level: int, form: str) -> None:
     """From now on this process logs there, within limits, and without what libraries say about others' servers."""
-    handler.addFilter(LogLimit())
+    handler.setLevel(level)  # Libraries have levels of their own.
+    handler.addFilter(LogLimit(printable))
     logging.basicConfig(level=level, format=form, handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S")
     for name, least in _LIBRARIES.items():
         logging.getLogger(name).setLevel(least)

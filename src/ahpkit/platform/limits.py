@@ -67,11 +67,13 @@ def allow_open_files(wanted: int) -> None:
 class LogLimit(logging.Filter):
     """Keeps what others send from filling a log: long lines are cut, and of very many alike the first ones are shown.
 
-    All lines of a message except the first are indented, so that a message cannot imitate a log record.
+    All lines of a message except the first are indented, so that a message cannot imitate a log record. `printable`
+    makes the characters of a line visible that could control a terminal.
     """
 
-    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, printable: Callable[[str], str], *, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._printable = printable
         self._monotonic = monotonic
         self._began = monotonic()
         self._counts: dict[tuple[str, int], int] = {}
@@ -88,7 +90,7 @@ class LogLimit(logging.Filter):
         text = record.getMessage()
         shown = text if len(text) <= _LINE else f"{text[:_LINE]}… ({len(text)} characters)"
         last = "; more lines like this are left out for a minute" if count == _LINES else ""
-        record.msg, record.args = "\n    ".join(shown.splitlines()) + last, ()
+        record.msg, record.args = "\n    ".join(map(self._printable, shown.splitlines())) + last, ()
         return True
 
 

@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 from ahpkit.dialects.base import Identity, Reading, SentAction
 from ahpkit.host.clients.commands import Commands
-from ahpkit.host.clients.dispatched import Dispatched, Skimmed, read_dispatched, request_in, skim_dispatched
+from ahpkit.host.clients.dispatched import Dispatched, read_dispatched
 from ahpkit.host.clients.outlet import Outlet
+from ahpkit.host.clients.outline import Skimmed, outline_of
 from ahpkit.host.config import HostConfig
 from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
 from ahpkit.host.policy.methods import Call
@@ -231,29 +232,32 @@ class Connection(RpcLoop):
         """A message, or why it is refused. What is wrong deep inside of it, such as a number that is too large, is
         refused under the id of the request, or under the number of the action."""
         message = self._peer.read(data)
-        if type(message) is ParseError:
-            message.request_id = request_in(data)
         if not isinstance(message, RpcError) or type(message) not in _UNREADABLE or message.request_id is not None:
             return message
-        sent = skim_dispatched(data) if self.client_id else None
-        return message if sent is None else _Unread(message.message, sent)
+        outline = outline_of(data)
+        if type(message) is ParseError:
+            message.request_id = outline.request
+        if outline.dispatched is None or not self.client_id or message.request_id is not None:
+            return message
+        return _Unread(message.message, outline.dispatched)
 
     def _read_long(self, data: bytes) -> Message | RpcError:
         """The same for a long message, of which there may be too much."""
-        if len(data) > MAX_ACTION_BYTES and self.client_id and (sent := skim_dispatched(data)) is not None:
+        if len(data) > MAX_ACTION_BYTES and self.client_id and (outline := outline_of(data)).is_action:
             reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
-            return _Unread(reason, sent)
+            sent = outline.dispatched
+            return InvalidRequest(reason) if sent is None else _Unread(reason, sent)
         message = self._read_short(data)
         if type(message) is InvalidRequest and message.request_id is None:
-            return InvalidRequest(message.message, request_id=request_in(data))
+            return InvalidRequest(message.message, request_id=outline_of(data).request)
         return message
 
     def _refuse_unread(self, error: _Unread) -> None:
         """Refuse an action that cannot be read, under its number. The refusal does not repeat it."""
         sent = error.sent
-        origin = Origin(self.client_id, sent.clientSeq)
+        origin = Origin(self.client_id, sent.client_seq)
         head = self._shared.delivery.committed_head
-        self.outlet.answer_action(sent.channel, SentAction({"type": sent.action.type}), head, origin, error.message)
+        self.outlet.answer_action(sent.channel, SentAction({"type": sent.type}), head, origin, error.message)
 
     def on_rejected(self, error: AhpError) -> None:
         _log.debug("%s sent something unusable: %s", self.transport.peer.address, error)

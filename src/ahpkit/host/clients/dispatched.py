@@ -20,9 +20,6 @@ _SHORT = 2 * MAX_DEPTH
 """Bytes of a message that cannot break the limits of the codec: it is not too deep, and has not too much of
 anything."""
 
-_MAX_NAMES = 4096
-"""Characters of names that a refusal repeats."""
-
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -57,49 +54,4 @@ def read_dispatched(data: bytes) -> Dispatched | None:
     return call.params if encode(call) == data else None
 
 
-# -- messages that are refused -----------------------------------------------------------------------------------------
-
-
-class _SkimmedAction(msgspec.Struct):
-    type: str
-
-
-class Skimmed(msgspec.Struct):
-    """What is needed of an action to refuse it."""
-
-    channel: str
-    clientSeq: int
-    action: _SkimmedAction
-
-
-class _SkimmedCall(msgspec.Struct):
-    method: Literal["dispatchAction"]
-    params: Skimmed
-
-
-class _Asked(msgspec.Struct):
-    """What is needed of a request to refuse it."""
-
-    id: int | str
-    method: str
-
-
-def skim_dispatched(data: bytes) -> Skimmed | None:
-    """The action that a message dispatches, if it does. Only what is needed is decoded, so this is fast."""
-    try:
-        sent = msgspec.json.decode(data, type=_SkimmedCall).params
-        return sent if len(sent.channel) + len(sent.action.type) <= _MAX_NAMES else None
-    except _UNREADABLE:
-        return None
-
-
-def request_in(data: bytes) -> int | str | None:
-    """Which request a message is, if it is one that can be answered."""
-    try:
-        asked = msgspec.json.decode(data, type=_Asked).id
-    except _UNREADABLE:
-        return None
-    return asked if isinstance(asked, int) or len(asked) <= _MAX_NAMES else None
-
-
-__all__ = ["Dispatched", "Skimmed", "read_dispatched", "request_in", "skim_dispatched"]
+__all__ = ["Dispatched", "read_dispatched"]

@@ -1,0 +1,104 @@
+"""Finds out what a message is that is not read, because it is too long or holds what cannot be read.
+
+Only what is needed to refuse it is decoded: the id of a request, the number of an action.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ahpkit.wire.codec import whole
+from ahpkit.wire.errors import RequestId
+
+_MAX_NAMES = 4096
+"""Characters of names that a refusal repeats."""
+
+_NUMBERS = (b"-Infinity", b"Infinity", b"NaN")
+"""What Python writes for numbers that JSON does not have."""
+
+T = TypeVar("T")
+
+
+class _Asked(msgspec.Struct):
+    method: str
+    id: int | float | str | None = None
+
+
+class _Action(msgspec.Struct):
+    type: str
+
+
+class _Params(msgspec.Struct):
+    channel: str
+    clientSeq: int | float
+    action: _Action
+
+
+class _Dispatch(msgspec.Struct):
+    params: _Params
+
+
+class Skimmed(NamedTuple):
+    """An action that a client sent."""
+
+    channel: str
+    client_seq: int
+    type: str
+
+
+class Outline(NamedTuple):
+    """What a message is."""
+
+    request: RequestId | None = None
+    """The id of a request that can be answered."""
+    is_action: bool = False
+    dispatched: Skimmed | None = None
+    """The action, if it can be refused under its number."""
+
+
+def outline_of(data: bytes) -> Outline:
+    """What a message is. This is fast also where the message is long."""
+    asked = _decode(data, _Asked)
+    if asked is None:
+        data = _mended(data)
+        asked = _decode(data, _Asked)
+    if asked is None:
+        return Outline()
+    is_action = asked.method == "dispatchAction"
+    return Outline(_request_id(asked), is_action, _dispatched(data) if is_action else None)
+
+
+def _mended(data: bytes) -> bytes:
+    """A message without what JSON does not have: such numbers, and halves of characters. It may change texts, too.
+
+    This takes no regular expression: on a long message that would keep everybody waiting.
+    """
+    for before in (b":", b": ", b",", b", ", b"["):
+        for number in _NUMBERS:
+            data = data.replace(before + number, before + b"0")
+    return data.replace(b"\\ud", b"\\u0").replace(b"\\uD", b"\\u0")
+
+
+def _request_id(asked: _Asked) -> RequestId | None:
+    id = whole(asked.id)
+    return id if isinstance(id, int) or (isinstance(id, str) and len(id) <= _MAX_NAMES) else None
+
+
+def _dispatched(data: bytes) -> Skimmed | None:
+    found = _decode(data, _Dispatch)
+    if found is None or len(found.params.channel) + len(found.params.action.type) > _MAX_NAMES:
+        return None
+    seq = whole(found.params.clientSeq)
+    return Skimmed(found.params.channel, seq, found.params.action.type) if isinstance(seq, int) else None
+
+
+def _decode(data: bytes, shape: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+__all__ = ["Outline", "Skimmed", "outline_of"]
