@@ -45,6 +45,19 @@ export const pathOf = (uri: Uri): string => {
 export const toUri = (path: string): Uri => (/^[a-z][\w+.-]*:/i.test(path) ? path : `file://${path.split("/").map(encodeURIComponent).join("/")}`);
 export const nameOf = (uri: Uri): string => pathOf(uri).replace(/\/+$/, "").split("/").pop() || uri;
 
+const foldersOf = (uri: Uri): string[] => pathOf(uri).split("/").filter(Boolean);
+
+/** The folders above a directory that tell it from others of the same name; empty where no other has its name. */
+export function placeOf(directory: Uri, others: Uri[]): string {
+  const own = foldersOf(directory);
+  const twins = others.filter((other) => other !== directory && nameOf(other) === nameOf(directory)).map(foldersOf);
+  for (let depth = 1; twins.length && depth < own.length; depth += 1) {
+    const above = (folders: string[]): string => folders.slice(-1 - depth, -1).join("/");
+    if (twins.every((folders) => above(folders) !== above(own))) return above(own);
+  }
+  return twins.length ? pathOf(directory) : "";
+}
+
 export const directoryOf = (summary: SessionSummary): string => summary.workingDirectories?.[0] ?? "";
 
 /** How long ago, in few letters. */

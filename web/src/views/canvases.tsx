@@ -48,17 +48,14 @@ export default function Canvases({ uri, session }: PanelProps): JSX.Element {
   if (!current) return <div class="empty"><p>No canvas is open. The agent opens one when it has something to show.</p></div>;
   return (
     <>
-      {open.length > 1 && (
-        <div class="row" style={{ padding: "4px 8px" }}>
-          <div class="tabs" role="tablist" aria-label="Canvases">
+      <div class="row" style={{ padding: "4px 12px" }}>
+        {open.length > 1 ? (
+          <div class="tabs grow" role="tablist" aria-label="Canvases">
             {open.map((each) => <button key={each.instanceId} type="button" role="tab" class="btn quiet" aria-selected={each === current} onClick={() => choose(each.instanceId)}>{each.title ?? each.instanceId}{each.availability === "stale" ? " (stale)" : ""}</button>)}
           </div>
-        </div>
-      )}
-      <div class="row" style={{ padding: "4px 12px" }}>
-        <strong class="cut grow small">{current.title ?? current.instanceId}</strong>
+        ) : <strong class="cut grow small">{current.title ?? current.instanceId}</strong>}
         {current.status && <span class="small muted cut">{current.status}</span>}
-        {current.availability === "stale" && <span class="chip needs">Stale</span>}
+        {current.availability === "stale" && open.length === 1 && <span class="chip needs">Stale</span>}
         <button type="button" class="btn quiet icon" aria-label="Close this canvas" onClick={() => close(current)}><Icon name="close" /></button>
       </div>
       <Frame key={current.instanceId} instance={current} />

@@ -24,7 +24,7 @@ export function InboxView(): JSX.Element {
   return (
     <div class="pane-body">
       <div class="page">
-        <div class="row"><h1 class="grow">{items.length ? `${items.length} ${items.length === 1 ? "thing waits" : "things wait"} for you` : "Inbox"}</h1><span class="phone-only"><LinkState /></span></div>
+        <div class="row"><h1 class="grow">{items.length ? `${items.length} ${items.length === 1 ? "thing waits" : "things wait"} for you` : "Inbox"}</h1>{link.value === "live" && <span class="phone-only"><LinkState /></span>}</div>
         {possible.value === "ask" && !notifyMe.value && sessions.value.size > 0 && (
           <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
         )}

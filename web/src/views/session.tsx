@@ -150,7 +150,7 @@ async function newChat(session: string): Promise<void> {
 function chatMenu(session: string, chat: ChatState, state: SessionState | undefined): { label: string; danger?: boolean; run(): void }[] {
   const archived = isArchived(chat.status);
   const entries = [{ label: archived ? "Take this chat out of the archive" : "Archive this chat", run: () => void flag(chat.resource, "chat/isArchivedChanged", "isArchived", !archived) }];
-  if (chat.resource === state?.defaultChat) return entries;
+  if (chat.resource === state?.defaultChat) return archived ? entries : []; // The session's own chat is archived with the session.
   return [...entries, { label: "Delete this chat…", danger: true, run: () => void disposeChat(session, chat) }];
 }
 

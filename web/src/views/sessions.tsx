@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
-import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, titleOf } from "../mirror/selectors.ts";
+import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf } from "../mirror/selectors.ts";
 import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
@@ -58,12 +58,12 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
   );
 });
 
-function GroupView({ directory, list, current, at, all }: { directory: string; list: SessionSummary[]; current: Uri | undefined; at: number; all: boolean }): JSX.Element {
+function GroupView({ directory, place, list, current, at, all }: { directory: string; place: string; list: SessionSummary[]; current: Uri | undefined; at: number; all: boolean }): JSX.Element {
   const [more, set] = useState(0);
   const shown = list.slice(0, all ? 60 + more : FIRST + more);
   return (
     <section class="group">
-      <h3><span class="cut grow" title={directory ? pathOf(directory) : undefined}>{directory ? nameOf(directory) : "No directory"}</span><span>{list.length}</span></h3>
+      <h3><span class="cut grow" title={directory ? pathOf(directory) : undefined}>{directory ? nameOf(directory) : "No directory"}{place && <span class="place"> in {place}</span>}</span><span>{list.length}</span></h3>
       <ul class="session-list" style={{ padding: 0 }}>
         {shown.map((summary) => <Row key={summary.resource} summary={summary} current={summary.resource === current} at={at} />)}
       </ul>
@@ -133,7 +133,7 @@ export function SessionsPane(): JSX.Element {
       </div>
       <div class="pane-body" tabIndex={0} role="region" aria-label="List of sessions">
         <div class="session-list">
-          {list.map((group) => <GroupView key={group.directory} directory={group.directory} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
+          {list.map((group) => <GroupView key={group.directory} directory={group.directory} place={placeOf(group.directory, list.map((each) => each.directory))} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
           {!list.length && (
             <p class="small muted" style={{ padding: "16px 8px" }}>
               {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? "Nothing found." : archived.value ? "Nothing is archived." : "No sessions yet. Start one with +."}

@@ -101,6 +101,8 @@ describe("the connection", () => {
     const port = server.port;
     await server.close();
     await page.getByText(/Offline · last update/).first().waitFor();
+    const [name, state, more] = await page.locator(".pane.sessions .pane-head > *").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
+    expect((name?.right ?? 0) <= (state?.left ?? 0) && (state?.right ?? 0) <= (more?.left ?? 0), "nothing lies on the name").toBe(true);
     await composer(page).fill("sent while offline");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Waiting for the connection…").waitFor();
@@ -109,6 +111,16 @@ describe("the connection", () => {
     server = await new PageServer(host).listen(port);
     await page.getByText("Waiting for the connection…").waitFor({ state: "detached", timeout: 30_000 });
     expect(dispatched("chat/turnStarted")).toHaveLength(1);
+  });
+
+  it("says so once on a phone, above everything", async () => {
+    const page = await visit("#/", { viewport: PHONE, hasTouch: true });
+    await page.getByText("Live").locator("visible=true").waitFor();
+    const port = server.port;
+    await server.close();
+    await page.getByText(/Offline · last update/).locator("visible=true").waitFor(); // Strict: two would be one too many.
+    server = await new PageServer(host).listen(port);
+    await page.getByText("Live").locator("visible=true").waitFor();
   });
 
   it("notices that the host is another one, once", async () => {

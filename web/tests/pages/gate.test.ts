@@ -244,6 +244,10 @@ describe("a chat", () => {
     await page.getByRole("menuitem", { name: "Archive this chat" }).click();
     await page.getByRole("navigation", { name: "Chats" }).getByRole("link").first().click();
     await page.getByRole("navigation", { name: "Chats" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "This session" }).click();
+    await page.getByRole("menuitem", { name: "Archive", exact: true }).waitFor();
+    expect(await page.getByRole("menuitem", { name: "Archive this chat" }).count(), "the session's own chat goes with the session").toBe(0);
+    await page.keyboard.press("Escape");
   });
 
   it("shows the plan of its agent", async () => {

@@ -133,6 +133,25 @@ describe("as people set it", () => {
       await here.close();
     }, 240_000);
 
+  it("beside a panel the answers that decide fill a row, equally wide, and the others follow in one", async () => {
+    const { page, close } = await open(server.url, { viewport: { width: 1280, height: 800 } });
+    await show(page, at(made.main, "?panel=timeline"), ".dock .approval");
+    const boxes = await page.locator(".dock .answers .btn").evaluateAll((all) => all.map((each) => [each.getBoundingClientRect().top, each.getBoundingClientRect().width].map(Math.round)));
+    expect(boxes.length).toBeGreaterThan(3);
+    expect(boxes[0]).toEqual(boxes[1]);
+    expect(new Set(boxes.slice(2).map(([top]) => top)).size).toBe(1);
+    await close();
+  });
+
+  it("canvases in tabs are named once, and closed beside their tabs", async () => {
+    const { page, close } = await open(server.url);
+    await show(page, at(made.edits, "?panel=canvases"), "iframe");
+    const [tab, cross] = [await page.getByRole("tab", { name: "Memory by release" }).boundingBox(), await page.getByRole("button", { name: "Close this canvas" }).boundingBox()];
+    expect(Math.abs((tab?.y ?? 0) - (cross?.y ?? 100))).toBeLessThan(8);
+    expect(await page.locator("aside").getByText("Memory by release").count()).toBe(1);
+    await close();
+  });
+
   it("text that runs from right to left does so in titles, messages, answers and while it is written", async () => {
     const made = host.addSession("rtl", { title: "תיקון המנתח" }, { turns: [turn("r1", "למה המנתח צריך 800 MB?", [md("כי הקובץ **כולו** בזיכרון.\n\n1. `read_all`\n2. המטמון\n\nEnglish words stay as they are.")])] });
     const { page, close } = await open(server.url, { viewport: PHONE });

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, elapsed, fields, groups, plain, pretty, price, summaryOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, elapsed, fields, groups, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
 import { ends, folded } from "../../src/parts/output.tsx";
@@ -20,6 +20,10 @@ describe("sessions", () => {
   it("put what needs somebody first, then the newest, by directory", () => {
     const list = groups([made("old"), made("new", 1, "2026-02-01T00:00:00Z"), made("needs", 24, "2025-01-01T00:00:00Z"), made("b", 1, "2026-03-01T00:00:00Z", "file:///b"), made("gone", 65)], "", false);
     expect(list.map((group) => group.sessions.map((each) => each.title))).toEqual([["needs", "new", "old"], ["b"]]);
+  });
+  it("in directories of the same name say which of them", () => {
+    const all = ["file:///home/ada/one/app", "file:///home/ada/two/app", "file:///srv/two/app", "file:///home/ada/notes", "file:///app", ""];
+    expect(all.map((each) => placeOf(each, all))).toEqual(["one", "ada/two", "srv/two", "", "/app", ""]);
   });
   it("are found by every word, and by hits in their text", () => {
     const all = [made("fix the parser"), made("write docs")];
