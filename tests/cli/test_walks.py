@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.process import finish_cli
+from support.process import finish_cli, host_process
 from support.shell import shell
 from support.walk import Walk, blocks, walking
 
@@ -152,7 +152,14 @@ async def test_the_hosts_of_a_page_start(home: Path, programs: Path, name: str) 
 
 async def test_the_conformance_kit(home: Path) -> None:
     (home / "tests").symlink_to(ROOT / "tests")
-    for block in blocks(page("how-to/run-conformance.md")):
+    checks, *others = blocks(page("how-to/run-conformance.md"))
+    for block in others:
         for line in block.splitlines():
             code, output, errors = await shell(line[2:], home)
             assert (code, errors) == (0, ""), output
+    async with host_process(home) as host:
+        command, *shown = checks.splitlines()
+        words = command.removeprefix("$ ahpkit ").split()
+        code, output, errors = await finish_cli([*words, "--url", host.url, "--token", host.token or ""], home)
+    assert (code, errors) == (0, ""), output
+    assert [line for line in shown if line != "…" and line not in output.splitlines()] == []

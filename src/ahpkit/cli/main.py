@@ -98,7 +98,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
     "config": Subcommand("ahpkit.cli.config:config", "Show or write the configuration."),
     "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up what a host keeps."),
-    "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check implementations of AHP against fixtures."),
+    "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check a host, reducers or types of AHP."),
 }
 
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {

@@ -7,7 +7,7 @@ from ssl import SSLContext
 from typing import Any
 
 from ahpkit.client.client import REQUEST_TIMEOUT, Client
-from ahpkit.client.connection import Backoff
+from ahpkit.client.connection import Backoff, Dial
 from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
 from ahpkit.client.errors import HostNotFound
 from ahpkit.client.resources import OnUnsavedText
@@ -40,7 +40,7 @@ def connect(
     reconnect, because a restarted host may listen elsewhere.
     """
     return Client(
-        _Dialler(url, token, host_name, ssl),
+        dialler(url, token=token, host_name=host_name, ssl=ssl),
         client_id=client_id,
         locale=locale,
         extensions=extensions,
@@ -51,6 +51,13 @@ def connect(
         unsaved_text=unsaved_text,
         mcp_apps=mcp_apps,
     )
+
+
+def dialler(
+    url: str | None = None, *, token: str | None = None, host_name: str | None = None, ssl: SSLContext | None = None
+) -> Dial:
+    """Opens connections to the host that `connect` with the same options talks to. Raises `ConnectError`."""
+    return _Dialler(url, token, host_name, ssl)
 
 
 class _Dialler:
@@ -82,4 +89,4 @@ class _Dialler:
         return endpoint
 
 
-__all__ = ["connect"]
+__all__ = ["connect", "dialler"]

@@ -50,7 +50,7 @@ class MemoryHost:
     ) -> Client:
         """A client to enter with `async with`; the options are those of `ahpkit.client.connect`."""
         return Client(
-            self._dial,
+            self.dial,
             client_id=client_id,
             extensions=extensions,
             on_confirmation=on_confirmation,
@@ -60,7 +60,8 @@ class MemoryHost:
             tracer_provider=tracer_provider,
         )
 
-    async def _dial(self) -> Transport:
+    async def dial(self) -> Transport:
+        """A connection to the host, for whoever wants to speak without our client."""
         ours, theirs = memory_pair()
         serving = asyncio.create_task(self.host.serve(theirs), name="serve a client in memory")
         self._serving.add(serving)
