@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {"platform", "protocol", "wire", "log", "dialects", "host", "client", "cli", "testing"} | EDGE,
     "testing": {"platform", "protocol", "wire", "log", "dialects", "host", "client", "testing"} | EDGE,
-    "changes": {"platform", "protocol", "wire", "host", "changes"},
+    "changes": {"platform", "protocol", "wire", "host", "tools", "changes"},
     "web": {"platform", "protocol", "wire", "client", "http", "transports", "web"},
     "telemetry": {"protocol", "host", "telemetry"},
     "tools": {"protocol", "wire", "tools"},

@@ -17,11 +17,12 @@ from ahpkit.changes.feature import Changesets
 from ahpkit.host.agent import Agent, Turn
 from ahpkit.host.resources.feature import Resources
 from ahpkit.testing.acp_agent import scripted_command
+from support import requirement
 from support.agent_kinds import agent_of_kind
 from support.raw_client import Json
 from support.repository import Repository
 from support.stage import Stage, TurnSeen, staged
-from support.waiting import until
+from support.waiting import a_moment, until
 
 
 @asynccontextmanager
@@ -101,3 +102,100 @@ async def _files(stage: Stage, uri: str, found: Callable[[list[Json]], bool]) ->
             if state["status"] == "ready" and found(state["files"]):
                 return state["files"]
             await asyncio.sleep(0.1)
+
+
+WORK = "".join(f"{number}\n" for number in range(20))
+
+
+@asynccontextmanager
+async def asking_editor(kind: str, directory: Path, target: Path) -> AsyncGenerator[Agent]:
+    """An agent that asks before it changes the first line of a file that it names."""
+    tools = Toolbox()
+
+    def change() -> None:
+        target.write_text(target.read_text().replace("0\n", "agent\n", 1))
+
+    @tools.tool
+    async def edit(path: str) -> str:
+        "Change the file."
+        change()
+        await a_moment()
+        return "changed"
+
+    if kind == "acp":
+        shown = {"type": "diff", "path": str(target), "oldText": "0\n", "newText": "agent\n"}
+        call = {"toolCallId": "1", "title": "Edit", "kind": "edit", "rawInput": {"file_path": str(target)}}
+        options = [
+            {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ]
+        asked = {"sessionId": "{session}", "toolCall": {**call, "content": [shown]}, "options": options}
+        steps = [
+            {"update": {"sessionUpdate": "tool_call", **call, "status": "pending"}},
+            {"request": "session/request_permission", "params": asked},
+            {"edit": str(target), "old": "0\n", "new": "agent\n"},
+            {"sleep": 0.1},
+            {
+                "update": {
+                    "sessionUpdate": "tool_call_update",
+                    "toolCallId": "1",
+                    "status": "completed",
+                    "content": [shown],
+                }
+            },
+            {"text": "changed"},
+        ]
+        command = scripted_command(directory / "script.json", turns=[steps])
+        yield AcpAgent(AcpAgentConfig(name="acp", command=command[0], args=tuple(command[1:])))
+    elif kind == "alone":
+
+        async def alone(turn: Turn) -> str:
+            call = turn.tool_call("think")
+            await call.confirm(tool_input="{}", title="May I?")
+            change()
+            call.complete()
+            return "changed"
+
+        yield PythonAgent(alone, name="python")
+    else:
+        async with agent_of_kind(kind, directory, tools=tools) as agent:
+            yield agent
+
+
+@requirement("changesets:undo:while-a-turn-runs")
+@pytest.mark.parametrize("kind", ["alone", "model", "demo", "acp"])
+async def test_what_a_person_writes_while_they_are_asked_outlives_the_undo_of_the_turn(
+    tmp_path: Path, kind: str
+) -> None:
+    """Into the very file that the agent asks about, and into another one. An agent that writes by itself is told apart
+    from nobody: then the undo says so, and can be brought back."""
+    repository = Repository(tmp_path / "work")
+    repository.commit(a_txt=WORK)
+    target, mine = repository.root / "a.txt", repository.root / "mine.txt"
+
+    def write() -> None:
+        target.write_text(target.read_text() + "me\n")
+        mine.write_text("me\n")
+
+    prompt = 'CALL calculate {"expression": "1+1"}' if kind == "demo" else 'CALL edit {"path": "a.txt"}'
+    changes = Changesets(tmp_path / "ours", default_directory=repository.root)
+    features = [Resources(content_directory=tmp_path / "content"), changes]
+    async with asking_editor(kind, tmp_path, target) as agent, staged(agent, tmp_path, features=features) as stage:
+        turn = await stage.turn(prompt, decisions=["allow-once"], meanwhile=write)
+        [of_turn] = [one["uriTemplate"] for one in (await stage.state())["changesets"] if one["changeKind"] == "turn"]
+        uri = of_turn.replace("{turnId}", turn.record["id"])
+        if kind == "demo":  # It has no tool that writes.
+            assert await _files(stage, uri, lambda files: True) == []
+            return
+        shown = {file["id"] for file in await _files(stage, uri, lambda files: bool(files))}
+        said = (await stage.client.ask("invokeChangesetOperation", uri, operationId="undo"))["message"]
+        if kind == "alone":
+            assert shown == {target.as_uri(), mine.as_uri()}
+            assert said == "Undid 2 files. Nobody said who wrote a.txt, mine.txt; redo brings back what was there."
+            await stage.client.ask("invokeChangesetOperation", uri, operationId="redo")
+            assert target.read_text() == WORK.replace("0\n", "agent\n", 1) + "me\n"
+        else:
+            assert shown == {target.as_uri()}
+            assert "mine.txt: somebody else wrote it while the turn ran" in said
+            assert target.read_text() == WORK + "me\n"
+        assert mine.read_text() == "me\n"

@@ -6,15 +6,18 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahpkit.changes.git import find, make
+from ahpkit.changes.git import Git, find, make
 from ahpkit.changes.session import SessionChanges
-from ahpkit.changes.work_tree import FileChange, WorkTree
+from ahpkit.changes.sides import FileChange
+from ahpkit.changes.work_tree import WorkTree
 from support import requirement
 from support.repository import Repository
 
@@ -22,7 +25,8 @@ NAMES = st.sampled_from(["a.txt", "b.txt", "dir/c.txt", "dir/d.bin", "a.txt/x", 
 TEXTS = st.sampled_from(["", "1\n", "1\n2\n3\n", "1\n2\n3\nlast\n", "first\n1\n2\n3\n", "other\n", "\0binary"])
 DOINGS = [
     *("agent", "person", "commit", "stage", "stash", "restore", "rename", "mode", "amend", "others", "rebase", "force"),
-    *("untrack", "rules", "submodule", "undo", "undo turn", "undo file"),
+    *("untrack", "rules", "submodule", "sparse", "link", "case", "branch", "again", "first", "last"),
+    *("undo", "undo turn", "undo file", "redo"),
 ]
 STEPS = st.lists(
     st.tuples(st.sampled_from(DOINGS), NAMES, st.one_of(st.none(), TEXTS)),
@@ -31,7 +35,7 @@ STEPS = st.lists(
 )
 
 STEPS_OUTSIDE = st.lists(
-    st.tuples(st.sampled_from(["agent", "agent", "person", *DOINGS[-3:]]), NAMES, st.one_of(st.none(), TEXTS)),
+    st.tuples(st.sampled_from(["agent", "agent", "person", *DOINGS[-6:]]), NAMES, st.one_of(st.none(), TEXTS)),
     min_size=1,
     max_size=9,
 )
@@ -139,34 +143,83 @@ class Game:
         """Files that the last edit wrote or removed."""
         self.agents: dict[str, set[bytes | None]] = {}
         """Every content that the agent left a file with."""
+        self.now = time.time_ns()
+        self.written: dict[str, int] = {}
+        """When files were last written by agent or person."""
         self.wrote: dict[str, set[bytes]] = {}
         """Lines that the agent put into a file in which they were not."""
 
     async def begin(self) -> None:
         git = await find(self.repo.root, objects=self.ours)
         assert git is not None
-        self.changes = SessionChanges(WorkTree(git))
+        self.changes = SessionChanges(self.tree(git))
+
+    def tree(self, git: Git, **settings: Any) -> WorkTree:
+        """A work tree that knows when files were written: each step of a turn is an hour."""
+        game = self
+
+        class Timed(WorkTree):
+            def written_at(self, paths: Iterable[str]) -> dict[str, int | None]:
+                there = super().written_at(paths)
+                return {path: at and game.written.get(path, at) for path, at in there.items()}
+
+        return Timed(git, clock=lambda: game.now, **settings)
+
+    async def _beside(self, turn_id: str, name: str, text: str | None, *, first: bool) -> None:
+        """A turn of an agent that works through calls, and a person who writes into the same file before or after."""
+        await self.changes.begin(turn_id, outside_calls=False)
+        if first:
+            self._person_writes(turn_id, name)
+            self.changes.saw_call("1", "pending-confirmation")
+            theirs = await self.changes.written_by_others(turn_id, [name])
+            await self.changes.look_before(turn_id, theirs)
+        self._pass_time()
+        self.changes.saw_call("1", "running")
+        self._agent_writes(name, text)
+        self._pass_time()
+        self.changes.saw_call("1", "completed")
+        await self.changes.refresh(turn_id, [*self.touched])
+        if not first:
+            self._person_writes(turn_id, name)
+        await self.changes.end(turn_id)
+
+    def _person_writes(self, turn_id: str, name: str) -> None:
+        self._pass_time()
+        before = self._content(name) or b""
+        self._edit(name, f"{before.decode()}the person in {turn_id}\n")
+        self._pass_time()
+
+    def _pass_time(self) -> None:
+        self.now += 3_600 * 10**9
+
+    def _agent_writes(self, name: str, text: str | None) -> None:
+        before = self._content(name)
+        self.made |= {name} if before is None else set()
+        self._edit(name, text)
+        new = {*(self._content(name) or b"").splitlines()}.difference((before or b"").splitlines())
+        self.wrote.setdefault(name, set()).update(new)
+        self.changes.told.update(self.touched)
+        self.agents.setdefault(name, set()).add(self._content(name))
 
     async def take(self, number: int, who: str, name: str, text: str | None) -> None:
         match who:
             case "agent":
                 self.turns.append(f"t{number}")
                 await self.changes.begin(self.turns[-1])
-                before = self._content(name)
-                self.made |= {name} if before is None else set()
-                self._edit(name, text)
-                new = {*(self._content(name) or b"").splitlines()}.difference((before or b"").splitlines())
-                self.wrote.setdefault(name, set()).update(new)
-                self.changes.told.update(self.touched)
-                self.agents.setdefault(name, set()).add(self._content(name))
+                self._agent_writes(name, text)
                 await self.changes.refresh(self.turns[-1])
                 while_it_runs = await self.changes.session([self.turns[-1]])
                 await self.changes.end(self.turns[-1])
                 assert while_it_runs == await self.changes.session()
             case "person":
                 self._edit(name, text)
+            case "first" | "last":
+                self.turns.append(f"t{number}")
+                await self._beside(self.turns[-1], name, text, first=who == "first")
             case "undo":
                 await self._undo()
+            case "redo":
+                await self._redo()
             case "undo turn":
                 for turn_id in self.turns[-1:]:
                     await self._undo(turn_id)
@@ -206,6 +259,24 @@ class Game:
             case "rules":
                 rules = self.repo.root / ".gitignore"
                 rules.write_text("b.txt\n" if "log" in rules.read_text() else "*.log\n")
+            case "sparse":
+                if "true" in self.repo.git("config", "core.sparseCheckout", check=False):
+                    self.repo.git("sparse-checkout", "disable", check=False)
+                else:
+                    self.repo.git("sparse-checkout", "set", "--no-cone", "/*", f"!{name}", check=False)
+            case "link":
+                if not (self.repo.root / "link").exists():
+                    os.symlink(name, self.repo.root / "link")
+            case "case":
+                if (file := self.repo.root / name).is_file():
+                    file.rename(file.with_name(file.name.upper()))
+            case "branch":
+                self.repo.git("checkout", "--quiet", "-B", f"side-{name.replace('/', '-')}", check=False)
+                self.repo.git("checkout", "--quiet", "main", check=False)
+            case "again":
+                if (content := self._content(name)) is not None:
+                    (self.repo.root / name).unlink()
+                    (self.repo.root / name).write_bytes(content)
             case "submodule":
                 self._edit("inner", None)
                 inner = Repository(self.repo.root / "inner")
@@ -273,6 +344,18 @@ class Game:
                 assert kept <= set((after.get(path) or b"").splitlines()), (path, content, after.get(path))
         assert outcome.left.keys().isdisjoint(outcome.undone)
 
+    async def _redo(self) -> None:
+        """A file that is as the undo left it is again as it was before the undo. All others are left, or merged."""
+        undone, before = self.changes.record.undone[-1:], self._files()
+        outcome = await self.changes.redo()
+        after = self._files()
+        for path, sides in [pair for one in undone for pair in one.files.items()]:
+            was, now = [None if side is None else await self.changes.tree.read(side) for side in sides]
+            if before.get(path) == now and path in outcome.undone and (self.repo.root / path).is_file():
+                assert after.get(path) == was, path
+        assert outcome.left.keys().isdisjoint(outcome.undone)
+        assert {path for path in before if after.get(path) != before[path]} <= {*outcome.undone}
+
     def _files(self) -> dict[str, bytes]:
         files = (path for path in self.repo.root.rglob("*") if path.is_file() and ".git" not in path.parts)
         return {str(path.relative_to(self.repo.root)): path.read_bytes() for path in files}
@@ -285,6 +368,7 @@ class Game:
         """Write or remove a file; a file in the way of a folder, or the other way round, is removed first."""
         path = self.repo.root / name
         self.touched = {name}
+        self.written[name] = self.now
         for above in path.relative_to(self.repo.root).parents:
             if (self.repo.root / above).is_file():
                 self.touched.add(str(above))
@@ -310,7 +394,7 @@ class GameOutside(Game):
     async def begin(self) -> None:
         git = make(self.repo.root, objects=self.ours)
         assert git is not None
-        self.changes = SessionChanges(WorkTree(git, max_whole=(self.most, 10**6)), edits_only=True)
+        self.changes = SessionChanges(self.tree(git, max_whole=(self.most, 10**6)), edits_only=True)
 
     async def git_agrees(self) -> None:
         """There is no git to agree with: only what the agent told of is shown."""
@@ -319,8 +403,8 @@ class GameOutside(Game):
 
     async def take(self, number: int, who: str, name: str, text: str | None) -> None:
         await super().take(number, who, name, text)
-        if who == "agent":
-            self.told_ever |= self.touched
+        if who in ("agent", "first", "last"):
+            self.told_ever |= {*self.touched, name}
 
 
 def _plain(change: FileChange) -> bool:

@@ -9,7 +9,8 @@ import pytest
 
 from ahpkit.changes import commit
 from ahpkit.changes.git import GitError, find, make
-from ahpkit.changes.session import Record, SessionChanges
+from ahpkit.changes.record import Record
+from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import WorkTree
 from support.repository import Repository
 

@@ -16,7 +16,8 @@ from ahpkit.changes.commit import stage, takable
 from ahpkit.changes.followed_directories import FollowedDirectories
 from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import SessionChanges
-from ahpkit.changes.work_tree import FileChange, WorkTree
+from ahpkit.changes.sides import FileChange
+from ahpkit.changes.work_tree import WorkTree
 from support.repository import Repository
 
 Opener = Callable[..., Awaitable[WorkTree]]

@@ -50,12 +50,22 @@ async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) ->
         code, output, errors = await finish_cli(["sessions", "undo", "change", "none", "--yes"], repo.root, **place)
         assert (code, "not one of the changed files: a.txt, data.bin, deep/new.txt" in errors) == (1, True)
         code, output, _ = await finish_cli(["sessions", "undo", "change", "new.txt", "--yes"], repo.root, **place)
-        assert (code, output) == (0, "Undid 1 file.\n")
+        unknown = "Nobody said who wrote new.txt; redo brings back what was there."
+        assert (code, output) == (0, f"Undid 1 file. {unknown}\n"), "the agent wrote it by itself"
         assert repo.status() == {"a.txt", "data.bin", "deep/new.txt", "old.txt", "later.txt"}
         code, output, _ = await finish_cli(["sessions", "undo", "change", "--yes"], repo.root, **place)
         assert repo.status() == set()
         code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
         assert output == "Nothing changed.\n"
+        code, output, _ = await finish_cli(["sessions", "redo", "change"], repo.root, **place)
+        assert (code, output) == (0, "Brought back 5 files.\n")
+        assert repo.status() == {"a.txt", "data.bin", "deep/new.txt", "old.txt", "later.txt"}
+        code, output, _ = await finish_cli(["sessions", "redo", "change"], repo.root, **place)
+        assert (code, output) == (0, "Brought back 1 file.\n")
+        code, output, _ = await finish_cli(["sessions", "redo", "change"], repo.root, **place)
+        assert (code, output) == (0, "There is no undo to bring back.\n")
+        code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
+        assert {"+two", "+new", "+other"} <= set(output.splitlines())
 
 
 WRITER = """

@@ -27,6 +27,7 @@ from mcp_servers.running import QUICK
 from support.bench import Bench, say
 from support.canvases import Board, board_provider
 from support.raw_client import Json, RawClient
+from support.waiting import a_moment
 
 NOTE: Json = {
     "name": "show_note",
@@ -105,13 +106,22 @@ class Stage:
     """What the person wants instead of a call that they deny."""
     _own: Own | None = None
     """What the client does with a call of its own tool, in place of running it."""
+    _meanwhile: Callable[[], None] | None = None
     _turns: int = 0
     _seen: int = 0
 
     async def turn(
-        self, prompt: str, *, decisions: Sequence[str] = (), answer: str = "blue", own: Own | None = None
+        self,
+        prompt: str,
+        *,
+        decisions: Sequence[str] = (),
+        answer: str = "blue",
+        own: Own | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> TurnSeen:
-        """Say something and play the person until the turn is over. A call that nobody decides fails the test."""
+        """Say something and play the person until the turn is over. A call that nobody decides fails the test.
+        `meanwhile` is what the person does before each decision."""
+        self._meanwhile = meanwhile
         self._turns += 1
         self._own = own
         turn_id, left = f"turn-{self._turns}", list(decisions)
@@ -134,6 +144,10 @@ class Stage:
             case "chat/toolCallReady" if "confirmed" not in action and action["toolCallId"] in await self._waiting():
                 seen.approvals.append(action)
                 assert left, f"nobody decides about {action}"
+                if self._meanwhile is not None:
+                    await a_moment()
+                    self._meanwhile()
+                    await a_moment()
                 self._decide(action, left.pop(0))
             case "chat/toolCallReady" if "confirmed" in action:
                 await self._run_own(action)

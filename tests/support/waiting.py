@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+from ahpkit.changes.attribution import COARSE
 
 BOUND = 60.0
 """Seconds anything that must happen may take. It only says when to give up, so it costs a test that passes nothing:
@@ -16,6 +19,12 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(BOUND):
         while not condition():  # noqa: ASYNC110  # Nothing wakes us.
             await asyncio.sleep(0.005)
+
+
+async def a_moment() -> None:
+    """Wait until the time of a file that is written now can be told from the time of one written before."""
+    now = time.time_ns()
+    await until(lambda: time.time_ns() > now + 3 * COARSE)
 
 
 def is_alive(pid: int) -> bool:
@@ -32,4 +41,4 @@ async def gone(pid: int) -> None:
     await until(lambda: not is_alive(pid))
 
 
-__all__ = ["BOUND", "gone", "is_alive", "until"]
+__all__ = ["BOUND", "a_moment", "gone", "is_alive", "until"]

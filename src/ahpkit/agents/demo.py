@@ -58,6 +58,7 @@ class DemoAgent(Agent):
     tools = demo_tools().definitions()
     resumes = True
     directories = FIRST_STAYS
+    writes_outside_calls = False
 
     def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
         """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""

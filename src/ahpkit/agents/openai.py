@@ -116,6 +116,7 @@ class OpenAiAgent(Agent):
     resumes = True
     sampling: JsonObject | None = {"tools": {}}  # noqa: RUF012  # Nobody changes it.
     directories = FIRST_STAYS
+    writes_outside_calls = False
 
     def __init__(
         self,

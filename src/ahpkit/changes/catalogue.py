@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from ahpkit.changes.work_tree import FileChange, Side
+from ahpkit.changes.sides import FileChange, Side
 from ahpkit.protocol.changeset import (
     Changeset,
     ChangesetFile,
@@ -108,8 +108,11 @@ def _read_path(key: str, path: str) -> View | None:
             return None
 
 
-def operations(kind: Kind, *, in_git: bool, any_files: bool, own_tree: bool) -> list[ChangesetOperation]:
-    """What can be done with a changeset. Without files there is nothing to do, except with a work tree as a whole."""
+def operations(
+    kind: Kind, *, in_git: bool, any_files: bool, own_tree: bool, can_redo: bool = False
+) -> list[ChangesetOperation]:
+    """What can be done with a changeset. Without files there is nothing to do, except with a work tree as a whole, and
+    except to bring back what was undone."""
     rows: list[tuple[str, str, list[ChangesetOperationScope], str | None]] = []
     if kind in ("session", "turn"):
         rows.append(("undo", "Undo", ["changeset", "resource"], UNDO_QUESTION))
@@ -119,6 +122,8 @@ def operations(kind: Kind, *, in_git: bool, any_files: bool, own_tree: bool) -> 
         rows.append(("stage", "Stage", ["changeset", "resource"], None))
         rows.append(("commit", "Commit", ["changeset"], None))
     offered = [_operation(*row, enabled=any_files) for row in rows]
+    if can_redo and kind in ("session", "turn"):
+        offered.insert(1, _operation("redo", "Redo", ["changeset"], None))
     if own_tree and kind in ("uncommitted", "session"):
         offered.append(_operation("merge", "Merge back", ["changeset"], None))
         offered.append(_operation("remove", "Remove work tree", ["changeset"], REMOVE_QUESTION))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -17,10 +17,11 @@ from typing import cast
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
+from ahpkit.changes.named import named_files
 from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
+from ahpkit.changes.sides import FileChange
 from ahpkit.changes.views import Views
-from ahpkit.changes.work_tree import FileChange
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
@@ -29,6 +30,7 @@ from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.chat.turns import find_tool_call
 from ahpkit.protocol.common.state import ChangesSummary, JsonObject
 from ahpkit.protocol.errors import ContentNotFound
 from ahpkit.protocol.meta_keys import CHANGES
@@ -54,6 +56,9 @@ _MOVED = frozenset(
     }
 )
 """After these actions a session or chat may work in other directories, so it has other views."""
+
+_CALLS = frozenset({"chat/toolCallStart", "chat/toolCallReady", "chat/toolCallConfirmed", "chat/toolCallComplete"})
+"""Actions that begin, hold or end the work of a tool call."""
 
 _NOTHING = {"additions": 0, "deletions": 0, "files": 0}
 
@@ -102,6 +107,8 @@ class Changesets(Feature):
         host.sessions.prepare.add(self._prepare_session)
         host.turns.prepare.add(self._prepare_turn)
         host.turns.before_end.add(self._before_end)
+        host.turns.before_call.add(self._before_call)
+        host.turns.writing.add(self._writing)
         host.actions.listen(self._heard, "changeset/", "chat/", *_MOVED)
         host.actions.refuse(self._views.refuse, "changeset/")
         host.channels.unsubscribed.add(self._views.unsubscribed)
@@ -182,7 +189,8 @@ class Changesets(Feature):
     async def _begin(self, followed: Followed, turn_id: str, chat_uri: str) -> None:
         try:
             async with followed.lock:
-                await followed.changes.begin(turn_id, chat_uri)
+                outside_calls = self.services.writes_outside_calls(followed.session)
+                await followed.changes.begin(turn_id, chat_uri, outside_calls=outside_calls)
         except (GitError, OSError) as error:
             _log.warning("the changes of turn %s are not recorded: %s", turn_id, error)
             return
@@ -205,19 +213,61 @@ class Changesets(Feature):
             session_uri = self.services.session_of(applied.channel) or applied.channel
             if self._directories.known(session_uri):
                 self.services.spawn(self._announce(session_uri), name="catalogue of changesets")
-        elif kind in _ENDED or kind == "chat/toolCallComplete":
-            self._turn_went_on(applied)
+        elif kind in _ENDED:
+            turn_id = action.get("turnId", "")
+            for followed in self._directories.known(self.services.session_of(applied.channel) or ""):
+                if turn_id in followed.running:
+                    self.services.spawn(self._end_turn(followed, turn_id), name="changes of a turn")
+        elif kind in _CALLS:
+            self._call_went_on(applied)
 
-    def _turn_went_on(self, applied: AnyApplied) -> None:
-        turn_id = applied.action.get("turnId", "")
+    def _call_went_on(self, applied: AnyApplied) -> None:
+        """Know when tool calls run, and look at the files before and after."""
+        kind, turn_id, id = (applied.action.get(key, "") for key in ("type", "turnId", "toolCallId"))
+        call: JsonObject = find_tool_call(applied.after.get("activeTurn"), id) or {"status": "completed"}
+        edits = wire.edited_files(applied.action.get("result") or {})
         for followed in self._directories.known(self.services.session_of(applied.channel) or ""):
-            if turn_id not in followed.running:
-                continue
-            if applied.action["type"] in _ENDED:
-                self.services.spawn(self._end_turn(followed, turn_id), name="changes of a turn")
-            else:
-                edits = wire.edited_files(applied.action.get("result") or {})
-                self.services.spawn(self._refresh(followed, turn_id, edits), name="changes of a tool call")
+            followed.changes.saw_call(f"{applied.channel}#{id}", call["status"])
+            for turn in _turns_of_call(followed, turn_id):
+                if kind == "chat/toolCallComplete":
+                    self.services.spawn(self._refresh(followed, turn, edits), name="changes of a tool call")
+                elif kind == "chat/toolCallReady" and call["status"] == "running":  # Its agent may run it at once.
+                    named = named_files(call, followed.directory)
+                    self.services.spawn(self._look_before(followed, turn, named), name="files before a tool call")
+
+    async def _before_call(self, chat: Chat, turn_id: str, call_id: str) -> None:
+        state: JsonObject = self.services.state(chat.uri) or {}
+        if (call := find_tool_call(state.get("activeTurn"), call_id)) is not None:
+            for followed in self._directories.known(chat.session_uri):
+                for turn in _turns_of_call(followed, turn_id):
+                    await self._look_before(followed, turn, named_files(call, followed.directory))
+
+    async def _look_before(self, followed: Followed, turn_id: str, files: Sequence[str]) -> None:
+        """See what somebody else wrote into files before the agent writes them."""
+        paths = [path for uri in files if (path := wire.path_in(followed.root_uri, uri)) is not None]
+        if not paths or turn_id not in followed.running:
+            return
+        if theirs := await followed.changes.written_by_others(turn_id, paths):
+            try:
+                async with asyncio.timeout(_PATIENCE), followed.lock:
+                    await followed.changes.look_before(turn_id, theirs)
+            except (GitError, OSError, TimeoutError) as error:
+                _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
+
+    @asynccontextmanager
+    async def _writing(self, chat: Chat, turn_id: str, path: Path) -> AsyncGenerator[None]:
+        """The agent writes a file in a turn, by itself or through the host."""
+        known = [one for one in self._directories.known(chat.session_uri) if turn_id in one.running]
+        files = [path.as_uri()]
+        for followed in known:
+            await self._look_before(followed, turn_id, files)
+            followed.changes.saw_call(files[0], "running")
+        try:
+            yield
+        finally:
+            for followed in known:
+                followed.changes.saw_call(files[0], "completed")
+                self.services.spawn(self._refresh(followed, turn_id, files), name="changes of a file")
 
     async def _before_end(self, chat: Chat, turn_id: str) -> None:
         """Take the checkpoint of a turn's end before clients get the end: what a person changes after it is not the
@@ -362,6 +412,11 @@ class Changesets(Feature):
             return await followed.changes.tree.read(found[1]), wire.content_type(found[1].path)
         except GitError as error:
             raise ContentNotFound(f"the content is no longer there ({error})") from error
+
+
+def _turns_of_call(followed: Followed, turn_id: str) -> list[str]:
+    """The running turns that a tool call belongs to: one in the chat of a sub-agent is part of those that run."""
+    return [turn_id] if turn_id in followed.running else sorted(followed.running)
 
 
 def _entries(followed: Sequence[Followed]) -> list[Changeset]:

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from ahpkit.changes import catalogue as wire
 from ahpkit.changes.git import GitError, find, make
-from ahpkit.changes.session import Record, SessionChanges, TurnRecord
-from ahpkit.changes.work_tree import FileChange, WorkTree
+from ahpkit.changes.record import Record, TurnRecord
+from ahpkit.changes.session import SessionChanges
+from ahpkit.changes.sides import FileChange
+from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import Passage, anywhere
 from ahpkit.platform.files import local_path

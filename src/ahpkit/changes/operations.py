@@ -70,7 +70,11 @@ class Operations:
                 case "undo":
                     [turn_id] = view.turns if view.kind == "turn" else [None]
                     outcome = await followed.changes.undo(turn_id, only={*chosen, *noted}, running=followed.running)
+                    if only is None:
+                        outcome.left |= followed.changes.left_to_others(turn_id)
                     return outcome.describe()
+                case "redo":
+                    return (await followed.changes.redo()).describe("Brought back", "Nothing was brought back.")
                 case "keep":
                     followed.changes.accept({*chosen, *noted})
                     return f"Kept {count_files(len(chosen) + len(noted))}."

@@ -17,8 +17,9 @@ from typing import Any
 from ahpkit.changes import commit
 from ahpkit.changes.followed_directories import FollowedDirectories
 from ahpkit.changes.git import GitError
+from ahpkit.changes.sides import FileChange
 from ahpkit.changes.undo import why_left
-from ahpkit.changes.work_tree import FileChange, WorkTree
+from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject

@@ -4,85 +4,31 @@ A turn is the span between two checkpoints. What other people change between two
 In a git work tree everything that differs between two checkpoints was changed. Elsewhere only the files that the agent
 reported count (`edits_only`), and the checkpoint before a turn is whole only where there are not too many files.
 
-The record is plain data, so that a host can keep it beside its log and go on after a restart.
+During a turn somebody else may write as well: `attribution` tells them apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
-from ahpkit.changes.undo import Mixed, Outcome, Pair, own_steps, same, undo, versions, without
-from ahpkit.changes.work_tree import IGNORE_FILE, FileChange, Side, WorkTree
+from ahpkit.changes.attribution import Activity, Look
+from ahpkit.changes.record import Record, TurnRecord, Undone, add, with_changes
+from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, same
+from ahpkit.changes.undo import Mixed, Outcome, undo, versions, without
+from ahpkit.changes.work_tree import IGNORE_FILE, WorkTree
 
 MAX_TURNS = 2_000
 """Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
 
+_MAX_UNDONE = 5_000
+"""Files in undos that can be brought back. The last undo can be brought back whatever its size."""
+
+_SHARED = "another session changed it at the same time"
+_MIXED = "somebody else changed it just after the agent"
 _IGNORED = "git ignored it before"
 _UNKNOWN = "there are too many files here to know what it held"
-
-
-@dataclass
-class TurnRecord:
-    """One turn: trees before and after it, and what in between was not its doing."""
-
-    turn_id: str
-    before: str
-    after: str = ""
-    chat: str = ""
-    foreign: list[str] = field(default_factory=list[str])
-    """Paths that another session is known to have written meanwhile."""
-    outside: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Path → why its content was not kept before the turn, and its mark then."""
-    unkept: dict[str, str] = field(default_factory=dict[str, str])
-    """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
-    is_open: bool = False
-    """It is not part of the sums yet."""
-    partial: bool = False
-    """The tree before it does not hold all files: what a file held that is not in it is not known."""
-    told: list[str] = field(default_factory=list[str])
-    """Paths that the agent is known to have written in it, once it is over."""
-    unsure: list[str] = field(default_factory=list[str])
-    """Paths that another session, which worked here at the same time, may have written."""
-
-
-@dataclass
-class Record:
-    """Everything that is remembered about a session."""
-
-    turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
-    total: dict[str, Pair] = field(default_factory=dict[str, Pair])
-    """Path → before the session first touched it, and after it last did."""
-    between: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
-    """Path → what others changed in between."""
-    unsure: list[str] = field(default_factory=list[str])
-    """Paths in the sum that another session may have written."""
-    notes: dict[str, str] = field(default_factory=dict[str, str])
-    """Path → why its content was not kept."""
-    chats: dict[str, dict[str, Pair]] = field(default_factory=dict[str, dict[str, Pair]])
-    """Chat → the same sum over its turns only."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "turns": [vars(turn) for turn in self.turns.values()],
-            "total": _sum_to_json(self.total),
-            "between": {path: [_pair_to_json(pair) for pair in pairs] for path, pairs in self.between.items()},
-            "unsure": self.unsure,
-            "notes": self.notes,
-            "chats": {chat: _sum_to_json(total) for chat, total in self.chats.items()},
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Record:
-        turns = [_turn_from_json(turn) for turn in data.get("turns", ())]
-        chats = {chat: _sum_from_json(total) for chat, total in data.get("chats", {}).items()}
-        total, notes = _sum_from_json(data.get("total", {})), dict(data.get("notes", {}))
-        between = {path: [*map(_pair_from_json, pairs)] for path, pairs in data.get("between", {}).items()}
-        known = {turn.turn_id: turn for turn in turns}
-        return cls(known, total, between, list(data.get("unsure", ())), notes, chats)
 
 
 class SessionChanges:
@@ -94,23 +40,27 @@ class SessionChanges:
         self.edits_only = edits_only
         self.told: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
-        self._began: dict[str, int] = {}
-        """When the running turns began, in nanoseconds."""
+        self._active: dict[str, Activity] = {}
+        """The running turns, and who may have written in them."""
         self._final: set[str] = set()
         """Turns whose final checkpoint is taken."""
         self._of_chats: dict[str, list[FileChange]] = {}
         """A cache of what each chat changed; new changes remove the chat from it."""
 
-    async def begin(self, turn_id: str, chat: str = "") -> None:
-        """Remember the files as they are before a turn of a chat."""
+    async def begin(self, turn_id: str, chat: str = "", *, outside_calls: bool | None = True) -> None:
+        """Remember the files as they are before a turn of a chat. `outside_calls`: its agent may write also while none
+        of its tool calls runs. None: it does not, once it was seen to report a call."""
+        if outside_calls is None and self.record.saw_calls:
+            outside_calls = False
         self._final.discard(turn_id)
-        self._began[turn_id] = self.tree.clock()
+        began = self.tree.clock()
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
         outside = {path: [why, checkpoint.marks[path]] for path, why in checkpoint.left_out.items()}
         self.record.turns[turn_id] = TurnRecord(
             turn_id, checkpoint.tree, chat=chat, outside=outside, is_open=True, partial=partial
         )
+        self._active[turn_id] = Activity(began, checkpoint.tree, outside_calls=outside_calls)
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
@@ -127,6 +77,8 @@ class SessionChanges:
         """Look at the files again while a turn runs; with `paths` at these only."""
         if turn_id in self._final:
             await self._name_elsewhere(turn_id, paths or ())
+            if (activity := self._active.get(turn_id)) is not None:
+                activity.looks[-1].told |= {*(paths or ())}
             return
         if paths is None and self.edits_only:
             paths = set(self.told)
@@ -147,13 +99,62 @@ class SessionChanges:
             turn.unkept |= {path: _UNKNOWN for path in paths if path not in known}
         turn.unkept |= dict.fromkeys(await self._seen_late(turn), _IGNORED)
         self.record.notes |= turn.unkept
+        if (activity := self._active.get(turn_id)) is not None:
+            activity.add_look(Look(checkpoint.tree, told={*(paths or ())}))
+            await self._attribute(turn, activity, paths)
+
+    def saw_call(self, call_id: str, status: str) -> None:
+        """A tool call has this status now. It may be a sub-agent's, so it counts for all turns that run."""
+        for activity in self._active.values():
+            activity.saw_call(call_id, status, self.tree.clock())
+            self.record.saw_calls = True
+
+    async def written_by_others(self, turn_id: str, paths: Collection[str]) -> Mapping[str, int]:
+        """Of some files those that somebody else wrote since a turn began, and when. Reads no contents."""
+        activity = self._active.get(turn_id)
+        if activity is None or turn_id in self._final:
+            return {}
+        times = await asyncio.to_thread(self.tree.written_at, paths)
+        return {path: at for path, at in times.items() if at and at > activity.began and activity.is_of_others(at)}
+
+    async def look_before(self, turn_id: str, theirs: Mapping[str, int]) -> None:
+        """The agent is about to write files that somebody else wrote, as `written_by_others` said."""
+        activity, turn = self._active.get(turn_id), self.record.turns.get(turn_id)
+        if activity is None or turn is None or turn_id in self._final:
+            return
+        checkpoint = await self.tree.checkpoint(theirs)
+        again = await asyncio.to_thread(self.tree.written_at, theirs)
+        turn.after = checkpoint.tree
+        activity.add_look(Look(checkpoint.tree, theirs={path for path in theirs if again[path] == theirs[path]}))
+
+    async def _attribute(self, turn: TurnRecord, activity: Activity, looked_at: Collection[str] | None) -> None:
+        """Tell what the agent changed from what somebody else did. `looked_at`: files that were read just now."""
+        changes = await self.tree.compare(turn.before, turn.after or turn.before)
+        paths = {path for change in changes for path in change.paths}
+        new = paths if looked_at is None else {*(paths - activity.times.keys()), *paths.intersection(looked_at)}
+        activity.times |= await asyncio.to_thread(self.tree.written_at, new)
+        turn.others.clear()
+        turn.theirs.clear()
+        turn.mixed.clear()
+        if doubted := activity.doubted(paths):
+            sides = [await self.tree.sides(look.tree, doubted) for look in activity.looks]
+            for path in sorted(doubted):
+                whole, pieces = activity.pieces_of_others(path, sides)
+                if pieces is None:
+                    turn.mixed.append(path)
+                elif pieces and all(same(*step) for step in own_steps(whole, pieces)):
+                    turn.theirs.append(path)
+                elif pieces:
+                    turn.others[path] = pieces
+        turn.guessed = sorted(paths - self.told - {*turn.theirs})
 
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
         """Files that seem to be new, but were only ignored when the turn began: what they held then is not known."""
         changes = [change for change in await self.tree.compare(turn.before, turn.after) if change.after is not None]
         new = {change.path for change in changes if change.before is None or change.before.path != change.path}
         new -= turn.unkept.keys()
-        late = await asyncio.to_thread(self.tree.older, new, self._began.get(turn.turn_id, 0))
+        activity = self._active.get(turn.turn_id)
+        late = await asyncio.to_thread(self.tree.older, new, 0 if activity is None else activity.began)
         rules_changed = any(os.path.basename(path) == IGNORE_FILE for change in changes for path in change.paths)
         doubtful = new - late if rules_changed else (new - late) & self.tree.tracked_late
         return late | await self.tree.match_ignored(doubtful, turn.before)
@@ -166,21 +167,24 @@ class SessionChanges:
 
     async def end(self, turn_id: str) -> None:
         """Close a turn and add what it changed to the session's sum."""
-        if turn_id not in self.record.turns:
-            self._final.discard(turn_id)
-            return
-        await self.refresh(turn_id)
+        if turn_id in self.record.turns:
+            await self.refresh(turn_id)
+        activity, turn = self._active.pop(turn_id, None), self.record.turns.get(turn_id)
         self._final.discard(turn_id)
-        if (turn := self.record.turns.get(turn_id)) is not None:
-            turn.told = sorted(self.told)
-            await self._count(turn)
+        if turn is None:
+            return
+        if activity is not None:  # The agent may have told of files after the last look.
+            await self._attribute(turn, activity, ())
+        turn.told = sorted(self.told)
+        await self._count(turn)
         self.told.clear()
 
     async def _count(self, turn: TurnRecord) -> None:
         changed, record = await self.turn(turn.turn_id), self.record
-        record.total, record.between = await asyncio.to_thread(_with, record.total, changed, record.between)
+        sums = record.total, changed, record.between, turn.others
+        record.total, record.between = await asyncio.to_thread(with_changes, *sums)
         if changed and turn.chat:
-            record.chats[turn.chat], _ = await asyncio.to_thread(_with, record.chats.get(turn.chat, {}), changed)
+            record.chats[turn.chat], _ = await asyncio.to_thread(with_changes, record.chats.get(turn.chat, {}), changed)
             self._of_chats.pop(turn.chat, None)
         turn.is_open = False
 
@@ -204,10 +208,10 @@ class SessionChanges:
         if (turn := self.record.turns.get(turn_id)) is None:
             return []
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
-        hidden = {*turn.foreign, *turn.unkept}
+        hidden = {*turn.foreign, *turn.theirs, *turn.unkept}
         named = [_noted(path, why) for path, why in sorted(turn.unkept.items()) if path not in turn.foreign]
-        shown = (change if change.path not in hidden else _removal(change) for change in changes)
-        return [*(change for change in shown if change is not None and not change.paths & hidden), *named]
+        shown = (_visible(change, hidden) for change in changes)
+        return [*(change for change in shown if change is not None), *named]
 
     async def between(self, first: str, last: str) -> list[FileChange]:
         """What changed from the start of one turn to the end of another."""
@@ -219,14 +223,15 @@ class SessionChanges:
         total, _, counted = await self._sum(running)
         return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
 
-    async def _sum(
-        self, running: Iterable[str]
-    ) -> tuple[Mapping[str, Pair], Mapping[str, Sequence[Pair]], list[FileChange]]:
+    async def _sum(self, running: Iterable[str]) -> tuple[dict[str, Pair], dict[str, list[Pair]], list[FileChange]]:
         """The session's sum with turns that still run; what others changed in between; and what those turns changed."""
-        counted = [change for turn_id in running for change in await self.turn(turn_id) if not change.note]
-        if not counted:
-            return self.record.total, self.record.between, []
-        return *await asyncio.to_thread(_with, self.record.total, counted, self.record.between), counted
+        total, between, counted = self.record.total, self.record.between, list[FileChange]()
+        for turn_id in running:
+            if changed := [change for change in await self.turn(turn_id) if not change.note]:
+                others = self.record.turns[turn_id].others
+                total, between = await asyncio.to_thread(with_changes, total, changed, between, others)
+                counted += changed
+        return total, between, counted
 
     async def chat(self, chat: str) -> list[FileChange]:
         """What the finished turns of one chat changed."""
@@ -244,29 +249,98 @@ class SessionChanges:
     ) -> Outcome:
         """Take back what a turn changed; without one what all turns did, those that still run included.
 
-        What is undone is no longer part of the session's sum, nor the work of a running turn.
+        What is undone is no longer part of the session's sum, nor the work of a running turn. It can be brought back.
         """
+        turns = [self.record.turns[turn_id]] if turn_id is not None else [*self.record.turns.values()]
         if turn_id is not None:
-            changes, unsure = await self.turn(turn_id), self.record.turns[turn_id].unsure
-            outcome = await undo(self.tree, changes, only=only, unsure=unsure)
+            changes, between, unsure = await self.turn(turn_id), turns[0].others, turns[0].unsure
         else:
-            changes, (_, between, _) = await self.session(running), await self._sum(running)
-            outcome = await undo(self.tree, changes, only=only, between=between, unsure=self.record.unsure)
+            changes, (_, between, _), unsure = await self.session(running), await self._sum(running), self.record.unsure
+        doubts = dict.fromkeys(unsure, _SHARED) | {path: _MIXED for turn in turns for path in turn.mixed}
+        outcome = await undo(self.tree, changes, only=only, between=between, doubts=doubts)
+        outcome.guessed = sorted({path for turn in turns for path in turn.guessed}.intersection(outcome.undone))
+        sums = self.record.part(dict.fromkeys(outcome.undone, (None, None)))
         now = await self._resum(outcome)
         for one in running:
             if (turn := self.record.turns.get(one)) is not None:
-                await self._begin_without(turn, versions(changes, outcome.undone), now)
+                whole = turn_id in (None, one)
+                await self._begin_without(turn, versions(changes, outcome.undone), now, whole=whole)
+        if outcome.undone:
+            sums.files = {path: (outcome.was[path], now.get(path)) for path in outcome.undone}
+            self._remember_undo(sums)
         return outcome
 
-    async def _begin_without(self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side]) -> None:
-        """Have a running turn begin as if what is undone now had never been there: else it seems to have undone it."""
+    def _remember_undo(self, undone: Undone) -> None:
+        """Keep what was undone, and of earlier ones as many as are small."""
+        room = _MAX_UNDONE
+        kept = [undone]
+        for one in reversed(self.record.undone):
+            room -= 1 + len(one.files)
+            if room < 0:
+                break
+            kept.insert(0, one)
+        self.record.undone = kept
+
+    def left_to_others(self, turn_id: str | None) -> dict[str, str]:
+        """Files that changed in a turn, or in all of them, but are not the session's: an undo says that it left
+        them."""
+        turns = self.record.turns
+        chosen = [turns[turn_id]] if turn_id in turns else [] if turn_id is not None else [*turns.values()]
+        return {
+            path: "somebody else wrote it while the turn ran"
+            for turn in chosen
+            for path in turn.theirs
+            if path not in self.record.total
+        }
+
+    async def redo(self) -> Outcome:
+        """Bring back what the last undo took. What somebody changed since is left alone."""
+        if not self.record.undone:
+            return Outcome()
+        last = self.record.undone.pop()
+        changes = [FileChange(was, now) for was, now in last.files.values()]
+        outcome = await undo(self.tree, changes)
+        self._of_chats.clear()
+        checkpoint = await self.tree.checkpoint(outcome.undone)
+        now = await self.tree.sides(checkpoint.tree, outcome.undone)
+        for path in outcome.undone:
+            if same(now.get(path), last.files[path][0]):
+                self._count_again(path, last)
+            else:
+                add(self.record.total, FileChange(outcome.was[path], now.get(path)), path, self.record.between)
+        return outcome
+
+    def _count_again(self, path: str, undone: Undone) -> None:
+        """Have the sums say of a file what they said before the undo."""
+        chats = [(self.record.chats.setdefault(chat, {}), total) for chat, total in undone.chats.items()]
+        for total, before in chats:
+            if path in before:
+                total[path] = before[path]
+        if path in undone.between:
+            self.record.between[path] = undone.between[path]
+        was, now = undone.files[path]  # The turn may have run when it was undone: then no sum had it.
+        self.record.total[path] = undone.total.get(path, (now, was))
+
+    async def _begin_without(
+        self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side], *, whole: bool
+    ) -> None:
+        """Have a running turn begin as if what is undone now had never been there: else it seems to have undone it.
+        `whole`: all that the turn did with these files is undone."""
         began = await self.tree.sides(turn.before, undone.keys())
         instead = {
             path: before
             for path, (before, after) in undone.items()
             if _key(before) == _key(now.get(path)) or _key(after) == _key(began.get(path))
         }
+        if whole:
+            instead |= {path: now.get(path) for path in undone if path in turn.others}
         turn.before = await self.tree.tree_with(turn.before, instead)
+        if turn.after:  # It may be the last look at this turn.
+            turn.after = await self.tree.tree_with(turn.after, {path: now.get(path) for path in undone})
+        if (activity := self._active.get(turn.turn_id)) is not None:
+            activity.begin_with(instead)
+            activity.add_look(Look(turn.after or turn.before))
+            activity.times |= await asyncio.to_thread(self.tree.written_at, undone)
 
     def accept(self, paths: Collection[str]) -> None:
         """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
@@ -313,36 +387,6 @@ class SessionChanges:
         return [_noted(path, why) for path, why in sorted(self.record.notes.items()) if path not in total]
 
 
-def _with(
-    total: Mapping[str, Pair], changes: Iterable[FileChange], between: Mapping[str, Sequence[Pair]] | None = None
-) -> tuple[dict[str, Pair], dict[str, list[Pair]]]:
-    """A sum with more changes, and what others changed in between; those whose content is not known are no part."""
-    summed, others = dict(total), {path: [*pairs] for path, pairs in (between or {}).items()}
-    for change in changes:
-        if not change.note:
-            add(summed, change, between=others)
-    return summed, others
-
-
-def add(
-    total: dict[str, Pair], change: FileChange, path: str | None = None, between: dict[str, list[Pair]] | None = None
-) -> None:
-    """Add one change to a sum. A file that is again what it was at first leaves it. When a change does not begin where
-    the last one ended, others changed the file: `between` gets the difference."""
-    for name in {path} if path is not None else change.paths:
-        before = change.before if change.before is not None and change.before.path == name else None
-        after = change.after if change.after is not None and change.after.path == name else None
-        first, last = total.get(name, (before, before))
-        if between is not None and not same(last, before):
-            between.setdefault(name, []).append((last, before))
-        if same(first, after):
-            total.pop(name, None)
-            if between is not None:
-                between.pop(name, None)
-        else:
-            total[name] = (first, after)
-
-
 async def compare_pairs(
     tree: WorkTree, total: Mapping[str, Pair], counted: Iterable[FileChange] = ()
 ) -> list[FileChange]:
@@ -374,10 +418,13 @@ def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
     return sorted(changes, key=lambda change: os.fsencode(change.path))
 
 
-def _removal(change: FileChange) -> FileChange | None:
-    """What is left of a change when the file that is there afterwards is not looked at."""
-    is_rename = change.before is not None and change.after is not None and change.before.path != change.after.path
-    return FileChange(change.before, None) if is_rename else None
+def _visible(change: FileChange, hidden: Collection[str]) -> FileChange | None:
+    """What is left of a change without some files: of a rename, the other half."""
+    before = change.before if change.before is not None and change.before.path not in hidden else None
+    after = change.after if change.after is not None and change.after.path not in hidden else None
+    if before is change.before and after is change.after:
+        return change
+    return None if before is None and after is None else FileChange(before, after)
 
 
 def _noted(path: str, why: str) -> FileChange:
@@ -388,34 +435,4 @@ def _key(side: Side | None) -> tuple[str, str] | None:
     return None if side is None else (side.mode, side.oid)
 
 
-def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
-    """A turn as it was kept, also by a version that kept more of it."""
-    known = {one.name for one in fields(TurnRecord)}
-    return TurnRecord(**{name: value for name, value in data.items() if name in known})
-
-
-def _sum_to_json(total: Mapping[str, Pair]) -> dict[str, Any]:
-    return {path: _pair_to_json(pair) for path, pair in total.items()}
-
-
-def _sum_from_json(data: Mapping[str, Any]) -> dict[str, Pair]:
-    return {path: _pair_from_json(pair) for path, pair in data.items()}
-
-
-def _pair_to_json(pair: Pair) -> list[Any]:
-    return [_to_json(side) for side in pair]
-
-
-def _pair_from_json(data: Sequence[Any]) -> Pair:
-    return _from_json(data[0]), _from_json(data[1])
-
-
-def _to_json(side: Side | None) -> list[str] | None:
-    return None if side is None else [side.path, side.mode, side.oid]
-
-
-def _from_json(data: list[str] | None) -> Side | None:
-    return None if data is None else Side(*data)
-
-
-__all__ = ["MAX_TURNS", "Record", "SessionChanges", "TurnRecord", "add"]
+__all__ = ["MAX_TURNS", "SessionChanges"]

@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from ahpkit.changes.git import GitError
-from ahpkit.changes.work_tree import EXECUTABLE, LINK, SUBMODULE, FileChange, Side, WorkTree
+from ahpkit.changes.sides import EXECUTABLE, LINK, SUBMODULE, FileChange, Pair, Side, own_steps, same
+from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import Entry, Passage, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
 from ahpkit.protocol.errors import RpcError
 
 T = TypeVar("T")
-
-Pair = tuple[Side | None, Side | None]
-"""A file before and after."""
 
 
 class Step(Enum):
@@ -51,15 +49,22 @@ class Outcome:
     """Path → why it was left alone."""
     was: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
     """What was undone → the file until then."""
+    guessed: list[str] = field(default_factory=list[str])
+    """What was undone although nobody said who wrote it."""
 
-    def describe(self) -> str:
-        """One or two sentences for a person."""
-        done = f"Undid {count_files(len(self.undone))}." if self.undone else "Nothing was undone."
-        if not self.left:
-            return done
-        listed = "; ".join(f"{path}: {why}" for path, why in list(self.left.items())[:10])
-        more = f" and {len(self.left) - 10} more" if len(self.left) > 10 else ""
-        return f"{done} Left alone: {listed}{more}."
+    def describe(self, did: str = "Undid", nothing: str = "Nothing was undone.") -> str:
+        """A few sentences for a person."""
+        said = [f"{did} {count_files(len(self.undone))}." if self.undone else nothing]
+        if self.guessed:
+            said.append(f"Nobody said who wrote {_some(self.guessed, ', ')}; redo brings back what was there.")
+        if self.left:
+            said.append(f"Left alone: {_some([f'{path}: {why}' for path, why in self.left.items()], '; ')}.")
+        return " ".join(said)
+
+
+def _some(texts: Sequence[str], between: str) -> str:
+    more = f" and {len(texts) - 10} more" if len(texts) > 10 else ""
+    return f"{between.join(texts[:10])}{more}"
 
 
 def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
@@ -79,15 +84,15 @@ async def undo(
     *,
     only: Collection[str] | None = None,
     between: Mapping[str, Sequence[Pair]] | None = None,
-    unsure: Collection[str] = (),
+    doubts: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Take changes back. `only`: the paths that a person chose. `between`: what others changed between the first and
-    the last of these changes. `unsure`: paths that others may have written."""
+    the last of these changes. `doubts`: paths that others may have written, and why that is not known."""
     meant = versions(changes, only)
     outcome = Outcome()
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
-    outcome.left |= {path: "another session changed it at the same time" for path in unsure if path in meant}
+    outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
     for path in _in_order(meant.keys() - outcome.left.keys(), meant):
         try:
             await _take_back(tree, path, own_steps(meant[path], (between or {}).get(path, ())), now.get(path), outcome)
@@ -101,12 +106,6 @@ async def undo(
         if change.note and (only is None or change.path in only):
             outcome.left[change.path] = f"its earlier content was not kept ({change.note})"
     return outcome
-
-
-def own_steps(whole: Pair, between: Sequence[Pair]) -> list[Pair]:
-    """The session's own parts of a change, without what others changed in between."""
-    befores = [whole[0], *(after for _, after in between)]
-    return list(zip(befores, [*(before for before, _ in between), whole[1]], strict=True))
 
 
 def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, Pair]:
@@ -277,13 +276,6 @@ def _unlink(name: str, folder: int) -> None:
         return
 
 
-def same(one: Side | None, other: Side | None) -> bool:
-    """Whether two sides have the same content and mode."""
-    if one is None or other is None:
-        return one is other
-    return (one.mode, one.oid) == (other.mode, other.oid)
-
-
 def count_files(count: int) -> str:
     """`1 file`, `2 files`."""
     return "1 file" if count == 1 else f"{count} files"
@@ -292,12 +284,9 @@ def count_files(count: int) -> str:
 __all__ = [
     "Mixed",
     "Outcome",
-    "Pair",
     "Step",
     "count_files",
     "decide",
-    "own_steps",
-    "same",
     "undo",
     "versions",
     "why_left",

@@ -9,7 +9,7 @@ from ahpkit.changes import catalogue as wire
 from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
-from ahpkit.changes.work_tree import FileChange, Side
+from ahpkit.changes.sides import FileChange, Side
 from ahpkit.host.feature import Services
 from ahpkit.protocol.changeset import (
     ChangesetFile,
@@ -140,7 +140,13 @@ class Views:
     ) -> list[ChangesetOperation]:
         """What can be done now: disabled where there is nothing to do; what runs or failed stays so."""
         shown: dict[str, ChangesetOperation] = {one["id"]: one for one in state.get("operations") or ()}
-        offered = wire.operations(view.kind, in_git=followed.in_git, any_files=bool(files), own_tree=followed.own_tree)
+        offered = wire.operations(
+            view.kind,
+            in_git=followed.in_git,
+            any_files=bool(files),
+            own_tree=followed.own_tree,
+            can_redo=bool(followed.changes.record.undone),
+        )
         return [
             {**shown[one["id"]]} if shown.get(one["id"], one)["status"] in ("running", "error") else one
             for one in offered

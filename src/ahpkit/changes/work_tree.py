@@ -22,7 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ahpkit.changes.attribution import COARSE
 from ahpkit.changes.git import Git, GitError, size_and_time
+from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
 from ahpkit.host.resources.safe_open import Passage, anywhere
 
@@ -53,46 +55,9 @@ _KEPT = 5_000
 _TREES = 4
 """Trees of single files that are remembered: befores and afters of two sessions."""
 
-_COARSE = 20_000_000
-"""Nanoseconds by which the time of a file may be older than the clock."""
-
 IGNORE_FILE = ".gitignore"
 
 _numbers_of_indexes = itertools.count()
-
-LINK, SUBMODULE, EXECUTABLE = "120000", "160000", "100755"
-
-
-@dataclass(frozen=True)
-class Side:
-    """A file on one side of a comparison."""
-
-    path: str
-    mode: str
-    oid: str
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """One changed file. `before` only: deleted. `after` only: created. Two paths: renamed."""
-
-    before: Side | None
-    after: Side | None
-    added: int | None = None
-    removed: int | None = None
-    """Lines; None for binary files and for what was not compared."""
-    note: str = ""
-    """Why the content is not shown: `too large`, `not compared`."""
-
-    @property
-    def path(self) -> str:
-        side = self.after or self.before
-        assert side is not None
-        return side.path
-
-    @property
-    def paths(self) -> set[str]:
-        return {side.path for side in (self.before, self.after) if side is not None}
 
 
 @dataclass(frozen=True)
@@ -409,14 +374,18 @@ class WorkTree:
             now = await self.git.lines(*ask, "--", *(sorted(paths) if len(paths) <= _AT_ONCE else ()), index=none)
         return set(paths).intersection([*then, *now])
 
+    def written_at(self, paths: Iterable[str]) -> dict[str, int | None]:
+        """When files were last written or moved, in nanoseconds; None: they are not there."""
+        found: dict[str, int | None] = {}
+        for path in paths:
+            found[path] = None
+            with suppress(OSError, ValueError):
+                found[path] = os.lstat(self.root / path).st_ctime_ns
+        return found
+
     def older(self, paths: Iterable[str], than: int) -> set[str]:
         """Of some files those that nobody wrote or moved since a time, in nanoseconds."""
-        found: set[str] = set()
-        for path in paths:
-            with suppress(OSError, ValueError):
-                if os.lstat(self.root / path).st_ctime_ns < than - _COARSE:
-                    found.add(path)
-        return found
+        return {path for path, at in self.written_at(paths).items() if at is not None and at < than - COARSE}
 
     async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
         """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
@@ -631,4 +600,4 @@ def _with_counts(change: FileChange, numbers: Mapping[str, tuple[int | None, int
     return FileChange(change.before, change.after, added, removed)
 
 
-__all__ = ["IGNORE_FILE", "LINK", "SUBMODULE", "Checkpoint", "FileChange", "Side", "WorkTree"]
+__all__ = ["IGNORE_FILE", "Checkpoint", "WorkTree"]

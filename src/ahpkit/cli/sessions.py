@@ -503,6 +503,31 @@ async def undo(
 
 @sessions.command()
 @click.argument("session", shell_complete=SESSION)
+@host_command
+async def redo(url: str | None, token: str | None, session: str) -> None:
+    """Bring back what the last undo took out of a session's files.
+
+    What somebody changed since is left alone, and said. Again: bring back the undo before.
+
+    \b
+    Example:
+      ahpkit sessions undo hello
+      ahpkit sessions redo hello
+    """
+    output = Output()
+    async with (
+        connected(url, token) as client,
+        await _session(client, session) as found,
+        await _view(found, session, "session", None) as view,
+    ):
+        if not any(operation["id"] == "redo" for operation in view.operations):
+            output.say("There is no undo to bring back.")
+            return
+        output.say(str(await view.invoke("redo")))
+
+
+@sessions.command()
+@click.argument("session", shell_complete=SESSION)
 @click.option("-m", "--message", help="Message of the commit, if something is not committed yet.  [default: the title]")
 @click.option("--remove", is_flag=True, help="Remove the work tree and its branch afterwards.")
 @host_command

@@ -153,6 +153,10 @@ class Services(States, Protocol):
         """Files of a workspace whose MCP servers the agent of a session starts by itself (`Agent.loads_servers`)."""
         ...
 
+    def writes_outside_calls(self, session_uri: str) -> bool | None:
+        """Whether the agent of a session may write files while no tool call runs (`Agent.writes_outside_calls`)."""
+        ...
+
     def sampling(self, session_uri: str) -> JsonObject | None:
         """Which parts of MCP sampling the agent of a session supports (`Agent.sampling`); None: nothing."""
         ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -305,6 +306,11 @@ class TurnHooks:
         self.before_end = Hooks[Callable[[Chat, str], Awaitable[None]]]()
         """`before_end(chat, turn_id)`: the agent is done with a turn. The turn ends afterwards, so what a client does
         after that end does not count as the agent's work. Must not raise."""
+        self.before_call = Hooks[Callable[[Chat, str, str], Awaitable[None]]]()
+        """`before_call(chat, turn_id, call_id)`: a tool call may run. It runs afterwards, unless its agent runs it
+        without asking. Must not raise."""
+        self.writing = Hooks[Callable[[Chat, str, Path], AbstractAsyncContextManager[None]]]()
+        """`writing(chat, turn_id, path)`: the agent writes a file in a turn, while this is entered. Must not raise."""
         self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[Objection | None]]]()
         """`guard(chat, name, tool_input, owner)`: why a tool call is denied before anyone is asked, or why a person has
         to decide; None: no objection. The owner is who runs the tool, as rules name it (`mcp:time`); None: the agent

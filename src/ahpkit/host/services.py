@@ -118,6 +118,10 @@ class HostServices(States):
         session = self.store.session(session_uri)
         return () if session is None else self.agents.of_session(session["provider"]).loads_servers
 
+    def writes_outside_calls(self, session_uri: str) -> bool | None:
+        session = self.store.session(session_uri)
+        return True if session is None else self.agents.of_session(session["provider"]).writes_outside_calls
+
     def sampling(self, session_uri: str) -> JsonObject | None:
         return self.turns.sampling(session_uri)
 

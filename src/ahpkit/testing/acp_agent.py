@@ -27,6 +27,7 @@ A step is an object with one of these keys, and what belongs to it:
     result, error answer the request with it          stop          end the turn with this reason (`usage`, `_meta`)
     after         steps to play once the turn has been answered
     file          write `content` to this file, as an agent's own tool does
+    edit          replace `old` by `new` in this file, in the same way
 
 Strings in `update`, `params` and `text` may contain {prompt}, {session} and {i}, the number of the repetition.
 """
@@ -293,6 +294,10 @@ class ScriptedAgent:
         match kind:
             case "file":
                 await asyncio.to_thread(Path(step["file"]).write_text, step["content"])
+            case "edit":
+                file = Path(step["edit"])
+                text = await asyncio.to_thread(file.read_text)
+                await asyncio.to_thread(file.write_text, text.replace(step["old"], step["new"], 1))
             case "raw":
                 self._write(step["raw"].encode())
             case "zeros":

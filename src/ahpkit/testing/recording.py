@@ -15,6 +15,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, cast
 
@@ -332,6 +333,10 @@ class RecordingTurn:
     async def ask(self, questions: Sequence[ChatInputQuestion], **given: Unpack[AskOptions]) -> InputAnswers:
         self._say("ask", [question["id"] for question in questions], **given)
         return await self.answers.next(InputAnswers("cancel"))
+
+    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        self._say("writing", path)
+        return nullcontext()
 
     def usage(self, usage: UsageInfo) -> None:
         self._say("usage", usage)

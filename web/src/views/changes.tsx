@@ -102,7 +102,7 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
         <span class="grow">{state.files.length} {state.files.length === 1 ? "file" : "files"}{review ? `, ${reviewed} reviewed` : ""}{state.status === "recomputing" ? " · comparing again…" : ""}</span>
         <button type="button" class="btn quiet wide-only" aria-pressed={splitDiff.value} onClick={() => (splitDiff.value = !splitDiff.value)}>Side by side</button>
       </div>}
-      {state.files.length > 0 && <Operations uri={uri} operations={operations} />}
+      <Operations uri={uri} operations={state.files.length ? operations : operations.filter((each) => each.status !== "disabled")} />
       {state.files.map((file) => <File key={file.id} uri={uri} file={file} operations={operations} review={review} roots={[...(props.chat?.workingDirectories ?? []), ...(props.session.workingDirectories ?? [])]} comments={on(file.edit.after?.uri ?? file.edit.before?.uri ?? "")} />)}
       {!state.files.length && <p class="empty">{NONE[changeset.changeKind] ?? "No changes."}</p>}
       {line && <Ask label="Add comment" field={`Comment on line ${line.line} of ${nameOf(line.resource)}. It goes out with your next message.`} onClose={() => setLine(undefined)} onSave={(text) => void comment(props.uri, props.session, props.chat?.resource, line.resource, line.line, text)} />}

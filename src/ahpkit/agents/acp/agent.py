@@ -33,6 +33,8 @@ class AcpAgent(Agent):
 
     resumes = True
 
+    writes_outside_calls = None
+
     def __init__(
         self,
         config: AcpAgentConfig,

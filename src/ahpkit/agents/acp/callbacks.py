@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,12 +175,18 @@ class Callbacks:
             path = Path(_required(params, "path"))
             approval = await files.needs_approval(path)
             if approval is None:
-                await files.write(path, content)
+                async with self._writing(path):
+                    await files.write(path, content)
             else:
                 await self._write_approved(files, path, content, approval)
             return {}
 
         return {"fs/read_text_file": read, "fs/write_text_file": write}
+
+    def _writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """Have the host know that the agent writes a file, if a turn runs."""
+        turn = self._mapper.turn
+        return nullcontext() if turn is None else turn.turn.writing(path)
 
     async def _write_approved(self, files: FileAccess, path: Path, content: str, approval: Approval) -> None:
         """Write a file that can make programs run, after a person has seen what it is. No setting replaces that."""
@@ -199,7 +205,8 @@ class Callbacks:
         if answer is None or not answer.approved:
             raise refused
         try:
-            await files.write(path, content, approved=approval)
+            async with self._writing(path):
+                await files.write(path, content, approved=approval)
         except RpcError as error:
             call.complete(success=False, error=error.message)
             raise

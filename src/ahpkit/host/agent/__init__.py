@@ -17,6 +17,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack
 
@@ -219,6 +220,13 @@ class Turn(Protocol):
 
     async def ask(self, questions: Sequence[ChatInputQuestion], **given: Unpack[AskOptions]) -> InputAnswers:
         """Ask the user. Clients share the drafts; the first complete answer counts. Options: `AskOptions`."""
+        ...
+
+    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """Say that the agent writes a file itself, for as long as this is entered: `async with turn.writing(path): …`.
+
+        The host then knows who wrote it, without a tool call that reports the edit.
+        """
         ...
 
     def usage(self, usage: UsageInfo) -> None: ...
@@ -433,6 +441,9 @@ class Agent(abc.ABC):
     loads_servers: Sequence[str] = ()
     """Files of a workspace whose MCP servers the agent starts by itself, such as `.mcp.json`. The host leaves those to
     it."""
+    writes_outside_calls: bool | None = True
+    """Whether it may write files while none of its tool calls runs, without `Turn.writing`. If not, a file that changes
+    then was written by somebody else. None: it does not, once it was seen to report a tool call."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 

@@ -59,6 +59,8 @@ class RecalledHistory:
             gone=lambda: (),
             gate=None,
             subchat=_no_subchat,
+            before_call=_nothing_runs,
+            writing=lambda turn_id, path: (),
             now=now,
         )
         self._turn: LiveTurn | None = None
@@ -85,6 +87,10 @@ class RecalledHistory:
 
     def _apply(self, action: ChatAction) -> None:
         self._state = cast("ChatState", chat_reducer(cast("JsonObject", self._state), {**action}))
+
+
+async def _nothing_runs(turn_id: str, call_id: str) -> None:
+    """The calls of a history are over."""
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:

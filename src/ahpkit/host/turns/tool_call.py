@@ -69,6 +69,8 @@ class ToolCallPorts:
     """The call as the chat's state has it; None once its turn is over."""
     gate: CallGate | None
     """None for a history that is replayed: nothing is decided about its calls."""
+    before_run: Callable[[str], Awaitable[None]]
+    """Called with the call's id when it may run, before it does."""
 
 
 class _About(TypedDict):
@@ -164,6 +166,12 @@ class LiveToolCall:
             self._ready(None, None)
 
     async def confirm(self, **given: Unpack[ConfirmOptions]) -> Confirmation:
+        answer = await self._confirm(given)
+        if answer.approved:
+            await self._ports.before_run(self.id)
+        return answer
+
+    async def _confirm(self, given: ConfirmOptions) -> Confirmation:
         """Pass the gate up to the point where the tool may run."""
         tool_input, setting = self._input(given.get("tool_input")), given.get("setting")
         if self.asks_nobody:
@@ -262,6 +270,7 @@ class LiveToolCall:
             answer = await self._admitted(given)
             if not answer.approved:
                 return ToolOutcome(success=False, error=_refusal(answer.reason, answer.suggestion))
+            await self._ports.before_run(self.id)
             return await self._run(run, answer.tool_input)
         except asyncio.CancelledError:
             self.withdraw("The agent gave this call up.")
@@ -276,8 +285,14 @@ class LiveToolCall:
         gate = self._ports.gate
         setting = gate.setting if gate is not None and self._owner is not None else None
         if given.get("asks", True):
-            return await self.confirm(
-                tool_input=tool_input, message=message, options=options, editable=editable, setting=setting
+            return await self._confirm(
+                {
+                    "tool_input": tool_input,
+                    "message": message,
+                    "options": options,
+                    "editable": editable,
+                    "setting": setting,
+                }
             )
         request = self._request(self._input(tool_input), message)
         ruling = await self._judged(request)

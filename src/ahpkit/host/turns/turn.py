@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from opentelemetry.context import Context
@@ -68,6 +70,10 @@ class TurnPorts:
     """The gate of every call that the host mediates."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
     """Opens a chat for a sub-agent: who asks, its title, its prompt, the tool call it belongs to."""
+    before_call: Callable[[str, str], Awaitable[None]]
+    """Called with the turn's id and the call's when a tool call may run, before it does."""
+    writing: Callable[[str, Path], Sequence[AbstractAsyncContextManager[None]]]
+    """Who wants to know that the agent writes a file in a turn."""
     now: Callable[[], int]
 
 
@@ -271,6 +277,7 @@ class LiveTurn:
             turn_over=lambda: self.over,
             state=lambda: find_tool_call((self.chat_state or {}).get("activeTurn"), id),
             gate=self._ports.gate,
+            before_run=lambda call_id: self._ports.before_call(self.id, call_id),
         )
         span = self._ports.tracing.tool_call(name, self.trace)
         return LiveToolCall(ports, id, name, span=span, meta=meta, owner=owner)
@@ -287,6 +294,13 @@ class LiveTurn:
             del self._inputs[request["id"]]
             if answered.cancelled():  # The agent does not wait any more, so the question is withdrawn.
                 self.say(chat_input_completed(request_id=request["id"], response="cancel"))
+
+    @asynccontextmanager
+    async def writing(self, path: Path) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for hears in self._ports.writing(self.id, self._chat.working_directory / path):
+                await stack.enter_async_context(hears)
+            yield
 
     def usage(self, usage: UsageInfo) -> None:
         self.say(chat_usage(turn_id=self.id, usage=usage))

@@ -252,6 +252,8 @@ class Turns:
             gone=lambda: self._ports.tools.registry(chat.session_uri).gone(),
             gate=self._gate(chat),
             subchat=self._open_subchat,
+            before_call=lambda turn_id, call_id: self._before_call(chat, turn_id, call_id),
+            writing=lambda turn_id, path: [enter(chat, turn_id, path) for enter in self._ports.hooks.writing],
             now=self._ports.now,
         )
         return LiveTurn(chat, ports, id=turn_id, message=message, resumed=resumed)
@@ -309,6 +311,10 @@ class Turns:
     async def _before_end(self, turn: LiveTurn) -> None:
         for before_end in self._ports.hooks.before_end:
             await before_end(turn.chat, turn.id)
+
+    async def _before_call(self, chat: LiveChat, turn_id: str, call_id: str) -> None:
+        for before_call in self._ports.hooks.before_call:
+            await before_call(chat, turn_id, call_id)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
         """Keep the tools of a running turn current."""

@@ -1,0 +1,224 @@
+"""What is remembered of a session's changes, as plain data: a host keeps it beside its log and goes on after a
+restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ahpkit.changes.sides import FileChange, Pair, Side, same
+
+
+@dataclass
+class TurnRecord:
+    """One turn: trees before and after it, and what in between was not its doing."""
+
+    turn_id: str
+    before: str
+    after: str = ""
+    chat: str = ""
+    foreign: list[str] = field(default_factory=list[str])
+    """Paths that another session is known to have written meanwhile."""
+    theirs: list[str] = field(default_factory=list[str])
+    """Paths that only somebody else wrote meanwhile."""
+    others: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
+    """Path → what somebody else changed meanwhile in a file that the agent changed as well."""
+    mixed: list[str] = field(default_factory=list[str])
+    """Paths in which what the agent wrote cannot be told from what somebody else wrote."""
+    guessed: list[str] = field(default_factory=list[str])
+    """Paths that count as the turn's although nobody said who wrote them."""
+    outside: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Path → why its content was not kept before the turn, and its mark then."""
+    unkept: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
+    is_open: bool = False
+    """It is not part of the sums yet."""
+    partial: bool = False
+    """The tree before it does not hold all files: what a file held that is not in it is not known."""
+    told: list[str] = field(default_factory=list[str])
+    """Paths that the agent is known to have written in it, once it is over."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Paths that another session, which worked here at the same time, may have written."""
+
+
+@dataclass
+class Undone:
+    """What one undo took back, as it was until then."""
+
+    files: dict[str, Pair]
+    """Path → what it held, and what it held after the undo."""
+    total: dict[str, Pair]
+    between: dict[str, list[Pair]]
+    chats: dict[str, dict[str, Pair]]
+
+
+@dataclass
+class Record:
+    """Everything that is remembered about a session."""
+
+    turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
+    total: dict[str, Pair] = field(default_factory=dict[str, Pair])
+    """Path → before the session first touched it, and after it last did."""
+    between: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
+    """Path → what others changed in between."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Paths in the sum that another session may have written."""
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → why its content was not kept."""
+    chats: dict[str, dict[str, Pair]] = field(default_factory=dict[str, dict[str, Pair]])
+    """Chat → the same sum over its turns only."""
+    undone: list[Undone] = field(default_factory=list[Undone])
+    """The latest undos, the last one at the end."""
+    saw_calls: bool = False
+    """The agent was seen to report a tool call."""
+
+    def part(self, files: dict[str, Pair]) -> Undone:
+        """What the sums say of some files now."""
+        return Undone(
+            files,
+            {path: self.total[path] for path in files if path in self.total},
+            {path: [*self.between[path]] for path in files if path in self.between},
+            {
+                chat: {path: total[path] for path in files if path in total}
+                for chat, total in self.chats.items()
+                if not files.keys().isdisjoint(total)
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "turns": [{**vars(turn), "others": _pieces_to_json(turn.others)} for turn in self.turns.values()],
+            "total": _sum_to_json(self.total),
+            "between": _pieces_to_json(self.between),
+            "unsure": self.unsure,
+            "notes": self.notes,
+            "chats": _chats_to_json(self.chats),
+            "undone": [_undone_to_json(one) for one in self.undone],
+            "saw_calls": self.saw_calls,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        turns = [_turn_from_json(turn) for turn in data.get("turns", ())]
+        return cls(
+            turns={turn.turn_id: turn for turn in turns},
+            total=_sum_from_json(data.get("total", {})),
+            between=_pieces_from_json(data.get("between", {})),
+            unsure=list(data.get("unsure", ())),
+            notes=dict(data.get("notes", {})),
+            chats=_chats_from_json(data.get("chats", {})),
+            undone=[_undone_from_json(one) for one in data.get("undone", ())],
+            saw_calls=bool(data.get("saw_calls")),
+        )
+
+
+def with_changes(
+    total: Mapping[str, Pair],
+    changes: Iterable[FileChange],
+    between: Mapping[str, Sequence[Pair]] | None = None,
+    others: Mapping[str, Sequence[Pair]] | None = None,
+) -> tuple[dict[str, Pair], dict[str, list[Pair]]]:
+    """A sum with more changes, and what others changed in between; those whose content is not known are no part.
+
+    `others`: what others did while these changes were made.
+    """
+    summed, pieces = dict(total), {path: [*pairs] for path, pairs in (between or {}).items()}
+    for change in changes:
+        if not change.note:
+            add(summed, change, between=pieces, others=others)
+    return summed, pieces
+
+
+def add(
+    total: dict[str, Pair],
+    change: FileChange,
+    path: str | None = None,
+    between: dict[str, list[Pair]] | None = None,
+    others: Mapping[str, Sequence[Pair]] | None = None,
+) -> None:
+    """Add one change to a sum. A file that is again what it was at first leaves it. A change that does not begin where
+    the last one ended tells what others did in `between`; `others` is what they did in the change itself."""
+    for name in {path} if path is not None else change.paths:
+        before = change.before if change.before is not None and change.before.path == name else None
+        after = change.after if change.after is not None and change.after.path == name else None
+        first, last = total.get(name, (before, before))
+        if between is not None:
+            pieces = [] if same(last, before) else [(last, before)]
+            if pieces := [*pieces, *(others or {}).get(name, ())]:
+                between.setdefault(name, []).extend(pieces)
+        if same(first, after):
+            total.pop(name, None)
+            if between is not None:
+                between.pop(name, None)
+        else:
+            total[name] = (first, after)
+
+
+def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
+    """A turn as it was kept, also by a version that kept more of it."""
+    known = {one.name for one in fields(TurnRecord)}
+    turn = TurnRecord(**{name: value for name, value in data.items() if name in known})
+    turn.others = _pieces_from_json(data.get("others", {}))
+    return turn
+
+
+def _undone_to_json(undone: Undone) -> dict[str, Any]:
+    return {
+        "files": _sum_to_json(undone.files),
+        "total": _sum_to_json(undone.total),
+        "between": _pieces_to_json(undone.between),
+        "chats": _chats_to_json(undone.chats),
+    }
+
+
+def _undone_from_json(data: Mapping[str, Any]) -> Undone:
+    return Undone(
+        _sum_from_json(data["files"]),
+        _sum_from_json(data["total"]),
+        _pieces_from_json(data["between"]),
+        _chats_from_json(data["chats"]),
+    )
+
+
+def _chats_to_json(chats: Mapping[str, Mapping[str, Pair]]) -> dict[str, Any]:
+    return {chat: _sum_to_json(total) for chat, total in chats.items()}
+
+
+def _chats_from_json(data: Mapping[str, Any]) -> dict[str, dict[str, Pair]]:
+    return {chat: _sum_from_json(total) for chat, total in data.items()}
+
+
+def _pieces_to_json(pieces: Mapping[str, Sequence[Pair]]) -> dict[str, Any]:
+    return {path: [_pair_to_json(pair) for pair in pairs] for path, pairs in pieces.items()}
+
+
+def _pieces_from_json(data: Mapping[str, Any]) -> dict[str, list[Pair]]:
+    return {path: [_pair_from_json(pair) for pair in pairs] for path, pairs in data.items()}
+
+
+def _sum_to_json(total: Mapping[str, Pair]) -> dict[str, Any]:
+    return {path: _pair_to_json(pair) for path, pair in total.items()}
+
+
+def _sum_from_json(data: Mapping[str, Any]) -> dict[str, Pair]:
+    return {path: _pair_from_json(pair) for path, pair in data.items()}
+
+
+def _pair_to_json(pair: Pair) -> list[Any]:
+    return [_to_json(side) for side in pair]
+
+
+def _pair_from_json(data: Sequence[Any]) -> Pair:
+    return _from_json(data[0]), _from_json(data[1])
+
+
+def _to_json(side: Side | None) -> list[str] | None:
+    return None if side is None else [side.path, side.mode, side.oid]
+
+
+def _from_json(data: list[str] | None) -> Side | None:
+    return None if data is None else Side(*data)
+
+
+__all__ = ["Record", "TurnRecord", "Undone", "add", "with_changes"]

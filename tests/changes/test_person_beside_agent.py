@@ -1,0 +1,256 @@
+"""What a person writes while a turn runs stays theirs: it is not shown as the turn's, and no undo takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from ahpkit.changes.attribution import COARSE, Activity
+from ahpkit.host.agent import Turn
+from changes.test_feature import Desk, names
+from support import requirement
+from support.bench import Bench
+from support.raw_client import Json
+from support.repository import Repository
+from support.waiting import a_moment
+
+NONE = {"files": 0}
+LINES = [f"{number}\n" for number in range(20)]
+
+
+def text(**other: str) -> str:
+    """Twenty lines, some of them others: `_3="mine"`."""
+    return "".join(f"{other[f'_{number}']}\n" if f"_{number}" in other else line for number, line in enumerate(LINES))
+
+
+@pytest_asyncio.fixture
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    """A session whose agent writes files only in its tool calls."""
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt=text(), b_txt="b\n", c_txt="c\n")
+    bench = Bench(repo.root)
+    bench.agent.writes_outside_calls = False
+    desk = Desk(bench, repo, tmp_path / "ours")
+    desk.renew()
+    await bench.start()
+    await desk.session()
+    try:
+        yield desk
+    finally:
+        await bench.stop()
+
+
+async def in_a_call(
+    desk: Desk, turn: Turn, write: Callable[[], object], *, told: Path | None = None, then: int = 0
+) -> None:
+    """A tool call that takes a moment and writes a file. Afterwards the host sees so many changed files."""
+    call = turn.tool_call("shell")
+    call.running(tool_input="{}")
+    write()
+    await a_moment()
+    uri = "" if told is None else told.as_uri()
+    call.complete(content=[{"type": "fileEdit", "after": {"uri": uri, "content": {"uri": uri}}}] if told else [])
+    await has_seen(desk, then)
+    await a_moment()
+
+
+async def whole_turn(desk: Desk, work: Callable[[Turn], object]) -> str:
+    """A turn up to its end; its id."""
+    turn_id = await desk.turn(work)
+    await desk.client.action(
+        lambda envelope: (
+            envelope["action"].get("turnId") == turn_id and envelope["action"]["type"] == "chat/turnComplete"
+        )
+    )
+    return turn_id
+
+
+async def has_seen(desk: Desk, files: int) -> None:
+    """Wait until the host has looked at the files, and found so many to be the session's."""
+    client = await desk.bench.client(desk.uri)
+    while True:
+        seen = len(client.received)
+        state = await desk.bench.state(client, desk.uri)
+        if state.get("_meta", {}).get("ahpkit/changes", NONE)["files"] == files:
+            return
+        await client.action("session/metaChanged", since=seen)
+
+
+async def undo(desk: Desk, kind: str, turn_id: str = "") -> str:
+    uri, _ = await desk.look(kind, turn_id)
+    await desk.until(uri, lambda state: "undo" in operations(state))
+    return (await desk.client.ask("invokeChangesetOperation", uri, operationId="undo"))["message"]
+
+
+def operations(state: Json) -> list[str]:
+    return [one["id"] for one in state.get("operations", ()) if one["status"] == "idle"]
+
+
+@requirement("changesets:undo:while-a-turn-runs")
+@pytest.mark.parametrize("kind", ["turn", "session"])
+async def test_what_a_person_writes_while_no_call_runs_is_theirs(desk: Desk, kind: str) -> None:
+    root = desk.repo.root
+
+    async def work(turn: Turn) -> None:
+        turn.text("Thinking.")
+        (root / "mine.txt").write_text("mine\n")
+        (root / "b.txt").write_text("mine\n")
+        (root / "c.txt").unlink()
+        await a_moment()
+        await in_a_call(desk, turn, lambda: (root / "shell.txt").write_text("agent\n"), then=2)
+        await in_a_call(desk, turn, lambda: (root / "told.txt").write_text("agent\n"), told=root / "told.txt", then=3)
+        (root / "later.txt").write_text("mine\n")
+
+    turn_id = await whole_turn(desk, work)
+    uri, _ = await desk.look(kind, turn_id)
+    state = await desk.until(uri, lambda state: {"shell.txt", "told.txt"} <= names(state))
+    assert names(state) == {"shell.txt", "told.txt", "c.txt"}, "a removal has no time: a call ran, so it may be its"
+    message = await undo(desk, kind, turn_id)
+    assert desk.repo.status() == {"mine.txt", "b.txt", "later.txt"}
+    assert (root / "b.txt").read_text() == "mine\n"
+    assert "Nobody said who wrote c.txt, shell.txt; redo brings back what was there." in message
+    assert {f"{name}: somebody else wrote it while the turn ran" in message for name in ("mine.txt", "b.txt")} == {True}
+
+
+@requirement("changesets:undo:while-a-turn-runs")
+@pytest.mark.parametrize("kind", ["turn", "session"])
+@pytest.mark.parametrize("told", [True, False])
+async def test_in_a_file_that_both_wrote_only_the_agents_lines_are_taken_back(
+    desk: Desk, kind: str, told: bool
+) -> None:
+    file = desk.repo.root / "a.txt"
+
+    async def work(turn: Turn) -> None:
+        await in_a_call(desk, turn, lambda: file.write_text(text(_1="agent")), told=file if told else None, then=1)
+        file.write_text(text(_1="agent", _9="me"))
+        await a_moment()
+        await in_a_call(desk, turn, lambda: None, then=1)
+        (desk.repo.root / "new.txt").write_text("mine\n")
+        turn.text("Done.")
+
+    turn_id = await whole_turn(desk, work)
+    await undo(desk, kind, turn_id)
+    assert file.read_text() == text(_9="me")
+    uri, state = await desk.look("session")
+    assert names(state) == set()
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="redo")
+    assert file.read_text() == text(_1="agent", _9="me")
+    assert names(await desk.until(uri, lambda state: bool(state["files"]))) == {"a.txt"}
+    await undo(desk, "session")
+    assert file.read_text() == text(_9="me")
+
+
+@requirement("changesets:undo:while-a-turn-runs")
+async def test_a_person_who_writes_first_keeps_their_lines_when_the_call_names_the_file(desk: Desk) -> None:
+    """The host looks at the file before it lets the call run: while a person decides, and before a file callback."""
+    file, other = desk.repo.root / "a.txt", desk.repo.root / "b.txt"
+
+    async def work(turn: Turn) -> None:
+        file.write_text(text(_9="me"))
+        other.write_text("b\n" * 9 + "mine\n")
+        await a_moment()
+        call = turn.tool_call("edit")
+        answer = await call.confirm(tool_input='{"path": "a.txt"}', setting=True)
+        assert answer.approved
+        file.write_text(file.read_text().replace("1\n", "agent\n", 1))
+        await a_moment()
+        call.complete(content=[{"type": "fileEdit", "after": {"uri": file.as_uri(), "content": {"uri": ""}}}])
+        await a_moment()
+        async with turn.writing(other):
+            other.write_text("agent\n" + other.read_text())
+        await a_moment()
+
+    turn_id = await whole_turn(desk, work)
+    uri, _ = await desk.look("turn", turn_id)
+    await desk.until(uri, lambda state: names(state) == {"a.txt", "b.txt"})
+    assert await undo(desk, "turn", turn_id) == "Undid 2 files."
+    assert file.read_text() == text(_9="me")
+    assert other.read_text() == "b\n" * 9 + "mine\n"
+
+
+@requirement("changesets:undo:brought-back")
+async def test_an_undo_is_brought_back_also_after_a_restart_and_spares_what_changed_since(desk: Desk) -> None:
+    root = desk.repo.root
+
+    async def work(turn: Turn) -> None:
+        def write() -> None:
+            for name in ("one.txt", "two.txt", "three.txt"):
+                (root / name).write_text("agent\n")
+            (root / "b.txt").unlink()
+
+        await in_a_call(desk, turn, write, then=4)
+
+    turn_id = await whole_turn(desk, work)
+    await undo(desk, "turn", turn_id)
+    assert desk.repo.status() == set()
+    (root / "two.txt").write_text("mine\n")
+    await desk.bench.stop()
+    desk.renew()
+    await desk.bench.start()
+    desk.client = await desk.bench.client(desk.uri, desk.chat)
+    uri, state = await desk.look("session")
+    assert operations(state) == ["redo"], "there are no changes, so nothing else can be done"
+    answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="redo")
+    assert answer["message"].startswith("Brought back 3 files. Left alone: two.txt: it was changed")
+    assert {name: (root / name).exists() for name in ("one.txt", "three.txt", "b.txt")} == {
+        "one.txt": True, "three.txt": True, "b.txt": False,
+    }  # fmt: skip
+    assert (root / "two.txt").read_text() == "mine\n"
+    shown = await desk.until(uri, lambda state: "redo" not in operations(state))
+    assert names(shown) == {"one.txt", "three.txt", "b.txt"}
+
+
+async def test_a_call_of_a_sub_agent_is_a_call_of_the_turn(desk: Desk) -> None:
+    async def work(turn: Turn) -> None:
+        sub = await turn.subchat("Helper", "help")
+        async with sub as helper:
+            await in_a_call(desk, helper, lambda: (desk.repo.root / "helped.txt").write_text("agent\n"), then=1)
+        (desk.repo.root / "mine.txt").write_text("mine\n")
+
+    turn_id = await whole_turn(desk, work)
+    _, state = await desk.look("turn", turn_id)
+    assert names(state) == {"helped.txt"}
+
+
+class TestActivity:
+    """Who can have written a file that was last written at a time; the unit is a moment that can be told apart."""
+
+    def _activity(self, outside_calls: bool | None = False) -> Activity:
+        return Activity(0, "tree", outside_calls=outside_calls)
+
+    def _others(self, activity: Activity, *moments: int) -> list[bool]:
+        return [activity.is_of_others(moment * 3 * COARSE) for moment in moments]
+
+    def _saw(self, activity: Activity, *seen: tuple[str, int]) -> None:
+        for status, moment in seen:
+            activity.saw_call("call", status, moment * 3 * COARSE)
+
+    def test_only_while_a_call_runs_the_agent_can_write(self) -> None:
+        activity = self._activity()
+        self._saw(activity, ("streaming", 1), ("running", 3), ("completed", 5))
+        assert self._others(activity, 2, 3, 5, 6) == [True, False, False, True]
+
+    def test_while_a_person_decides_nothing_runs(self) -> None:
+        activity = self._activity()
+        self._saw(activity, ("running", 1), ("pending-confirmation", 3), ("running", 6), ("completed", 8))
+        assert self._others(activity, 2, 4, 5, 7, 9) == [False, True, True, False, True]
+
+    def test_a_call_that_was_refused_wrote_nothing(self) -> None:
+        activity = self._activity()
+        self._saw(activity, ("streaming", 1), ("pending-confirmation", 2), ("cancelled", 5))
+        assert self._others(activity, 3, 4) == [True, True]
+
+    def test_a_call_that_is_told_only_when_it_is_over_may_have_run_since_the_one_before(self) -> None:
+        activity = self._activity()
+        self._saw(activity, ("running", 1), ("completed", 3), ("running", 7), ("completed", 7))
+        assert self._others(activity, 5, 8) == [False, True]
+
+    def test_an_agent_that_may_write_at_any_time_or_reports_no_calls_may_have_written_all(self) -> None:
+        assert self._others(self._activity(True), 5) == [False]
+        learning = self._activity(None)
+        assert self._others(learning, 5) == [False]
+        self._saw(learning, ("running", 1), ("completed", 2))
+        assert self._others(learning, 5) == [True]
