@@ -117,7 +117,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 ROOMS = (
-    ("agent", "limits", "tracing", "owner_file", "states", "trust", "workers"),
+    ("agent", "limits", "tracing", "owner_file", "states", "trust", "warm_up", "workers"),
     ("policy",),
     ("config", "feature", "registration"),
     ("spine",),

@@ -25,6 +25,7 @@ from ahpkit.cli.output import announce
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
+from ahpkit.host.warm_up import build_checks
 from ahpkit.log.datadir import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
@@ -37,6 +38,7 @@ from ahpkit.platform.limits import (
 )
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
 from ahpkit.web.notify import Tell, command, notifying, webhook
+from ahpkit.wire.tasks import running as during
 
 _EXIT_AT_ONCE = 130
 """Exit code after the second Ctrl-C."""
@@ -212,7 +214,8 @@ async def _run(
                 if not shown.background:
                     announce(url, token, data_dir, running.agents, page=running.page.link(), as_json=shown.as_json)
                 _warn_of_missing(settings)
-                async with notifying(running.serve, _tells(settings), page_url=running.page.url):
+                telling = notifying(running.serve, _tells(settings), page_url=running.page.url)
+                async with telling, during(build_checks()):
                     await stop.wait()
 
 

@@ -89,6 +89,11 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
     raise InvalidParams("; ".join(_describe(error, at) for error in errors))
 
 
+def prepare(shape: Shape) -> None:
+    """Build what checks values of a shape, so that the first check takes no longer than the others."""
+    _checks(shape)
+
+
 def make_whole(method: str, params: JsonObject, *, result: Any = None) -> None:
     """Integers that a peer wrote with a point become integers, in place, without a check of anything else."""
     spec = COMMANDS.get(method) or NOTIFICATIONS.get(method)
@@ -322,4 +327,4 @@ def _variants(objects: Sequence[Any]) -> tuple[str | None, dict[Any, list[_Fix]]
     return key, by_value
 
 
-__all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole"]
+__all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole", "prepare"]
