@@ -15,6 +15,7 @@ import io
 import json
 import os
 import pkgutil
+import re
 import runpy
 import selectors
 import signal
@@ -32,6 +33,7 @@ from pathlib import Path
 _TESTS = str(Path(__file__).parents[1])
 _LARGEST = 1 << 20
 """Bytes of a job, with its environment."""
+_IMPORT_IN_A_BLOCK = re.compile(r"^ +(?:import|from(?= [\w.]+ import)) ([\w.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -225,12 +227,15 @@ def _text(number: int, mode: str) -> io.TextIOWrapper:
 
 
 def _import_everything() -> None:
-    """The whole package with all it needs, but for the tools for tests."""
+    """The whole package but for the tools for tests, and what its functions import only when they are called."""
     import ahpkit
 
     for found in pkgutil.walk_packages(ahpkit.__path__, "ahpkit."):
         if not found.name.startswith("ahpkit.testing") and not found.name.endswith("__main__"):
-            import_module(found.name)
+            source = import_module(found.name).__file__ or ""
+            for later in _IMPORT_IN_A_BLOCK.findall(Path(source).read_text()):
+                with suppress(ImportError):  # It need not be there on this machine.
+                    import_module(later)
 
 
 def _check_everything() -> None:
