@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,13 +62,20 @@ def test_outside_git_undo_keeps_what_a_person_wrote_also_where_files_are_too_man
 
 async def counted(repo: Repository, place: Path) -> tuple[SessionChanges, Path]:
     """A session in a repository, and a file that gets a line for each git process."""
-    started = place / "started"
-    program = place / "git"
-    program.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec git "$@"\n')
-    program.chmod(0o755)
-    git = await find(repo.root, objects=place / "ours", program=str(program))
+    program, started = _counting(place)
+    git = await find(repo.root, objects=place / "ours", program=program)
     assert git is not None
     return SessionChanges(WorkTree(git)), started
+
+
+def _counting(place: Path) -> tuple[str, Path]:
+    """A git, and the file that has a line for each time it was started."""
+    started = place / "started"
+    started.touch()
+    program = place / "git"
+    program.write_text(f'#!/bin/sh\necho "$@" >> "{started}"\nexec git "$@"\n')
+    program.chmod(0o755)
+    return str(program), started
 
 
 async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Path) -> None:
@@ -104,6 +112,44 @@ async def test_a_turn_that_changes_nothing_looks_twice_and_starts_no_more_proces
     assert len(started.read_text().splitlines()) == 2
     assert await changes.turn("t2") == []
     assert [change.path for change in await changes.session()] == ["a.txt"]
+
+
+async def test_outside_git_it_is_asked_for_no_more_than_the_files(tmp_path: Path) -> None:
+    """Whether a folder is in a repository is seen without git, and there is no other index than ours."""
+    program, started = _counting(tmp_path)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert await find(plain, objects=tmp_path / "ours", program=program) is None
+    assert started.read_text() == ""
+    git = make(plain, objects=tmp_path / "ours", program=program)
+    assert git is not None
+    changes = SessionChanges(WorkTree(git))
+    for turn in ("t1", "t2"):
+        started.write_text("")
+        await changes.begin(turn)
+        (plain / turn).write_text("1\n")
+        await changes.end(turn)
+        assert [change.path for change in await changes.turn(turn)] == [turn]
+    assert "ls-files -z -s -t" not in started.read_text()
+    assert len(started.read_text().splitlines()) <= 6
+
+
+@pytest.mark.parametrize("above", [".", ".."])
+async def test_whatever_may_be_a_repository_is_shown_to_git(tmp_path: Path, above: str) -> None:
+    """A link to a repository's folder, and a file that names it, are repositories too."""
+    program, _ = _counting(tmp_path)
+    elsewhere = Repository(tmp_path / "elsewhere")
+    elsewhere.commit(a_txt="1\n")
+    work = tmp_path / "work" / "below"
+    work.mkdir(parents=True)
+    mark = work / above / ".git"
+    mark.symlink_to(elsewhere.root / ".git")
+    assert await find(work, objects=tmp_path / "ours", program=program) is not None
+    mark.unlink()
+    mark.write_text(f"gitdir: {elsewhere.root / '.git'}\n")
+    through = tmp_path / "link"
+    through.symlink_to(work)
+    assert await find(through, objects=tmp_path / "ours", program=program) is not None
 
 
 async def test_files_that_were_only_touched_are_no_change_and_are_not_read_for_ever(tmp_path: Path) -> None:

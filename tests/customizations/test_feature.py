@@ -1,7 +1,10 @@
+import asyncio
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,6 +179,30 @@ async def test_places_that_hold_nothing_are_no_reason_to_make_the_list_again(
     held = [place for place in places if place is not None]
     assert held
     assert len(lists) < len(held) + 10 < len(places)
+
+
+async def test_places_that_hold_nothing_are_read_in_few_steps(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session looks at more than a hundred places. A step of a worker for each took longer than its turn."""
+    desk.files({".claude/commands/a.md": "1", ".claude/skills/b/SKILL.md": skill("b")})
+    steps: list[object] = []
+    places: list[str] = []
+    read = Library.read
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            steps.append(fn)
+            return super().submit(fn, *args, **kwargs)
+
+    def counted_read(library: Library, location: Location) -> Parsed | None:
+        places.append(location.name)
+        return read(library, location)
+
+    monkeypatch.setattr(Library, "read", counted_read)
+    client = await desk.start()
+    asyncio.get_running_loop().set_default_executor(Counting())
+    session, _ = await desk.session(client)
+    assert {".claude/commands", ".claude/skills"} <= (await desk.containers(client, session)).keys()
+    assert len(steps) < len(places) / 3
 
 
 async def test_a_directory_appears_when_it_is_created_and_goes_when_it_is_deleted(desk: Desk) -> None:

@@ -181,7 +181,7 @@ async def find(
     directory: Path, *, objects: Path, runs_filters: Callable[[], bool] = lambda: False, program: str = "git"
 ) -> Git | None:
     """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust."""
-    if shutil.which(program) is None or not await asyncio.to_thread(directory.is_dir):
+    if shutil.which(program) is None or not await asyncio.to_thread(_may_be_in_a_repository, directory):
         return None
     ask = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
     try:
@@ -207,6 +207,14 @@ async def find(
         program=program,
         extra={"core.ignoreCase": str(folds_case).lower()},
     )
+
+
+def _may_be_in_a_repository(directory: Path) -> bool:
+    """Whether it is a directory, and git would find anything in it or above: where it cannot, nobody need ask it."""
+    if not directory.is_dir():
+        return False
+    real = directory.resolve()
+    return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
 
 
 def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:

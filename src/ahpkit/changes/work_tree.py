@@ -170,8 +170,11 @@ class WorkTree:
     async def _newly_tracked(self) -> set[str]:
         """Files that the user's index has and ours has not: a file that git ignores may be added to it all the same.
 
-        What a sparse checkout leaves out is not there, and is taken over as the index has it.
+        What a sparse checkout leaves out is not there, and is taken over as the index has it. Outside git there is only
+        our index.
         """
+        if self.git.made_by_us:
+            return set()
         stamp = await asyncio.to_thread(size_and_time, self.git.git_dir / "index")
         if stamp == self._their_stamp:
             return set()

@@ -334,8 +334,7 @@ class Customizations(Feature):
 
     async def _read(self, locations: Iterable[Location], *, again: bool, new: SessionTree | None = None) -> None:
         """Read containers one after the other. Sessions that have them get what changed, a new one gets all."""
-        for location in locations:
-            read = await self._places.read(location, again=again)
+        async for location, read in self._places.read(locations, again=again):
             if read.is_news:
                 self._tell(location, read.parsed, new)
             if new is not None:

@@ -107,18 +107,34 @@ class Places:
                 left.append(location.key)
         return left
 
-    async def read(self, location: Location, *, again: bool) -> Read:
-        """What a place holds. Without `again`, the result of another session is reused, which is valid because the
-        place is watched.
+    async def read(self, locations: Iterable[Location], *, again: bool) -> AsyncIterator[tuple[Location, Read]]:
+        """What places hold, in their order. Without `again`, the result of another session is reused, which is valid
+        because the place is watched.
 
         A session that shares its places with many others costs no more than the first.
         """
-        async with self._reading:
-            was_read, before = location.key in self._latest, self._latest.get(location.key)
-            if again or not was_read:
-                self._latest[location.key] = await asyncio.to_thread(self._read_now, location)
-        latest = self._latest.get(location.key)
-        return Read(latest, is_news=not was_read or latest != before)
+        left = list(locations)
+        while left:
+            async with self._reading:
+                unread = [location for location in left if again or location.key not in self._latest]
+                found = await asyncio.to_thread(self._read_next, unread) if unread else {}
+                later = {location.key for location in unread} - found.keys()
+                read = left[: next((at for at, location in enumerate(left) if location.key in later), len(left))]
+                known = {location.key: self._latest[location.key] for location in read if location.key in self._latest}
+                self._latest.update(found)
+            for location in read:
+                key, latest = location.key, self._latest.get(location.key)
+                yield location, Read(latest, is_news=key not in known or latest != known[key])
+            left = left[len(read) :]
+
+    def _read_next(self, locations: Iterable[Location]) -> dict[str, Parsed | None]:
+        """Read until a place holds something. Most hold nothing: a step of a worker for each costs more than a look."""
+        found: dict[str, Parsed | None] = {}
+        for location in locations:
+            found[location.key] = held = self._read_now(location)
+            if held is not None:
+                break
+        return found
 
     def _read_now(self, location: Location) -> Parsed | None:
         parsed = self._library.read(location)
