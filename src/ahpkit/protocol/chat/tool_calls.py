@@ -5,7 +5,7 @@ The two tables are the specification; tests and the diagram in the docs read the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from ahpkit.protocol.chat.actions import (
@@ -17,13 +17,24 @@ from ahpkit.protocol.chat.actions import (
     ChatToolCallDeltaAction,
     ChatToolCallReadyAction,
     ChatToolCallResultConfirmedAction,
-    ChatToolCallStartAction,
 )
 from ahpkit.protocol.common.reducing import amend
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
 
-__all__ = ["ACTIONS", "FIELDS", "LIFE_CYCLE", "TERMINAL", "WAITING", "ToolCallAction", "advanced", "skipped", "started"]
+__all__ = [
+    "ACTIONS",
+    "FIELDS",
+    "LIFE_CYCLE",
+    "TERMINAL",
+    "WAITING",
+    "Event",
+    "LifeCycle",
+    "ToolCallAction",
+    "advanced",
+    "skipped",
+    "started",
+]
 
 ToolCallAction = (
     ChatToolCallDeltaAction
@@ -104,45 +115,61 @@ _PASSING = frozenset[str]().union(*FIELDS.values())
 _NOT_RESULT = frozenset({"status", *_IDENTITY, *_PASSING.difference(_RESULT)})
 
 
-def started(action: ChatToolCallStartAction) -> JsonObject:
-    """The call that `chat/toolCallStart` begins."""
-    identity = {key: value for key, value in action.items() if key in _IDENTITY and value is not None}
-    return {"status": "streaming", **identity}
-
-
-def advanced(call: JsonObject, action: ToolCallAction) -> JsonObject:
-    """`call` after a tool-call action; the same object when the action does not apply in its status."""
-    event, changes = ACTIONS[action["type"]](call, action)
-    meta = action.get("_meta")
-    return _entered(call, event, changes if meta is None else {**changes, "_meta": meta})
-
-
-def skipped(call: JsonObject) -> JsonObject:
-    """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
-    message = call.get("invocationMessage")
-    if message is None and call["status"] == "streaming":
-        message = ""
-    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": message, "selectedOption": None})
-
-
-def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
-    """The call after `event`, with `changes` written and without the fields that the next status does not carry."""
-    status = LIFE_CYCLE.get(call["status"], {}).get(event)
-    if status is None:
-        return call
-    gone = _PASSING - FIELDS[status]
-    kept = {key: value for key, value in call.items() if key not in gone}
-    return {**amend(kept, changes), "status": status}
-
-
-_Event = tuple[str, JsonObject]
+Event = tuple[str, JsonObject]
 """What an action means for a call: the event's name and the fields it writes (None: none)."""
+
+
+class LifeCycle:
+    """Takes tool calls from status to status, by the tables of one protocol version."""
+
+    def __init__(
+        self,
+        statuses: Mapping[str, Mapping[str, str]],
+        fields: Mapping[str, frozenset[str]],
+        *,
+        identity: Collection[str],
+        actions: Mapping[str, Callable[[JsonObject, Any], Event]],
+    ) -> None:
+        self._statuses = statuses
+        self._identity = identity
+        self._actions = actions
+        passing = frozenset[str]().union(*fields.values())
+        self._left_behind = {status: passing - kept for status, kept in fields.items()}
+
+    def started(self, action: Mapping[str, Any]) -> JsonObject:
+        """The call that `chat/toolCallStart` begins."""
+        identity = {key: value for key, value in action.items() if key in self._identity and value is not None}
+        return {"status": "streaming", **identity}
+
+    def advanced(self, call: JsonObject, action: Mapping[str, Any]) -> JsonObject:
+        """`call` after a tool-call action; the same object when the action does not apply in its status."""
+        event, changes = self._actions[action["type"]](call, action)
+        meta = action.get("_meta")
+        return self._entered(call, event, changes if meta is None else {**changes, "_meta": meta})
+
+    def skipped(self, call: JsonObject) -> JsonObject:
+        """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
+        message = call.get("invocationMessage")
+        if message is None and call["status"] == "streaming":
+            message = ""
+        changes = {"reason": "skipped", "invocationMessage": message, "selectedOption": None}
+        return self._entered(call, "turn ended", changes)
+
+    def _entered(self, call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
+        """The call after `event`, with `changes` written and without the fields that the next status does not carry."""
+        status = self._statuses.get(call["status"], {}).get(event)
+        if status is None:
+            return call
+        gone = self._left_behind[status]
+        kept = {key: value for key, value in call.items() if key not in gone}
+        return {**amend(kept, changes), "status": status}
+
 
 _NOTHING = ""
 """The event of an action that changes nothing in the life cycle."""
 
 
-def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> _Event:
+def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> Event:
     changes: JsonObject = {}
     if (text := action.get("content")) is not None:
         changes["partialInput"] = Rope.of(call.get("partialInput") or "").add(text)
@@ -151,7 +178,7 @@ def _delta(call: JsonObject, action: ChatToolCallDeltaAction) -> _Event:
     return "delta", changes
 
 
-def _ready(call: JsonObject, action: ChatToolCallReadyAction) -> _Event:
+def _ready(call: JsonObject, action: ChatToolCallReadyAction) -> Event:
     """For a repeated ready, fields that it does not carry keep their values; a running call waits for approval
     again."""
     given: JsonObject = {**action}
@@ -189,7 +216,7 @@ def _owner(contributor: Mapping[str, Any] | None) -> str | None:
     return contributor.get("clientId") if contributor is not None and contributor["kind"] == "client" else None
 
 
-def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> _Event:
+def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> Event:
     option = _option(call, action.get("selectedOptionId"))
     if action["approved"] is False:
         why: JsonObject = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
@@ -205,7 +232,7 @@ def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
     return next((option for option in options if option["id"] == option_id), None)
 
 
-def _complete(call: JsonObject, action: ChatToolCallCompleteAction) -> _Event:
+def _complete(call: JsonObject, action: ChatToolCallCompleteAction) -> Event:
     result = {key: value for key, value in action["result"].items() if key not in _NOT_RESULT}
     confirmed = "not-needed" if call["status"] == "pending-confirmation" else call.get("confirmed")
     changes = {**dict.fromkeys(_RESULT), **result, "confirmed": confirmed}
@@ -215,25 +242,25 @@ def _complete(call: JsonObject, action: ChatToolCallCompleteAction) -> _Event:
     return "complete, to review" if action.get("requiresResultConfirmation") else "complete", changes
 
 
-def _result_confirmed(call: JsonObject, action: ChatToolCallResultConfirmedAction) -> _Event:
+def _result_confirmed(call: JsonObject, action: ChatToolCallResultConfirmedAction) -> Event:
     return ("result approved", {}) if action["approved"] else ("result denied", {"reason": "result-denied"})
 
 
-def _content_changed(call: JsonObject, action: ChatToolCallContentChangedAction) -> _Event:
+def _content_changed(call: JsonObject, action: ChatToolCallContentChangedAction) -> Event:
     return "content", {"content": action["content"]}
 
 
-def _auth_required(call: JsonObject, action: ChatToolCallAuthRequiredAction) -> _Event:
+def _auth_required(call: JsonObject, action: ChatToolCallAuthRequiredAction) -> Event:
     """Only the tools of MCP servers can want a token."""
     contributor: JsonObject = call.get("contributor") or {}
     return "token wanted" if contributor.get("kind") == "mcp" else _NOTHING, {"auth": action["auth"]}
 
 
-def _auth_resolved(call: JsonObject, action: ChatToolCallAuthResolvedAction) -> _Event:
+def _auth_resolved(call: JsonObject, action: ChatToolCallAuthResolvedAction) -> Event:
     return "token given", {}
 
 
-ACTIONS: Final[Mapping[str, Callable[[JsonObject, Any], _Event]]] = {
+ACTIONS: Final[Mapping[str, Callable[[JsonObject, Any], Event]]] = {
     "chat/toolCallDelta": _delta,
     "chat/toolCallReady": _ready,
     "chat/toolCallConfirmed": _confirmed,
@@ -243,3 +270,6 @@ ACTIONS: Final[Mapping[str, Callable[[JsonObject, Any], _Event]]] = {
     "chat/toolCallAuthRequired": _auth_required,
     "chat/toolCallAuthResolved": _auth_resolved,
 }
+
+_CALLS = LifeCycle(LIFE_CYCLE, FIELDS, identity=_IDENTITY, actions=ACTIONS)
+started, advanced, skipped = _CALLS.started, _CALLS.advanced, _CALLS.skipped

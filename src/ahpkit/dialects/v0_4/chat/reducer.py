@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, Final
 
 from ahpkit.dialects.v0_4.common import JsonObject
+from ahpkit.protocol.chat.tool_calls import Event, LifeCycle
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
-    amend,
     apply,
     index_of,
     iso_time,
@@ -88,49 +88,14 @@ _PASSING = frozenset[str]().union(*FIELDS.values())
 _NOT_RESULT = frozenset({"status", *_IDENTITY, *_PASSING.difference(_RESULT)})
 
 
-def started(action: JsonObject) -> JsonObject:
-    """The call that `chat/toolCallStart` begins."""
-    identity = {key: action[key] for key in _IDENTITY if action.get(key) is not None}
-    return {"status": "streaming", **identity}
-
-
-def advanced(call: JsonObject, action: JsonObject) -> JsonObject:
-    """`call` after a tool-call action; the same object when the action does not apply in its status."""
-    event, changes = ACTIONS[action["type"]](call, action)
-    meta = action.get("_meta")
-    return _entered(call, event, changes if meta is None else {**changes, "_meta": meta})
-
-
-def skipped(call: JsonObject) -> JsonObject:
-    """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
-    message = call.get("invocationMessage")
-    if message is None and call["status"] == "streaming":
-        message = ""
-    return _entered(call, "turn ended", {"reason": "skipped", "invocationMessage": message, "selectedOption": None})
-
-
-def _entered(call: JsonObject, event: str, changes: JsonObject) -> JsonObject:
-    """Take `event`: write `changes`, and leave behind what the next status does not carry."""
-    status = LIFE_CYCLE.get(call["status"], {}).get(event)
-    if status is None:
-        return call
-    gone = _PASSING - FIELDS[status]
-    kept = {key: value for key, value in call.items() if key not in gone}
-    return {**amend(kept, changes), "status": status}
-
-
-_Event = tuple[str, JsonObject]
-"""What an action means for a call: the event's name and the fields it writes (None: none)."""
-
-
-def _delta(call: JsonObject, action: JsonObject) -> _Event:
+def _delta(call: JsonObject, action: JsonObject) -> Event:
     changes: JsonObject = {"partialInput": Rope.of(call.get("partialInput") or "").add(action["content"])}
     if (message := action.get("invocationMessage")) is not None:
         changes["invocationMessage"] = message
     return "delta", changes
 
 
-def _ready(call: JsonObject, action: JsonObject) -> _Event:
+def _ready(call: JsonObject, action: JsonObject) -> Event:
     confirmed = action.get("confirmed")
     if confirmed is None:
         return "ready", {key: action.get(key) for key in (*_PARAMETERS, *_CONFIRMATION)}
@@ -138,7 +103,7 @@ def _ready(call: JsonObject, action: JsonObject) -> _Event:
     return "ready, confirmed", {**changes, "selectedOption": None, "content": None}
 
 
-def _confirmed(call: JsonObject, action: JsonObject) -> _Event:
+def _confirmed(call: JsonObject, action: JsonObject) -> Event:
     option = _option(call, action.get("selectedOptionId"))
     if not action["approved"]:
         why = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
@@ -153,22 +118,22 @@ def _option(call: JsonObject, option_id: Any) -> JsonObject | None:
     return next((option for option in options if option["id"] == option_id), None)
 
 
-def _complete(call: JsonObject, action: JsonObject) -> _Event:
+def _complete(call: JsonObject, action: JsonObject) -> Event:
     result = {key: value for key, value in action["result"].items() if key not in _NOT_RESULT}
     confirmed = "not-needed" if call["status"] == "pending-confirmation" else call.get("confirmed")
     changes = {**dict.fromkeys(_RESULT), **result, "confirmed": confirmed}
     return "complete, to review" if action.get("requiresResultConfirmation") else "complete", changes
 
 
-def _result_confirmed(call: JsonObject, action: JsonObject) -> _Event:
+def _result_confirmed(call: JsonObject, action: JsonObject) -> Event:
     return ("result approved", {}) if action["approved"] else ("result denied", {"reason": "result-denied"})
 
 
-def _content_changed(call: JsonObject, action: JsonObject) -> _Event:
+def _content_changed(call: JsonObject, action: JsonObject) -> Event:
     return "content", {"content": action["content"]}
 
 
-ACTIONS: Final[Mapping[str, Callable[[JsonObject, JsonObject], _Event]]] = {
+ACTIONS: Final[Mapping[str, Callable[[JsonObject, JsonObject], Event]]] = {
     "chat/toolCallDelta": _delta,
     "chat/toolCallReady": _ready,
     "chat/toolCallConfirmed": _confirmed,
@@ -176,6 +141,9 @@ ACTIONS: Final[Mapping[str, Callable[[JsonObject, JsonObject], _Event]]] = {
     "chat/toolCallResultConfirmed": _result_confirmed,
     "chat/toolCallContentChanged": _content_changed,
 }
+
+_CALLS = LifeCycle(LIFE_CYCLE, FIELDS, identity=_IDENTITY, actions=ACTIONS)
+started, advanced, skipped = _CALLS.started, _CALLS.advanced, _CALLS.skipped
 
 
 __all__ = [
