@@ -66,6 +66,11 @@ def test_every_page_is_on_the_map(name: str) -> None:
     assert name == "index.md" or f"{name})" in page("index.md")
 
 
+def test_every_decision_is_in_their_list() -> None:
+    names = {path.name for path in (ROOT / "docs" / "decisions").glob("*.md")}
+    assert {name for name in names if f"({name})" not in page("decisions/index.md")} == {"index.md"}
+
+
 def test_the_site_loads_no_script_from_the_net() -> None:
     """The offline plugin adds one from the net, unless a script with this name is named."""
     found = re.search(
