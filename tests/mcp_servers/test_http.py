@@ -412,6 +412,30 @@ async def test_a_server_that_forgot_its_session_is_greeted_anew_and_the_call_is_
         assert server_side.ran == 2
 
 
+class Batching(Forgetful):
+    """A server of MCP 2025-03-26: what it sends comes in batches."""
+
+    def _answer(self, message: JsonObject, result: JsonObject, headers: dict[str, str] | None = None) -> Response:
+        said = {"method": "notifications/message", "params": {"level": "info", "data": "beside it"}}
+        batch = [{"jsonrpc": "2.0", **said}, {"jsonrpc": "2.0", "id": message["id"], "result": result}]
+        event = f"event: message\r\nid: 7\r\ndata: {json.dumps(batch)}\r\n\r\n".encode()
+
+        async def pieces() -> AsyncGenerator[bytes]:
+            for begin in range(0, len(event), 50):
+                yield event[begin : begin + 50]
+
+        return StreamingResponse(pieces(), media_type="text/event-stream", headers=headers)
+
+
+async def test_batches_in_a_stream_of_events_are_answers_too() -> None:
+    app = Starlette(routes=[Route("/mcp", Batching().__call__, methods=["GET", "POST", "DELETE"])])
+    async with (
+        serving(lambda origin: app) as origin,
+        running(ServerConfig(name="batches", url=f"{origin}/mcp"), Port()) as server,
+    ):
+        assert text_of(await server.call_tool("count", {}, Answers())) == "1"
+
+
 class OldServer:
     """A server that speaks only the older form of HTTP. `odd` says how it takes the next call."""
 

@@ -25,6 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from ahpkit.mcp.errors import McpConfigError
+from ahpkit.mcp.event_streams import UnbatchedEvents
 from ahpkit.mcp.tolerance import Item, messages_in
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import BatchTransport, ChildProcess
@@ -305,7 +306,8 @@ def is_encoded(response: httpx2.Response) -> bool:
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Answers that are one message end when they are too long. Streams of messages are bounded event by event."""
+    """Answers that are one message end when they are too long. Streams of messages are bounded event by event, and
+    batches in them are split."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -316,8 +318,9 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         if is_encoded(response):
             await response.aclose()
             raise httpx2.DecodingError("the answer is compressed, though the host asked for a plain one")
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _BoundedStream(cast("httpx2.AsyncByteStream", response.stream), self._limit)
+        stream = cast("httpx2.AsyncByteStream", response.stream)
+        events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        response.stream = (UnbatchedEvents if events else _BoundedStream)(stream, self._limit)
         return response
 
 

@@ -95,12 +95,24 @@ def messages_in(line: bytes) -> list[Item]:
     if line.lstrip()[:1] != b"[":
         return [message_in(line)]
     try:
-        batch = _members(line)
+        batch = batch_in(line)
+    except BadBatch as error:
+        return [error]
     except (ValueError, RecursionError) as error:
         return [_error_for(line, "it cannot be read as JSON") or ValueError(str(error))]
-    if not 1 <= len(batch) <= _BATCH:
-        return [ValueError(f"a batch has 1 to {_BATCH} messages; this one has {len(batch)}")]
     return [message_in(to_json(member)) for member in batch]
+
+
+class BadBatch(ValueError):
+    """A batch without messages, or with too many."""
+
+
+def batch_in(line: bytes) -> list[Any]:
+    """The messages of a batch, not looked at. Raises `BadBatch`; `ValueError` when it is not JSON."""
+    batch = _members(line)
+    if not 1 <= len(batch) <= _BATCH:
+        raise BadBatch(f"a batch has 1 to {_BATCH} messages; this one has {len(batch)}")
+    return batch
 
 
 def _members(line: bytes) -> list[Any]:
@@ -373,9 +385,11 @@ def words_of(error: BaseException) -> str:
 __all__ = [
     "LISTS",
     "MAX_LEFT_OUT",
+    "BadBatch",
     "Item",
     "LeftOut",
     "TolerantConnection",
+    "batch_in",
     "leave_out",
     "message_in",
     "messages_in",

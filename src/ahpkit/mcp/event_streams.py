@@ -1,0 +1,66 @@
+"""Splits batches in a stream of server-sent events (MCP 2025-03-26): the SDK reads one message from each event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx2
+from pydantic_core import to_json
+
+from ahpkit.mcp.tolerance import batch_in
+
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+"""What ends an event."""
+
+
+class UnbatchedEvents(httpx2.AsyncByteStream):
+    """A stream of events in which each batch has become one event for each of its messages.
+
+    An event of more than `limit` bytes passes as it comes: whoever reads it refuses it.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        waiting = bytearray()
+        searched, too_long = 0, False
+        async for chunk in self._stream:
+            waiting += chunk
+            begin = 0
+            while (end := _END.search(waiting, max(searched - 3, begin))) is not None:
+                event = bytes(waiting[begin : end.end()])
+                yield event if too_long else unbatched(event)
+                begin, too_long = end.end(), False
+            del waiting[:begin]
+            searched = len(waiting)
+            if too_long or searched > self._limit:
+                yield bytes(waiting[:-3])  # The end of the event may come in two pieces.
+                del waiting[:-3]
+                searched, too_long = len(waiting), True
+        if waiting:
+            yield bytes(waiting)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def unbatched(event: bytes) -> bytes:
+    """The events for an event: one for each message of a batch, itself otherwise. The last one keeps its id."""
+    lines = event.splitlines()
+    data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+    if data.lstrip()[:1] != b"[":
+        return event
+    try:
+        messages = batch_in(data)
+    except (ValueError, RecursionError):
+        return event
+    fields = [line for line in lines if line and not line.startswith((b"data:", b"id:"))]
+    events = [[*fields, b"data: " + to_json(message)] for message in messages]
+    events[-1] += [line for line in lines if line.startswith(b"id:")]
+    return b"".join(b"\n".join(lines) + b"\n\n" for lines in events)
+
+
+__all__ = ["UnbatchedEvents", "unbatched"]
