@@ -181,6 +181,16 @@ async def test_a_server_that_never_answers_is_an_error() -> None:
         assert "0.5 seconds" in server.state["error"]["message"]
 
 
+async def test_a_server_that_never_answers_is_started_twice_however_long_it_may_take(tmp_path: Path) -> None:
+    """The time that it took to be given up counted as a time in which it was well, so it was started without end."""
+    port, starts = Port(), tmp_path / "starts"
+    config = ServerConfig(name="silent", command=("sh", "-c", 'echo x >> "$0"; cat > /dev/null', str(starts)))
+    limits = Limits(start=1.0, steady=0.1, delays=(0.01,) * 5)
+    async with running(config, port, limits=limits, wait=False) as server:
+        await port.until(lambda: server.state["kind"] == "error")
+        assert starts.read_text().split() == ["x", "x"]
+
+
 async def test_garbage_on_stdout_is_skipped() -> None:
     async with running(program("garbage"), Port()) as server:
         assert text_of(await server.call_tool("add", {"a": 1, "b": 1}, Answers())) == "2"

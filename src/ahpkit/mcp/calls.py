@@ -44,7 +44,7 @@ class Limits:
     delays: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
     """Seconds before each further try. After the last one it is an error, and stays one until somebody acts."""
     steady: float = 60.0
-    """Seconds after which the crashes before are forgotten."""
+    """Seconds that it is ready, after which the crashes before are forgotten."""
     listed: int = 10_000
     """Tools, prompts or resources of one server. More are not listed."""
     pages: int = 200

@@ -68,6 +68,8 @@ class McpServer:
         self.state: JsonObject = {"kind": "starting"}
         self.failures = 0
         """How often in a row it ended by itself."""
+        self._ready_since: float | None = None
+        """When it became ready; None: it has not, since it was started last."""
         self.lists = Lists()
         self.capabilities: JsonObject = {}
         self.instructions: str | None = None
@@ -109,12 +111,14 @@ class McpServer:
         try:
             while True:
                 self._set({"kind": "starting"})
-                began = clock()
+                self._ready_since = None
                 problem = await _in_own_task(self._serve())
                 if self._challenge is not None:
                     await self._wait_for_token(self._challenge)
                     continue
-                self.failures = 1 if clock() - began > self._limits.steady else self.failures + 1
+                since = self._ready_since
+                was_steady = since is not None and clock() - since > self._limits.steady
+                self.failures = 1 if was_steady else self.failures + 1
                 if self.failures > len(self._limits.delays):
                     await self._wait_in_error(problem)
                     self.failures = 0
@@ -225,6 +229,7 @@ class McpServer:
                 self._client = client
                 self._connected_anew.set()
                 self._token_worked, self._just_renewed = self._token() is not None, False
+                self._ready_since = asyncio.get_running_loop().time()
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
                 if not self._waits:
@@ -237,6 +242,8 @@ class McpServer:
             if isinstance(cause, McpConfigError):
                 self.failures = len(self._limits.delays)  # It would fail again: it is not started again by itself.
             late = isinstance(cause, TimeoutError)
+            if late:  # It may have had to be installed first. One more try shows whether that was it.
+                self.failures = max(self.failures, len(self._limits.delays) - 1)
             problem = f"it did not answer within {self._limits.start:g} seconds" if late else words_of(cause)
             return "\n".join([problem, *link.written()[-_LAST_LINES:]])
         finally:
