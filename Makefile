@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(VENV)/.pip
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
@@ -21,10 +22,10 @@ dist: $(READY)
 page: $(INSTALLED)
 	$(BIN)/python tools/page.py
 
-# Types are checked by one core, the page's tests by another; then the tests have both.
+# Types are checked by one core; beside them the page's tests run, then the test suite. When one of them fails, the other
+# one still runs to its end.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 2 checks
-	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory --jobs 2 checks unit
 
 checks: lint types web
 
@@ -37,7 +38,7 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/pyright
 
-# Tests are compiled once, also where somebody switched that off: nine thousand of them take a while.
+# Tests are compiled once, also where somebody switched that off: eleven thousand of them take a while.
 unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n auto --dist worksteal
 
@@ -81,17 +82,21 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The documentation is in site/index.html"
 
-$(INSTALLED): pyproject.toml
+$(PIP):
 	@echo "Making the environment in $(VENV) and installing ahpkit into it; this takes a minute, once …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $(PIP)
+
+$(INSTALLED): pyproject.toml | $(PIP)
 	@$(BIN)/python -m pip install --quiet --editable .
 	@touch $(INSTALLED)
 
-$(READY): $(INSTALLED)
+# In one go with what running needs: pip need not find that out twice.
+$(READY): pyproject.toml | $(PIP)
 	@echo "Installing the tools for tests …"
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
-	@touch $(READY)
+	@touch $(INSTALLED) $(READY)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
