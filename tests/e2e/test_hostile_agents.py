@@ -405,11 +405,8 @@ async def test_a_program_and_a_directory_that_disappear_between_turns_are_named(
 # -- what it must not get, and must not show --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path", ["/etc/hostname", "{here}/../outside", "{here}/link", "/proc/self/environ", "{here}/pipe", "{here}/\0"]
-)
 @pytest.mark.parametrize("verb", ["read", "save"])
-async def test_files_outside_the_workspace_and_what_is_no_file_are_refused(stage: Stage, verb: str, path: str) -> None:
+async def test_files_outside_the_workspace_and_what_is_no_file_are_refused(stage: Stage, verb: str) -> None:
     here = stage.workspace / "here"
     here.mkdir()
     (stage.workspace / "outside").write_text("private")
@@ -417,7 +414,9 @@ async def test_files_outside_the_workspace_and_what_is_no_file_are_refused(stage
     os.mkfifo(here / "pipe")
     chat = await stage.chat(workspace=here)
 
-    assert '"code": -32' in await outcome(chat.send(f"{verb} {path.format(here=here)}"))
+    elsewhere = ("/etc/hostname", f"{here}/../outside", f"{here}/link", "/proc/self/environ")
+    for path in (*elsewhere, f"{here}/pipe", f"{here}/\0"):
+        assert '"code": -32' in await outcome(chat.send(f"{verb} {path}")), path
     assert (stage.workspace / "outside").read_text() == "private"
 
 
