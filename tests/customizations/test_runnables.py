@@ -10,8 +10,8 @@ import pytest
 
 from ahpkit.customizations.details import HookDetail, ServerDetail
 from ahpkit.customizations.runnables import (
+    OwnerTrust,
     Surrounding,
-    Word,
     named_by,
     own_runnables,
     repository_is_trusted,
@@ -242,7 +242,7 @@ def test_the_users_own_configuration_is_trusted_as_it_was_at_the_start(tmp_path:
     )
     own = Trust(None)
     own.add(own_runnables(home, [plugin]), now=1)
-    word = Word(Trust(None), own)
+    word = OwnerTrust(Trust(None), own)
     assert [(one.kind, word.standing(one)) for one in own_runnables(home, [plugin])] == [
         ("hook", "trusted"),
         ("server", "trusted"),

@@ -312,7 +312,7 @@ class SessionBridge:
             return instance, reopen
 
     async def _opened(self, declaration: JsonObject, call: JsonObject) -> JsonObject:
-        """Have the provider open it, and tell everyone when it has."""
+        """Have the provider open it, and dispatch that it is open."""
         key, instance_id = key_of(declaration), call["instanceId"]
         appeared = self._declared.get(key)
         self._opening.add(instance_id)

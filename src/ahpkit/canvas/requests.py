@@ -125,7 +125,7 @@ class Requests:
         }
 
     async def _serve(self, waiting: _Waiting, call: JsonObject, provider: Provider) -> None:
-        """Have a provider on the host's side answer, and say so to everyone."""
+        """Have a provider on the host's side answer, and dispatch its answer."""
         request_id = waiting.request["requestId"]
         if request_id not in self._waiting:
             return

@@ -225,7 +225,7 @@ def totals(changes: Sequence[FileChange]) -> dict[str, int]:
 def edited_files(result: Mapping[str, Any]) -> list[str]:
     """The URIs of the files that a finished tool call says it changed.
 
-    What it says about their content is not used: agents often tell only the part of a file that they changed.
+    What it says about their content is not used: agents often report only the part of a file that they changed.
     """
     edits = [item for item in result.get("content") or () if item.get("type") == "fileEdit"]
     sides: list[JsonObject] = [edit.get(side) or {} for edit in edits for side in ("before", "after")]

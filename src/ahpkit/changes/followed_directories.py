@@ -204,7 +204,7 @@ class FollowedDirectories:
         self._keys[followed.key] = followed.session
 
     def _key(self, session_uri: str, directory: Path) -> str:
-        """The first directory that a session ever had goes by the session's own key."""
+        """The key of a directory. The first one that a session ever had has the session's own key."""
         first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
         present = session_directories(self.services.state(session_uri) or {}, self._default_directory)
         own = first.get("directory") or str(next(iter(present), ""))

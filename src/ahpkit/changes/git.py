@@ -123,7 +123,7 @@ class Git:
         return [f"--git-dir={self.git_dir}", "--work-tree=.", *_settings(settings)]
 
     async def _look_at_configuration(self) -> None:
-        """Know which filters and drivers are declared now: only those that are known can be switched off."""
+        """Read which filters and drivers are declared now: only known ones can be switched off."""
         stamp = await asyncio.to_thread(self._stamp)
         if stamp != self.declared.stamp or self.declared.includes:
             await self._read_configuration()

@@ -190,7 +190,7 @@ def _below(directory: Path) -> Path:
 
 
 def _hide(folder: Path) -> None:
-    """Make the folder, and have git ignore it without a word in the user's own files.
+    """Make the folder, and have git ignore it without an entry in the user's own files.
 
     A repository may hold links of these names. They are not followed: its work trees would be somewhere else.
     """

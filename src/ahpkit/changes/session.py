@@ -160,7 +160,7 @@ class SessionChanges:
         return late | await self.tree.match_ignored(doubtful, turn.before)
 
     async def _name_elsewhere(self, turn_id: str, paths: Collection[str]) -> None:
-        """A look at all files does not see those of a submodule. The agent may tell of them last."""
+        """A look at all files does not see those of a submodule. The agent may report them last."""
         if (turn := self.record.turns.get(turn_id)) is not None:
             turn.unkept |= await self.tree.elsewhere(paths)
             self.record.notes |= turn.unkept
@@ -189,7 +189,7 @@ class SessionChanges:
         turn.is_open = False
 
     async def count_interrupted(self) -> None:
-        """Add turns to the sums that a host did not live to add, as far as it had seen them."""
+        """Add turns to the sums that an earlier run of the host did not add, as far as it had seen them."""
         for turn in [turn for turn in self.record.turns.values() if turn.is_open]:
             await self._count(turn)
 

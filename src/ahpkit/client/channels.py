@@ -25,7 +25,7 @@ _State = TypeVar("_State")
 
 
 class Listener(Protocol):
-    """Hears what happens to a channel. Plain calls: the next message waits for them."""
+    """Called for what happens to a channel. Plain calls: the next message waits for them."""
 
     def on_action(self, envelope: JsonObject) -> None:
         """An action was applied; the channel's confirmed state is the one right after it."""

@@ -385,7 +385,7 @@ class Client:
     # What the host says and asks.
 
     def on_notification(self, callback: NotificationListener) -> Callable[[], None]:
-        """Hear every notification but actions: `callback(method, params)`; call the result to stop."""
+        """Call `callback(method, params)` for every notification but actions; call the result to stop."""
         return _listen(self._core.host_requests.listeners, callback)
 
     def serve(self, method: str, handler: RequestHandler) -> None:

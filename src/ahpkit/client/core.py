@@ -75,7 +75,7 @@ RequestHandler = Callable[[JsonObject], Awaitable[Any] | Any]
 """Serves a request of the host: its params to its result. Raise an `RpcError` to refuse."""
 
 NotificationListener = Callable[[str, JsonObject], Awaitable[None] | None]
-"""Hears a notification: its method and params."""
+"""Called with each notification: its method and params."""
 
 _HOST_REQUESTS = METHODS | {"createResourceWatch"}
 """The protocol's own host-to-client requests."""

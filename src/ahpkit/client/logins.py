@@ -46,7 +46,7 @@ class Logins:
         self._sent[resource] = _fingerprint(token)
 
     def listener(self, callback: OnAuthRequired, send: Callable[..., Awaitable[None]]) -> _Listener:
-        """Hears `auth/required`, asks `callback` and hands what it gives to `send`."""
+        """Handles `auth/required`: asks `callback` and passes its token to `send`."""
 
         async def hear(method: str, params: JsonObject) -> None:
             if method != "auth/required":

@@ -44,7 +44,7 @@ class BoundedQueue(Generic[T]):
             self._ready.set()
 
     def lag(self) -> None:
-        """The consumer missed something: drop what waits, and tell the consumer at its next `take`."""
+        """The consumer missed something: drop what waits; the consumer's next `take` raises."""
         if self._end is None:
             self._items.clear()
             self._lagged = True

@@ -22,8 +22,8 @@ from ahpkit.customizations.hook_process import HookedChat, HookEvents
 from ahpkit.customizations.in_force import InForce, complete, fill_context, servers
 from ahpkit.customizations.mcp_files import configured_server
 from ahpkit.customizations.runnables import (
+    OwnerTrust,
     Surrounding,
-    Word,
     judged,
     own_runnables,
     runnables_at,
@@ -147,17 +147,17 @@ class Customizations(Feature):
         host.tools.add(self.virtual_files)
 
     async def start(self) -> None:
-        self._word = await asyncio.to_thread(self._first_word)
+        self._trust = await asyncio.to_thread(self._read_owner_trust)
         self._clients = ClientPlugins(
             self.services, self._publish, judge=self._judge_client, timeout=self._settings.client_timeout
         )
         self._hooks = HookEvents(
-            self.services, allowed=self._settings.allow_hooks, word=self._word, home=self._settings.home
+            self.services, allowed=self._settings.allow_hooks, trust=self._trust, home=self._settings.home
         )
         self._started = True
         self.services.spawn(self._follow_changes(), name="watch customizations")
 
-    def _first_word(self) -> Word:
+    def _read_owner_trust(self) -> OwnerTrust:
         """The user's own configuration is trusted as it is now, a directory as it is when it is first named."""
         home, trust, own = self._settings.home, self._settings.trust, Trust(None)
         if trust.path is not None:
@@ -167,7 +167,7 @@ class Customizations(Feature):
             real = Path(followed(folder))
             if str(real) not in trust.directories():
                 trust.add(runnables_at(real, home=home), now=self.services.now(), directory=real)
-        return Word(trust, own)
+        return OwnerTrust(trust, own)
 
     async def aclose(self) -> None:
         await self._places.aclose()
@@ -367,7 +367,7 @@ class Customizations(Feature):
             return Judged(parsed, ())
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
         names = tuple(sorted({path for one in found.values() for path in (*one.files, *one.data)}))
-        return Judged(shown_with(parsed, {id: self._word.standing(one) for id, one in found.items()}), names)
+        return Judged(shown_with(parsed, {id: self._trust.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
         """What a client's plugin would run, and whether it may. What the owner has not agreed to yet is stored as a
@@ -378,7 +378,7 @@ class Customizations(Feature):
         around = Surrounding(str(tree.workspace), None, None if home is None else str(home))
         found = runnables_in(plugin.read, around, container=plugin.entry)
         self._settings.trust.ask(found.values(), now=self.services.now())
-        return shown_with(plugin.read, {id: self._word.standing(runnable) for id, runnable in found.items()})
+        return shown_with(plugin.read, {id: self._trust.standing(runnable) for id, runnable in found.items()})
 
     def _publish(self, tree: SessionTree) -> None:
         if tree.is_located and self._trees.get(tree.uri) is tree:
@@ -440,7 +440,7 @@ class Customizations(Feature):
 
     async def _judged(self, session_uri: str, workspace: Path) -> InForce:
         in_force = self._in_force(session_uri, workspace)
-        return await asyncio.to_thread(judged, in_force, self._word, self._settings.home)
+        return await asyncio.to_thread(judged, in_force, self._trust, self._settings.home)
 
     def _run_hooks_after(self, applied: AnyApplied) -> None:
         session_uri = self.services.session_of(applied.channel)

@@ -165,7 +165,7 @@ _USUAL_KEYS = frozenset(
 
 _HARMLESS = frozenset({"globs", "applyTo", "paths", "argument-hint", "description"})
 """Keys whose values people write without quotes (`**/*.ts`, `[file] [line]`, `Use when: …`). On one line what they mean
-is certain, so nothing is said."""
+is certain, so nothing is reported."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
 

@@ -30,7 +30,7 @@ from ahpkit.customizations.hooks import (
     tool_names,
 )
 from ahpkit.customizations.in_force import InForce
-from ahpkit.customizations.runnables import CHANGED, Surrounding, Word, runnable_of, source_of
+from ahpkit.customizations.runnables import CHANGED, OwnerTrust, Surrounding, runnable_of, source_of
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.host.trust import Standing
@@ -211,13 +211,13 @@ _log = logging.getLogger(__name__)
 
 
 class HookEvents:
-    """Runs the hooks of sessions. `allowed`: the owner allows hooks at all; `word`: the owner's decisions about
+    """Runs the hooks of sessions. `allowed`: the owner allows hooks at all; `trust`: the owner's decisions about
     each."""
 
-    def __init__(self, services: Services, *, allowed: bool, word: Word, home: Path | None = None) -> None:
+    def __init__(self, services: Services, *, allowed: bool, trust: OwnerTrust, home: Path | None = None) -> None:
         self._services = services
         self.allowed = allowed
-        self._word = word
+        self._trust = trust
         self._home = home
         self._started: set[str] = set()
         self._told: set[tuple[str, str]] = set()
@@ -282,7 +282,7 @@ class HookEvents:
 
         async def standing(hook: PlacedHook) -> Standing:
             around = Surrounding(workspace, hook.plugin_root, None if self._home is None else str(self._home))
-            return await asyncio.to_thread(lambda: self._word.standing(runnable_of(hook.detail, hook.source, around)))
+            return await asyncio.to_thread(lambda: self._trust.standing(runnable_of(hook.detail, hook.source, around)))
 
         outcome = await run_hooks(
             placed_hooks(in_force),

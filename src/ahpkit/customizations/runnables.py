@@ -528,7 +528,7 @@ def _repositories(directory: Path) -> Iterator[Path]:
         yield from (folder for folder in _folders(directory) if (folder / ".git").is_dir())
 
 
-class Word:
+class OwnerTrust:
     """The owner's decisions about what may run: trusted content, and the owner's own configuration as it was when the
     host started."""
 
@@ -544,13 +544,13 @@ class Word:
         return "trusted" if "trusted" in found else "changed" if "changed" in found else "unknown"
 
 
-def judged(in_force: InForce, word: Word, home: Path | None) -> InForce:
+def judged(in_force: InForce, trust: OwnerTrust, home: Path | None) -> InForce:
     """The same customizations, with the answer which of their hooks and servers may run. Reads the files they name."""
     standings: dict[str, Standing] = {}
     for runnable_id, runnable in offered(in_force, home).items():
         detail = in_force.details[runnable_id]
         consented = isinstance(detail, ServerDetail) and detail.consented
-        standings[runnable_id] = "trusted" if consented else word.standing(runnable)
+        standings[runnable_id] = "trusted" if consented else trust.standing(runnable)
     return replace(in_force, standings=standings)
 
 
@@ -588,8 +588,8 @@ def _told(child: Any, standing: Standing | None) -> Any:
 
 __all__ = [
     "CHANGED",
+    "OwnerTrust",
     "Surrounding",
-    "Word",
     "judged",
     "named_by",
     "offered",

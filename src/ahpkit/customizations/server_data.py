@@ -93,12 +93,12 @@ class ServerData:
             self._say(fill(word), False)
 
     def _say(self, word: str, is_data: bool | None) -> None:
-        """A word that is no data in one place is none at all."""
+        """Note whether a word names data. A word that does not in one place does not in any."""
         before = self._said.get(word)
         self._said[word] = False if False in (before, is_data) else before or is_data
 
     def holds(self, word: str, path: str) -> bool:
-        """Whether a file is data, that a word of the declaration names. Reads the file."""
+        """Whether a file that a word of the declaration names is data. Reads the file."""
         said = self._said.get(word, False)
         if said is False or _can_be_started(path):
             return False

@@ -61,7 +61,7 @@ def _kept(server: JsonObject, old: JsonObject | None, same: Callable[[str], bool
 
 
 def _following(entry: JsonObject, children: list[JsonObject], crashed: Collection[str]) -> JsonObject:
-    """The container with these children, and a load state that tells of servers that failed while they ran."""
+    """The container with these children, and a load state that names the servers that failed while they ran."""
     declared = {child["id"] for child in entry["children"] if child.get("state", {}).get("kind") == "error"}
     failed = [
         f"MCP server {child['state']['error']['message']}".splitlines()[0][:_WORDS]

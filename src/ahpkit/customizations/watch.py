@@ -81,10 +81,10 @@ class Watcher:
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
         self._stale = False
-        self._wanted = self._armed = 0
+        self._wanted = self._set_up_for = 0
         """How often the places changed, and up to which change they are watched."""
-        self._arming = asyncio.Lock()
-        self._arm: _Arm | None = None
+        self._changing = asyncio.Lock()
+        self._current: _WatchedFolders | None = None
         self._retiring: asyncio.Task[None] | None = None
         """A watch that was replaced, and still reports what it noticed before."""
 
@@ -99,7 +99,7 @@ class Watcher:
     async def aclose(self) -> None:
         """Stop watching."""
         self._places = {}
-        async with self._arming:
+        async with self._changing:
             await self._replace(None)
             await self._retired()
 
@@ -119,7 +119,7 @@ class Watcher:
     @property
     def watching(self) -> bool:
         """Whether every place is really watched."""
-        return self._arm is not None and self._arm.complete and self._armed == self._wanted
+        return self._current is not None and self._current.complete and self._set_up_for == self._wanted
 
     async def __aiter__(self) -> AsyncIterator[frozenset[str]]:
         while True:
@@ -135,8 +135,8 @@ class Watcher:
 
     async def _set_up(self) -> None:
         """Update the watches. When many tasks ask at once, it is done twice at most."""
-        async with self._arming:
-            if self._armed == self._wanted:
+        async with self._changing:
+            if self._set_up_for == self._wanted:
                 return
             wanted, places = self._wanted, list(self._places.values())
             loop = asyncio.get_running_loop()
@@ -145,16 +145,16 @@ class Watcher:
                 loop.call_soon_threadsafe(self._heard, keys, folders_changed)
 
             await self._retired()
-            await self._replace(await asyncio.to_thread(_open_arm, places, heard))
-            self._armed = wanted
+            await self._replace(await asyncio.to_thread(_watch_existing, places, heard))
+            self._set_up_for = wanted
 
-    async def _replace(self, arm: _Arm | None) -> None:
+    async def _replace(self, new: _WatchedFolders | None) -> None:
         """Start the new watch before the old one stops, and let the old one finish its burst: a change may be reported
         twice, but is never missed."""
-        old, self._arm = self._arm, arm
+        old, self._current = self._current, new
         if old is not None:
             old.replaced = True
-            patience = 0 if arm is None else (_DEBOUNCE_MS + _STEP_MS) / 1000
+            patience = 0 if new is None else (_DEBOUNCE_MS + _STEP_MS) / 1000
             self._retiring = asyncio.create_task(asyncio.to_thread(old.close, patience))
 
     async def _retired(self) -> None:
@@ -164,7 +164,7 @@ class Watcher:
             self._retiring = None
 
     def _heard(self, keys: frozenset[str], folders_changed: bool) -> None:
-        if self._arm is None:
+        if self._current is None:
             return
         self._stale = self._stale or folders_changed
         self._changed |= keys
@@ -192,14 +192,14 @@ class _Places:
         return {place.key for place, root in near if touches(root, place.files, path)}
 
 
-_Heard = Callable[[frozenset[str], bool], None]
+_OnChanges = Callable[[frozenset[str], bool], None]
 """Called with the places that changed, and whether folders appeared or disappeared."""
 
 
-class _Arm:
+class _WatchedFolders:
     """One set of watched folders, and the thread that waits for their changes and finds out which places they touch."""
 
-    def __init__(self, places: list[Watched], folders: list[str], heard: _Heard) -> None:
+    def __init__(self, places: list[Watched], folders: list[str], heard: _OnChanges) -> None:
         self.replaced = False
         self.complete = len(folders) <= _FOLDER_LIMIT
         folders = folders[:_FOLDER_LIMIT]
@@ -242,14 +242,14 @@ class _Arm:
         self._notify.close()
 
 
-def _open_arm(places: list[Watched], heard: _Heard) -> _Arm | None:
+def _watch_existing(places: list[Watched], heard: _OnChanges) -> _WatchedFolders | None:
     """Watch the folders that exist; try again when one disappears meanwhile."""
     while True:
         folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))
         if len(folders) > _FOLDER_LIMIT:
             _log.warning("%d folders to watch; changes in %d go unnoticed", len(folders), len(folders) - _FOLDER_LIMIT)
         try:
-            return _Arm(places, folders, heard) if folders else None
+            return _WatchedFolders(places, folders, heard) if folders else None
         except FileNotFoundError:
             continue
         except (OSError, RuntimeError) as error:

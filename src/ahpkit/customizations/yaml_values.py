@@ -1,8 +1,8 @@
 """Reads YAML as strings, lists and mappings, within limits, and converts them to the types that people mean. Pure.
 
 Built from parser events instead of a loader: nothing recurses (deeply nested YAML crashes the C composer), an alias
-costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are. Who reads a header knows which type
-a value should have, and converts it with the functions at the end.
+costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are. The reader of a header converts each
+value to its type with the functions at the end.
 """
 
 from __future__ import annotations

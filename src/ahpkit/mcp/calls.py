@@ -269,7 +269,7 @@ _MESSAGE = 1000
 
 _BURST = 20
 _EVERY = 0.1
-"""Seconds for one more word of progress, when `_BURST` of them came at once."""
+"""Seconds between progress messages, after `_BURST` of them came at once."""
 
 
 class Pace:

@@ -206,13 +206,13 @@ class StdioConnection:
 
 
 Challenged = Callable[[int, str, str | None], None]
-"""Told of a 401 or 403: the status, `WWW-Authenticate`, and the token that was sent."""
+"""Called for a 401 or 403: with the status, `WWW-Authenticate`, and the token that was sent."""
 
 
 class HttpConnection:
     """A server behind a URL. `token` is called before every request, `challenged` for each 401 and 403.
 
-    A server that does not know its session any more (404) is to be greeted anew: the connection ends.
+    When a server has forgotten its session (404), the connection ends, so that another one can be made.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class HttpConnection:
         self._max_message = max_message
         self._problem: str | None = None
         self.is_forgotten = False
-        """The server does not know this session any more. What it was asked last was not done."""
+        """The server has forgotten this session. The last request was not carried out."""
         self._auth = _TokenAuth(token, challenged, self._answered)
         self._stack = AsyncExitStack()
 

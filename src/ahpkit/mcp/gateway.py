@@ -2,7 +2,7 @@
 
     gateway = Gateway(port)
     await gateway.serve(read, write)        # one connection of the agent
-    gateway.changed()                       # after the tools became others
+    gateway.changed()                       # after the tools changed
 
 It only speaks MCP. What a tool does, who is asked first and what clients see is decided behind the port.
 """
@@ -175,7 +175,7 @@ class Gateway:
 
 
 class _News:
-    """Tells the caller of a tool how it goes: each word of progress, and the last one again after every silence.
+    """Sends progress to the caller of a tool: each message, and the last one again after every silence.
 
     Nothing runs for a call that is over before the first silence.
     """
@@ -210,7 +210,7 @@ class _News:
 
 
 async def _told(send: Callable[[], Awaitable[None]]) -> None:
-    """Tell one connection. One that does not read any more is left out."""
+    """Notify one connection. One that does not read any more is skipped."""
     try:
         await send()
     except (MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

@@ -208,7 +208,7 @@ class McpServer:
             self._port.changed(self)
 
     def _note(self, what: str) -> None:
-        """A line for its log, once: a server may do it without end."""
+        """Add a line to its log, but only once: a server may cause it without end."""
         if what not in self._journal:
             self._journal.append(what)
             _log.info("MCP server %s: %s", self.config.name, what)
@@ -296,7 +296,7 @@ class McpServer:
     # -- what it offers --------------------------------------------------------------------------------------------
 
     async def _follow(self, client: Client, relist: Relist, ended: asyncio.Event) -> None:
-        """Keep the lists true until the connection ends."""
+        """Keep the lists current until the connection ends."""
         tasks = [
             asyncio.create_task(self._relist(relist), name=f"lists of {self.config.name}"),
             asyncio.create_task(self._listen(client), name=f"changes of {self.config.name}"),
@@ -325,7 +325,7 @@ class McpServer:
             await asyncio.sleep(self._limits.relist)
 
     async def _listen(self, client: Client) -> None:
-        """Servers of the newer era tell of changes only to those who listen."""
+        """Subscribe to changes: servers of the newer era announce them only to subscribers."""
         with suppress(Exception):
             if client.session.discover_result is None:
                 return

@@ -30,7 +30,7 @@ HEADERS = {
 
 
 class DataCanvases:
-    """What browsers gave to be shown, by the hash of its address."""
+    """The `data:` URLs that browsers want to show, by their hash."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept

@@ -122,7 +122,7 @@ class AcpChat(AgentChat):
         return await self._chat.mcp_servers() or context.mcp_servers
 
     def _words_before(self, turn: Turn) -> list[str]:
-        """What the agent has to know first: a history it does not have, instructions that are new."""
+        """What the agent gets before the message: a history that it does not have, and new instructions."""
         words: list[str] = []
         if self._untold_history:
             self._untold_history = False
