@@ -277,6 +277,12 @@ def test_every_module_says_what_it_is_in_its_first_line() -> None:
     assert silent == []
 
 
+def test_a_module_of_more_than_500_lines_says_why() -> None:
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    long = [name for name, text in texts.items() if text.count("\n") > 500]
+    assert [name for name in long if "long because" not in (ast.get_docstring(ast.parse(texts[name])) or "")] == []
+
+
 WRITING = re.compile(r"transport\.(write|part|frame|drain)\(")
 
 

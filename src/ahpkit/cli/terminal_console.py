@@ -1,4 +1,7 @@
-"""Reads a terminal key by key, so that what happens elsewhere can be shown above the prompt."""
+"""Reads a terminal key by key, so that what happens elsewhere can be shown above the prompt.
+
+It is long because keys, prompt and what is drawn above it depend on one state of the screen.
+"""
 
 from __future__ import annotations
 

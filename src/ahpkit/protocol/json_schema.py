@@ -3,6 +3,8 @@
 The schema's author is not trusted. References out of the schema are refused, so that a check never opens a connection.
 A few lines of schema can ask for more steps than a machine will ever do, so a schema is measured before it is used:
 `check_schema` follows its references and counts. A value is measured against it in the same way.
+
+It is long because each group of keywords costs something else, so each has its own measure.
 """
 
 from __future__ import annotations
