@@ -75,11 +75,11 @@ async def test_a_real_session_that_asks_is_told_and_one_that_fails_to_be_told_co
             assert event["session"] == session.uri
 
 
-async def test_a_command_gets_the_event_on_its_input(tmp_path: Path) -> None:
+async def test_a_command_gets_the_event_as_a_line_on_its_input(tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = f"import sys; open({str(out)!r}, 'w').write(sys.stdin.read())"
     await command([sys.executable, "-c", script])({"event": "failed"})
-    assert json.loads(out.read_text()) == {"event": "failed"}
+    assert out.read_text() == '{"event": "failed"}\n'
 
 
 async def test_a_webhook_gets_the_event_as_json() -> None:

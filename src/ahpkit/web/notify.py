@@ -102,7 +102,7 @@ def _post(url: str, body: bytes) -> None:
 
 
 def command(argv: Sequence[str]) -> Tell:
-    """Run a program for each event, with the event as JSON on its standard input. No shell is involved."""
+    """Run a program for each event, with the event as one line of JSON on its standard input. No shell is involved."""
 
     async def tell(event: Event) -> None:
         process = await asyncio.create_subprocess_exec(
@@ -110,7 +110,7 @@ def command(argv: Sequence[str]) -> Tell:
         )
         try:
             async with asyncio.timeout(_SECONDS):
-                await process.communicate(json.dumps(event).encode())
+                await process.communicate(json.dumps(event).encode() + b"\n")
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
