@@ -34,6 +34,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name]
 
 
+def test_an_image_is_built_from_what_git_knows_alone() -> None:
+    """`COPY . .` would bring programs of another system along: an environment, or the page's node_modules."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    left_out = {line.removeprefix("**/") for line in lines if not line.startswith("#")}
+    ignored = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()}
+    assert {".git", *ignored} - left_out == set()
+
+
 def test_a_first_session_from_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     """The libraries are those of this environment: nothing is downloaded. The package is the wheel's."""
     place = tmp_path / "env"

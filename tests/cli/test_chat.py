@@ -272,7 +272,7 @@ async def test_a_question_beside_leaves_the_chat_as_it_is(host: HostProcess) -> 
         await person.see("I am the demo agent")
         await person.ready()
         person.enter(":side what was that?")
-        await person.see("a side chat. :chat 1 goes back", "> what was that?", "I am the demo agent")
+        await person.see("This is a side chat. :chat 1 goes back", "> what was that?", "I am the demo agent")
         await person.ready()
         person.enter(":chat 1")
         await person.see(":chats lists them", "> first", "I am the demo agent")

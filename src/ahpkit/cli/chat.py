@@ -119,7 +119,8 @@ def _entering(session: Session, chat: Chat) -> str:
     origin: Any = summary.get("origin") or {}
     source = next((number for number, one in numbered if one["resource"] == origin.get("chat")), None)
     if origin.get("kind") == "sideChat" and source is not None:
-        return f"{title}: a side chat. :chat {source} goes back, :chats lists them."
+        named = "This is" if title == "Side chat" else f"{title}:"
+        return f"{named} a side chat. :chat {source} goes back, :chats lists them."
     return f"{title}. :chats lists them."
 
 
