@@ -271,6 +271,19 @@ async def test_service_install_writes_a_unit_and_uninstall_removes_it(tmp_path: 
     assert (code, "no service is installed" in errors) == (1, True)
 
 
+@pytest.mark.parametrize(("systemctl", "said"), [("exit 0", False), ("exit 1", True)])
+async def test_service_install_says_when_systemd_does_not_run(tmp_path: Path, systemctl: str, said: bool) -> None:
+    if sys.platform != "linux":
+        pytest.skip("the unit is for systemd")
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{systemctl}\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    code, output, _ = await finish_cli(["service", "install"], tmp_path, PATH=path)
+    assert (code, "systemd does not run for you on this machine" in output) == (0, said)
+
+
 def test_words_of_a_unit_are_quoted_as_systemd_reads_them() -> None:
     unit = systemd_file(["/bin/a b", "50%", "$HOME", 'say "hi"', ""])
     assert 'ExecStart="/bin/a b" 50%% $$HOME "say \\"hi\\"" ""\n' in unit

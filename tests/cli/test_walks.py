@@ -90,6 +90,7 @@ def programs(tmp_path: Path) -> Path:
         "gemini": f"case $1 in --version) echo 0.61.0;; *) {agent};; esac",
         "uvx": f"exec {sys.executable} {place / 'server.py'}",
         "node": "echo v22.0.0",
+        "systemctl": "exit 0",
         "npm": f'mkdir -p "$6/bin" && cp {place / "my-agent"} "$6/bin/claude-agent-acp"',
     }
     for name, text in texts.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import subprocess
 import sys
 import time
 from collections import deque
@@ -321,6 +322,17 @@ def install_service(host_name: str | None, only_print: bool, options: tuple[str,
     path.write_text(text, encoding="utf-8")
     click.echo(f"Written: {tilde(path)}")
     click.echo(f"Start it now, and whenever you log in:  {advice}")
+    if sys.platform == "linux" and not _systemd_answers():
+        click.echo("systemd does not run for you on this machine, so that does nothing; `ahpkit up` starts the host.")
+
+
+def _systemd_answers() -> bool:
+    """Whether the user's own systemd runs: in containers and after `su` it does not."""
+    try:
+        asked = subprocess.run(["systemctl", "--user", "show-environment"], capture_output=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.returncode == 0
 
 
 @service.command("uninstall")
