@@ -246,7 +246,11 @@ async def test_names_that_differ_in_case_are_two_files_where_the_disk_says_so(de
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
 
 
-async def test_what_a_sparse_checkout_leaves_out_is_no_change(desk: Desk) -> None:
+@pytest.mark.parametrize("taken_back", [False, True])
+async def test_what_a_sparse_checkout_leaves_out_is_no_change_and_is_not_there_after_an_undo(
+    desk: Desk, taken_back: bool
+) -> None:
+    """Unless git took the file back into the checkout meanwhile: then it would be missed."""
     for name in ("in/x.txt", "out/y.txt"):
         desk.repo.write(name, "1\n")
     desk.repo.commit()
@@ -257,9 +261,14 @@ async def test_what_a_sparse_checkout_leaves_out_is_no_change(desk: Desk) -> Non
     for kind in ("uncommitted", "turn"):
         uri, state = await desk.look(kind, turn_id)
         assert names(state) == {"new.txt", "y.txt"}
+    if taken_back:
+        desk.repo.git("add", "--sparse", "out/y.txt")
+        desk.repo.git("reset", "--quiet", "out/y.txt")
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert desk.repo.status() == set()
-    assert (desk.repo.root / "out" / "y.txt").read_text() == "1\n", "git itself calls this unchanged"
+    assert (desk.repo.root / "out" / "y.txt").exists() == taken_back
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="redo")
+    assert (desk.repo.root / "out" / "y.txt").read_text() == "agent\n"
 
 
 @requirement("changesets:odd:ignored", "changesets:operation:stage-and-commit")

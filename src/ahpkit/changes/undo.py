@@ -154,10 +154,21 @@ async def _take_back(tree: WorkTree, path: str, steps: Sequence[Pair], now: Side
         return
     if wanted is None:
         await asyncio.to_thread(remove_file, tree, path)
-    else:
+    elif not await _leave_out(tree, path, wanted):
         await asyncio.to_thread(write_file, tree, path, await tree.read(wanted), wanted.mode)
     outcome.undone.append(path)
     outcome.was[path] = now
+
+
+async def _leave_out(tree: WorkTree, path: str, wanted: Side) -> bool:
+    """Remove a file that was not there because a sparse checkout leaves it out; False: it has to be there.
+
+    Git takes a file that is there back into the checkout, so its index is asked when the file is gone.
+    """
+    if not tree.was_left_out(wanted):
+        return False
+    await asyncio.to_thread(remove_file, tree, path)
+    return await tree.is_left_out(path)
 
 
 async def without(tree: WorkTree, steps: Sequence[Pair], now: Side | None) -> Side | None:

@@ -194,6 +194,14 @@ class WorkTree:
             await self.git.run("update-index", "-z", "--index-info", stdin=entries, index=self._index)
             await self._update([*absent], "--skip-worktree")
 
+    def was_left_out(self, side: Side) -> bool:
+        """Whether a file of this content was not there, because a sparse checkout leaves it out."""
+        return self._absent.get(side.path, "").startswith(f"{side.mode} {side.oid} ")
+
+    async def is_left_out(self, path: str) -> bool:
+        """Whether the user's index says now that a sparse checkout leaves a file out."""
+        return any(line.startswith("S ") for line in await self.git.lines("ls-files", "-z", "-t", "--", path))
+
     def _compare_indexes(self, theirs: Sequence[str], ours: Sequence[str]) -> tuple[set[str], dict[str, str]]:
         """Files that only the user's index has; and what a sparse checkout leaves out, with its lines for an index."""
         known = {line[2:] for line in ours}
