@@ -467,6 +467,7 @@ async def test_each_chat_counts_what_its_own_turns_changed(desk: Desk) -> None:
         assert entry["changes"] == totals
         [listed] = (await newest.ask("listSessions"))["items"]
         assert next(one for one in listed["chats"] if one["resource"] == chat)["changes"] == totals
+        assert "changes" not in await desk.bench.state(newest, chat), "no action of its channel could tell them"
         await newest.wait(
             lambda message: (
                 message.get("method") == "root/sessionSummaryChanged"

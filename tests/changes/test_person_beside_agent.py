@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from ahpkit.changes.attribution import COARSE, Activity
+from ahpkit.changes.named import named_files
 from ahpkit.host.agent import Turn
 from changes.test_feature import Desk, names
 from support import requirement
@@ -254,3 +256,12 @@ class TestActivity:
         assert self._others(learning, 5) == [False]
         self._saw(learning, ("running", 1), ("completed", 2))
         assert self._others(learning, 5) == [True]
+
+
+def test_a_call_names_the_files_of_its_input_and_of_its_edits_unless_the_input_is_huge() -> None:
+    edits = {"items": [{"before": {"uri": "file:///w/old"}, "after": {"uri": "file:///w/new"}}]}
+    asked = {"toolInput": '{"path": "a.txt"}', "edits": edits}
+    assert named_files(asked, Path("/w")) == ["file:///w/old", "file:///w/new", "file:///w/a.txt"]
+    huge = json.dumps({"path": "a.txt", "content": "x" * 300_000})
+    assert named_files({"toolInput": huge}, Path("/w")) == []
+    assert named_files({"toolInput": {"uri": "ahp-content:/1"}}, Path("/w")) == [], "an input by reference"

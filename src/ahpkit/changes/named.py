@@ -8,6 +8,9 @@ from pathlib import Path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.subject import subject_of
 
+_MAX_INPUT = 256 * 1024
+"""Characters of an input that is read. A longer one would hold the event loop; it is mostly the text of a file."""
+
 
 def named_files(call: JsonObject, directory: Path) -> list[str]:
     """URIs of the files in the input of a call, and in the edits that it is asked about."""
@@ -15,7 +18,8 @@ def named_files(call: JsonObject, directory: Path) -> list[str]:
     edits: Sequence[JsonObject] = asked.get("items") or ()
     sides: list[JsonObject] = [edit.get(name) or {} for edit in edits for name in ("before", "after")]
     given = call.get("toolInput")
-    named = subject_of("", "", given if isinstance(given, str) else "", workspace=str(directory)).paths
+    text = given if isinstance(given, str) and len(given) <= _MAX_INPUT else ""
+    named = subject_of("", "", text, workspace=str(directory)).paths
     return [*(side["uri"] for side in sides if "uri" in side), *(Path(path).as_uri() for path in named)]
 
 
