@@ -58,6 +58,7 @@ async def test_it_reaches_a_clients_tool_and_the_user(stage: Stage) -> None:
 
     listed = [tool["name"] for tool in (await stage.state())["serverTools"]]
     assert {"ask_user", "canvas_open", "canvas_invoke"} <= set(listed)
+    assert {tool["name"] for tool in stage.bench.agent.tools} <= set(listed), "its own as well"
     assert "show_note" not in listed
 
     asked = await stage.turn('CALL ask_user {"question": "Which colour?"}', answer="green")

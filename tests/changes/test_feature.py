@@ -119,6 +119,11 @@ async def test_a_session_in_a_repository_offers_its_views(desk: Desk) -> None:
     entries = (await desk.bench.state(desk.client, desk.uri))["changesets"]
     assert [entry["changeKind"] for entry in entries] == ["uncommitted", "session", "turn", "compare-turns"]
     assert all(entry["label"] and entry["uriTemplate"].startswith("ahp-changeset:/") for entry in entries)
+    turn = await desk.turn(lambda root: None)
+    for entry in entries:
+        uri = expand(entry["uriTemplate"], turnId=turn, originalTurnId=turn, modifiedTurnId=turn)
+        assert uri is not None
+        assert (await desk.client.ask("subscribe", uri))["snapshot"]["resource"] == uri
 
 
 @requirement("changesets:catalogue:announced")
@@ -420,6 +425,9 @@ async def test_wrong_operations_and_targets_are_refused(desk: Desk, tmp_path: Pa
     outside = {"kind": "resource", "resource": (tmp_path / "x").as_uri()}
     assert (await client.refused("invokeChangesetOperation", uri, operationId="nope"))["code"] == -32602
     assert (await client.refused("invokeChangesetOperation", uri, operationId="commit", target=known))["code"] == -32602
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
+    ranged = {"kind": "range", "resource": known["resource"], "range": span}
+    assert (await client.refused("invokeChangesetOperation", uri, operationId="undo", target=ranged))["code"] == -32602
     assert (await client.refused("invokeChangesetOperation", uri, operationId="undo", target=outside))["code"] == -32008
     assert (await client.refused("invokeChangesetOperation", f"{uri}x", operationId="undo"))["code"] == -32008
     assert (await client.refused("subscribe", f"{uri}x"))["code"] == -32008
