@@ -717,6 +717,17 @@ describe("the transcript", () => {
 });
 
 describe("changes", () => {
+  it("offer what can be done without files, such as bringing an undo back", async () => {
+    const { session, changeset } = changing(host);
+    host.put(changeset, { status: "ready", files: [], operations: [{ id: "undo", label: "Undo all", scopes: ["changeset"], status: "disabled" }, { id: "redo", label: "Redo", scopes: ["changeset"], status: "idle" }] }, "changeset");
+    host.methods.invokeChangesetOperation = () => ({ message: "Brought back 2 files." });
+    const page = await visit(at(session, "?panel=changes"));
+    await page.getByRole("button", { name: "Redo" }).click();
+    await page.getByText("Brought back 2 files.").first().waitFor();
+    expect(await page.getByRole("button", { name: "Undo all" }).count()).toBe(0);
+    expect(host.requests.find((each) => each.method === "invokeChangesetOperation")?.params).toMatchObject({ channel: changeset, operationId: "redo" });
+  });
+
   it("open small diffs, ask for large ones, mark reviewed, comment, undo (20)", async () => {
     const { session, changeset } = changing(host);
     host.methods.invokeChangesetOperation = () => ({ message: "Undone" });
