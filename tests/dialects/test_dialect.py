@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -448,3 +450,31 @@ def test_choices_are_texts_in_0_4(host: Host) -> None:
     told = speaking(V.V0_4, host).result("resolveSessionConfig", {}, result)
     assert told["schema"]["properties"]["n"]["enum"] == ["1", "null", "true", "x"]
     assert speaking(V.V0_5_0, host).result("resolveSessionConfig", {}, result) == result
+
+
+_FIXTURES = Path(__file__).parents[1] / "fixtures" / "reducers" / "1.0.0"
+
+
+def test_what_has_the_same_form_has_the_same_bytes(host: Host) -> None:
+    dialects = [
+        dialect_for(Agreed(one.release, one), host, canvases=canvases, apps=apps, needs_models=needs_models)
+        for one in Generation
+        for canvases, apps, needs_models in ((False, False, False), (True, True, True))
+    ]
+
+    def told(dialect: Dialect, action: Json) -> bytes | str | None:
+        try:
+            return dialect.action(action["type"], envelope(action))
+        except Resync:
+            return "resync"
+
+    formed: set[str] = set()
+    for path in _FIXTURES.rglob("*.json"):
+        for action in json.loads(path.read_text())["actions"]:
+            outcomes: dict[str, set[bytes | str | None]] = {}
+            for dialect in dialects:
+                if (form := dialect.form(action["type"])) is not None:
+                    outcomes.setdefault(form, set()).add(told(dialect, action))
+                    formed.add(action["type"])
+            assert all(len(outcome) == 1 for outcome in outcomes.values()), action
+    assert {"annotations/set", "chat/error", "chat/delta"} <= formed

@@ -9,6 +9,7 @@ import pytest
 
 from ahpkit.dialects import Agreed, Dialect, Generation, SessionLists, dialect_for
 from ahpkit.dialects.base import Forms, Identity, Resync
+from ahpkit.dialects.dialect import GenerationDialect
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
 from ahpkit.log.entry import Entry
@@ -188,6 +189,9 @@ class Shouting(Identity):
     def is_same(self, action_type: str) -> bool:
         return action_type == "same"
 
+    def form(self, action_type: str) -> str | None:
+        return None
+
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         self.projected += 1
         if action_type == "impossible":
@@ -291,6 +295,21 @@ def test_a_batch_is_written_in_three_forms_at_most() -> None:
     assert forms[Generation.V1_0] == forms[Generation.V0_9]
     assert len({forms[one] for one in Generation if Generation.V0_4 < one < Generation.V0_9}) == 1
     assert len(set(forms.values())) == 3
+
+
+def test_of_nine_versions_only_one_of_each_form_looks_at_the_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    action = GenerationDialect.action
+
+    def counting(dialect: GenerationDialect, *given: Any) -> bytes | None:
+        looked.append(dialect.stream)
+        return action(dialect, *given)
+
+    monkeypatch.setattr(GenerationDialect, "action", counting)
+    fanout, wires = every_generation(Wire)
+    fanout.deliver([logged(number, FAILED) for number in range(50)])
+    assert len(looked) == 3 * 50
+    assert len({wire.writes[0] for wire in wires.values()}) == 3
 
 
 class Counting(Wire):

@@ -105,6 +105,13 @@ class Dialect(Protocol):
         """
         ...
 
+    def form(self, action_type: str) -> str | None:
+        """The name of the form that all actions of this type have for this client; equal names mean equal bytes.
+
+        None: the form depends on what is in the action.
+        """
+        ...
+
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         """The envelope of an action for this stream, or None when it is left out. Raises `Resync`.
 
@@ -162,6 +169,9 @@ class Identity:
 
     def is_same(self, action_type: str) -> bool:
         return True
+
+    def form(self, action_type: str) -> str | None:
+        return self.stream
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         return envelope

@@ -23,6 +23,7 @@ from ahpkit.dialects.generations import (
     Routes,
     Stream,
     dispatched_by,
+    fixed_route,
     knows_action,
     knows_method,
     may_dispatch,
@@ -169,6 +170,11 @@ class GenerationDialect:
             return False
         return action_type in IDENTICAL and (self.apps or action_type not in client_needs.APP_ACTIONS)
 
+    def form(self, action_type: str) -> str | None:
+        if self.is_same(action_type):
+            return _N.value
+        return _form(self.generation, action_type) if action_type in _FORMED else None
+
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
         stream = self._routes(action_type, envelope, forms)[self.generation]
         if stream is _RESYNC:
@@ -281,6 +287,16 @@ def dialect_for(
 
 _SPECIAL = frozenset({"_meta", "activeClient"}) | client_needs.MESSAGES
 """Members in which something may have to be taken out of a client's action."""
+
+
+_FORMED = ACTIONS.keys() - {client_needs.AGENTS_CHANGED, actions_down.CLIENT_SET, *client_needs.APP_ACTIONS}
+"""Actions of which no client gets more or less than others of its version."""
+
+
+@cache
+def _form(to: Generation, action_type: str) -> str | None:
+    stream = fixed_route(to, action_type)
+    return None if stream is None else stream.value
 
 
 @cache

@@ -328,6 +328,16 @@ def _routes(action_type: str, *needed: bool) -> Routes:
     return tuple(_route(generation, action_type, applied) for generation in Generation)
 
 
+def fixed_route(generation: Generation, action_type: str) -> Stream | None:
+    """The stream in which a generation gets every action of a type; None when that depends on the bytes."""
+    if action_type in IDENTICAL:
+        return Stream.N
+    rules = _REWRITTEN.get(action_type, ())
+    if action_type in OUR_ACTIONS or any(needs is not _always for _, _, needs in rules):
+        return None
+    return _routes(action_type, *[True] * len(rules))[generation]
+
+
 def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Generation, Stream]]) -> Stream:
     if (generation, action_type) == (Generation.V0_5_2, "changeset/filesReviewChanged"):
         return Stream.L  # That release alone had another name for it.
@@ -425,6 +435,7 @@ __all__ = [
     "Selection",
     "Stream",
     "dispatched_by",
+    "fixed_route",
     "generation_of",
     "knows_action",
     "knows_method",

@@ -140,6 +140,10 @@ class Outlet:
             _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, dialect.version)
             raise Resync(f"{kind} cannot be told") from error
 
+    def form(self, action_type: str) -> str | None:
+        """The form in which this client gets all actions of a type; None: it depends on the action."""
+        return self._dialect.form(action_type) if action_type else None
+
     def echo(self, entry: Entry) -> None:
         """Send a logged action again, to a client that repeated it."""
         if (body := self.project(entry)) is not None:

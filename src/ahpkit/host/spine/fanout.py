@@ -7,8 +7,9 @@ framing, then joined into one buffer per subscriber. So the cost of a delivery i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from ahpkit.dialects.base import Resync
@@ -36,6 +37,10 @@ class Receiver(Protocol):
 
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of an action as this receiver gets it; None: not at all. Raises `Resync`."""
+        ...
+
+    def form(self, action_type: str) -> str | None:
+        """The name of the form in which this receiver gets all actions of a type; None: it depends on the action."""
         ...
 
     def frame(self, message: bytes) -> bytes: ...
@@ -168,6 +173,10 @@ class _Run:
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
         self._known: dict[Sameness, bytes | None] = {}
+        self._types = set(map(_type, entries))
+        self._formed: dict[tuple[str, ...], bytes | None] = {}
+        """Frames by framing and the form of each type: nine versions get at most three forms, so most need not look at
+        the actions."""
         self._made: dict[tuple[str, int | tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
         """Frames by framing and ids of the bodies. The bodies are kept alive here, so that their ids are not used
         again."""
@@ -182,8 +191,17 @@ class _Run:
         sameness = receiver.sameness
         if sameness in self._known:
             return self._known[sameness]
-        made = self._known[sameness] = self._make(receiver)
+        made = self._known[sameness] = self._find(receiver)
         return made
+
+    def _find(self, receiver: Receiver) -> bytes | None:
+        forms = [form for kind in self._types if (form := receiver.form(kind)) is not None]
+        if len(forms) < len(self._types):
+            return self._make(receiver)
+        key = receiver.sameness.framing, *forms
+        if key not in self._formed:
+            self._formed[key] = self._make(receiver)
+        return self._formed[key]
 
     def _make(self, receiver: Receiver) -> bytes | None:
         project = receiver.project
@@ -204,8 +222,8 @@ def action_message(envelope: bytes) -> bytes:
     return b"".join((_PREFIX, envelope, _SUFFIX))
 
 
-def _channel(entry: Entry) -> str:
-    return entry.channel
+_channel: Callable[[Entry], str] = attrgetter("channel")
+_type: Callable[[Entry], str] = attrgetter("type")
 
 
 __all__ = ["LATENCIES", "Fanout", "Receiver", "Sameness", "action_message", "latency_class"]
