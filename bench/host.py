@@ -56,6 +56,7 @@ BESIDE = {
     "ping_p50_ms": "ping p50, ms",
     "sync_p50_ms": "fdatasync of 4 KiB on this disk p50, ms",
     "mirror_us": "µs of CPU to decode, encode and send an action back, nothing else",
+    "bare_us": "µs of CPU to decode, encode and send it back once it is a row in SQLite, nothing else",
     "even_gap_ms": "ms of gap for others when nobody stalls",
     "missed_bytes": "bytes of the answer to somebody who missed 10,000 actions",
     "missed_ms": "ms for it",
@@ -143,12 +144,16 @@ async def measure_dispatching(directory: Path, subscribers: int, actions: int) -
 
 
 async def measure_action(directory: Path, actions: int) -> Result:
-    """CPU of one dispatched action with one subscriber, who is its sender, beside a server that only sends it back."""
+    """CPU of one dispatched action with one subscriber, who is its sender, beside a server that only sends it back, and
+    one that also stores it."""
     async with running_host(directory / "action") as (host, url, _, _):
         spent = await dispatch_all(host, url, actions)
     async with Child.start("mirror") as mirror:
         baseline = await dispatch_all(mirror, (await mirror.said())["url"], actions)
-    return {"action_us": spent / actions * 1e6, "mirror_us": baseline / actions * 1e6}
+    async with Child.start("bare", dir=directory / "bare") as bare:
+        stored = await dispatch_all(bare, (await bare.said())["url"], actions)
+    costs = {"action_us": spent, "mirror_us": baseline, "bare_us": stored}
+    return {name: seconds / actions * 1e6 for name, seconds in costs.items()}
 
 
 async def dispatch_all(server: Child, url: str, actions: int) -> float:

@@ -5,6 +5,7 @@
     sink    subscribers that read as cheaply as Python can: bytes are counted, the end is looked for
     load    clients that dispatch: each keeps a number of actions on their way
     mirror  the baseline for them: reads each message, writes it as an action and sends it back, and nothing else
+    bare    the same, but each action is a row in SQLite, durable before it is sent back: the least that a log takes
     gaps    a subscriber that looks how long it waits between two pieces
 
 Sinks and loads go to the second core, so that the first one is the host's alone (its log's thread uses both).
@@ -21,6 +22,7 @@ import os
 import re
 import select
 import socket
+import sqlite3
 import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -206,6 +208,59 @@ async def mirror_role() -> None:
             say(cpu=time.process_time())
 
 
+async def bare_role(directory: Path) -> None:
+    """What an action costs that is also durable before it is sent back. All that come while one commit is written share
+    the next one. There is one client, so nothing is sent to others, and nothing is checked or reduced.
+    """
+    database = sqlite3.connect(directory / "bare.db", isolation_level=None, check_same_thread=False)
+    database.executescript(_BARE_TABLES)
+    waiting: list[tuple[tuple[Any, ...], bytes]] = []
+    numbers, some = itertools.count(), asyncio.Event()
+
+    def store(rows: list[tuple[Any, ...]]) -> None:
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", rows)
+        database.execute("COMMIT")
+
+    async def write(transport: Transport) -> None:
+        while True:
+            await some.wait()
+            some.clear()
+            batch = waiting[:]
+            waiting.clear()
+            await asyncio.to_thread(store, [row for row, _ in batch])
+            transport.write(b"".join([transport.frame(answer) for _, answer in batch]))
+
+    async def echo(transport: Transport) -> None:
+        writing = asyncio.create_task(write(transport))
+        with contextlib.suppress(TransportClosed):
+            while True:
+                call = decode_own(await transport.receive())
+                answer = encode(_answer_to(call))
+                if call["method"] == "initialize":
+                    transport.write(transport.frame(answer))
+                else:
+                    row = next(numbers), 1, "load-0", call["params"]["clientSeq"], answer
+                    waiting.append((row, answer))
+                    some.set()
+        writing.cancel()
+
+    async with serve_http(echo, auth=Authenticator(None)) as server:
+        say(url=server.url)
+        async for _ in lines():
+            say(cpu=time.process_time())
+
+
+_BARE_TABLES = """
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    CREATE TABLE entries (seq INTEGER PRIMARY KEY, channel, client_id, client_seq, payload);
+    CREATE INDEX entries_by_channel ON entries (channel, seq);
+    CREATE INDEX entries_by_client ON entries (client_id, client_seq);
+"""
+"""As the log has them."""
+
+
 def _answer_to(call: dict[str, Any]) -> dict[str, Any]:
     if call["method"] == "initialize":
         return {"jsonrpc": "2.0", "id": call["id"], "result": {"protocolVersion": "1.0.0"}}
@@ -361,7 +416,7 @@ def resident() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("role", choices=["host", "raw", "mirror", "sink", "gaps", "load"])
+    parser.add_argument("role", choices=["host", "raw", "mirror", "bare", "sink", "gaps", "load"])
     for name in ("--dir", "--url", "--channel"):
         parser.add_argument(name)
     parser.add_argument("--versions", default="0.4.0")
@@ -377,6 +432,9 @@ def main() -> None:
             asyncio.run(raw_role(options.count, options.frames, options.batch))
         case "mirror":
             asyncio.run(mirror_role())
+        case "bare":
+            Path(options.dir).mkdir()
+            asyncio.run(bare_role(Path(options.dir)))
         case "gaps":
             os.sched_setaffinity(0, cores[-1:])
             gaps_role(options.url, options.channel)
