@@ -171,3 +171,25 @@ async def test_new_files_have_the_rights_that_the_users_mask_leaves(site: Site) 
         assert client.closed is None
     assert (site.work / "new").stat().st_mode & 0o777 == 0o666 & ~mask
     assert (site.work / "private").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_client_that_copies_a_large_folder_does_not_keep_others_from_writing(site: Site) -> None:
+    """The folder lies elsewhere. Changes of the same place still wait for each other."""
+    mine, theirs = site.work / "mine", site.work / "theirs"
+    (mine / "large").mkdir(parents=True)
+    theirs.mkdir()
+    for number in range(3_000):
+        (mine / "large" / str(number)).touch()
+    async with site.serving() as client:
+        await site.session()
+        other = await site.host.client(client_id="other")
+        send(client, 1, "resourceCopy", source=(mine / "large").as_uri(), destination=(mine / "copy").as_uri())
+        await client.ask("ping")  # The copy has begun.
+        await other.ask("resourceWrite", uri=(theirs / "file").as_uri(), data="x", encoding="utf-8")
+        assert not any(message.get("id") == "p1" for message in client.received)
+        inside = (mine / "copy" / "file").as_uri()
+        await other.ask("resourceWrite", uri=inside, data="x", encoding="utf-8")
+        copied = await client.wait(lambda message: message.get("id") == "p1")
+        assert "error" not in copied
+        await other.aclose()
+    assert len(os.listdir(mine / "copy")) == 3_001

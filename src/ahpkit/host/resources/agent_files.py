@@ -10,7 +10,6 @@ unsaved text of.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,6 +20,7 @@ from typing import Any
 from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
+from ahpkit.host.resources.claims import Claim, Claims
 from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.safe_open import Entry, Passage, reach, real_path
 from ahpkit.protocol.common.state import JsonObject
@@ -91,16 +91,16 @@ class AgentFiles:
         *,
         unsaved: Callable[[str], Awaitable[str | None]],
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
-        changing: asyncio.Lock | None = None,
+        claims: Claims | None = None,
         learn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`run` works beside the event loop; `changing` is held while something is written; `learn` updates the
+        """`run` works beside the event loop; `claims` is asked before something is written; `learn` updates the
         directories that `access` allows."""
         self._directory = directory
         self._access = access
         self._unsaved = unsaved
         self._run = run
-        self._changing = changing or asyncio.Lock()
+        self._claims = claims or Claims()
         self._learn = learn
 
     async def read(self, path: Path) -> str:
@@ -130,8 +130,11 @@ class AgentFiles:
         if len(data) > reading.MAX_READ:
             raise InvalidParams(f"content: more than {reading.MAX_READ} bytes")
         passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
-        async with self._changing:
-            await self._run(lambda: self._write(path, passage, data))
+
+        async def work(claim: Claim) -> None:
+            await self._run(lambda: self._write(path, claim.limit(passage), data))
+
+        await self._claims.run(None, [path], work)
 
     async def _passage(self, path: Path, make: Callable[[], Passage]) -> Passage:
         """The passage for a path. It is checked once now, so that nobody is asked about something that cannot be

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +12,7 @@ from ahpkit.host.registration import Command, Registration, SessionApplied
 from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
+from ahpkit.host.resources.claims import Claim, Claims
 from ahpkit.host.resources.content_store import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
@@ -74,7 +74,7 @@ class Resources(Feature):
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
         self._mentions = Mentions(lambda path: self._access.fence.cuts.reason(path) is None)
-        self._changing = asyncio.Lock()
+        self._claims = Claims()
 
     def register(self, host: Registration, services: Services) -> None:
         self.services = services
@@ -174,7 +174,7 @@ class Resources(Feature):
             learn=learn,
             unsaved=lambda uri: unsaved.of(chat.session_uri, uri),
             run=self._workers.run,
-            changing=self._changing,
+            claims=self._claims,
         )
 
     async def _read(self, client: ConnectedClient, params: ResourceReadParams) -> ResourceContent:
@@ -226,21 +226,21 @@ class Resources(Feature):
                 if_match=params.get("ifMatch"),
             )
 
-        def work() -> None:
-            passage = self._access.to_write(client.client_id, uri)
+        def work(claim: Claim) -> None:
+            passage = claim.limit(self._access.to_write(client.client_id, uri))
             with files.errors(path):
                 reach(path, passage, write, make=self._access.may_grow(real_path(path)))
 
-        await self._change(work)
+        await self._change(client, [path], work)
         return {}
 
     async def _copy(self, client: ConnectedClient, params: ResourceCopyParams) -> ResourceCopyResult:
         source, destination = file_path(params["source"]), file_path(params["destination"])
         fail_if_exists = params.get("failIfExists", False)
 
-        def work() -> None:
-            to_read = self._access.to_read(client.client_id, params["source"])
-            to_write = self._access.to_write(client.client_id, params["destination"])
+        def work(claim: Claim) -> None:
+            to_read = claim.limit(self._access.to_read(client.client_id, params["source"]))
+            to_write = claim.limit(self._access.to_write(client.client_id, params["destination"]))
 
             def both(old: Entry, new: Entry) -> None:
                 _check_below(old, old.path, to_read)
@@ -249,16 +249,16 @@ class Resources(Feature):
 
             _reach_both(source, to_read, destination, to_write, both, follow=True)
 
-        await self._change(work)
+        await self._change(client, [source, destination], work)
         return {}
 
     async def _move(self, client: ConnectedClient, params: ResourceMoveParams) -> ResourceMoveResult:
         source, destination = file_path(params["source"]), file_path(params["destination"])
         fail_if_exists = params.get("failIfExists", False)
 
-        def work() -> None:
-            from_here = self._access.to_write(client.client_id, params["source"])
-            to_write = self._access.to_write(client.client_id, params["destination"])
+        def work(claim: Claim) -> None:
+            from_here = claim.limit(self._access.to_write(client.client_id, params["source"]))
+            to_write = claim.limit(self._access.to_write(client.client_id, params["destination"]))
 
             def both(old: Entry, new: Entry) -> None:
                 _check_below(old, old.path, from_here)
@@ -268,14 +268,14 @@ class Resources(Feature):
 
             _reach_both(source, from_here, destination, to_write, both, follow=False)
 
-        await self._change(work)
+        await self._change(client, [source, destination], work)
         return {}
 
     async def _delete(self, client: ConnectedClient, params: ResourceDeleteParams) -> ResourceDeleteResult:
         path, recursive = file_path(params["uri"]), params.get("recursive", False)
 
-        def work() -> None:
-            passage = self._access.to_write(client.client_id, params["uri"])
+        def work(claim: Claim) -> None:
+            passage = claim.limit(self._access.to_write(client.client_id, params["uri"]))
 
             def remove(entry: Entry) -> None:
                 _check_below(entry, entry.path, passage)
@@ -284,18 +284,18 @@ class Resources(Feature):
             with files.errors(path):
                 reach(path, passage, remove, follow=False)
 
-        await self._change(work)
+        await self._change(client, [path], work)
         return {}
 
     async def _mkdir(self, client: ConnectedClient, params: ResourceMkdirParams) -> ResourceMkdirResult:
         path = file_path(params["uri"])
 
-        def work() -> None:
-            passage = self._access.to_write(client.client_id, params["uri"])
+        def work(claim: Claim) -> None:
+            passage = claim.limit(self._access.to_write(client.client_id, params["uri"]))
             with files.errors(path):
                 reach(path, passage, files.mkdir, make=True)
 
-        await self._change(work)
+        await self._change(client, [path], work)
         return {}
 
     async def _request(self, client: ConnectedClient, params: ResourceRequestParams) -> ResourceRequestResult:
@@ -324,10 +324,9 @@ class Resources(Feature):
         """The real path of what a client may read, for code that opens it itself; else raises `PermissionDenied`."""
         return await self._learnt(lambda: self._access.reading(client_id, uri))
 
-    async def _change(self, work: Callable[[], None]) -> None:
-        """Run one change at a time, so that no other change comes between its check and its effect."""
-        async with self._changing:
-            await self._learnt(work)
+    async def _change(self, client: ConnectedClient, paths: Sequence[Path], work: Callable[[Claim], None]) -> None:
+        """Run a change so that no other change of the same places comes between its check and its effect."""
+        await self._claims.run(client.client_id, paths, lambda claim: self._learnt(lambda: work(claim)))
 
     async def _learnt(self, work: Callable[[], T]) -> T:
         """Run work that depends on what sessions open; run it again when it was refused and sessions now open more."""

@@ -196,11 +196,11 @@ def walk(entry: Entry) -> Iterator[tuple[Path, bool]]:
             return
         top = f"./{entry.name}"
         for folder, folders, names, descriptor in os.fwalk(entry.name, dir_fd=entry.folder, follow_symlinks=False):
-            progress()
             inner = Path(os.path.relpath(f"./{folder}", top))
             if len(inner.parts) > MAX_DEPTH:
                 raise InvalidParams(f"uri: {entry.path} is nested deeper than {MAX_DEPTH} folders")
             for name in (*folders, *names):
+                progress()
                 found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                 yield inner / name, stat.S_ISLNK(found.st_mode)
 

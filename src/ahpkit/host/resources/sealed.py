@@ -9,6 +9,7 @@ it. docs/security.md has the same table in words.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -111,6 +112,11 @@ SEALED: tuple[tuple[str, str], ...] = (
 
 _PATTERNS = tuple((tuple(pattern.split("/")), what) for pattern, what in SEALED)
 
+_ANY = re.compile(
+    "(?:^|/)(?:" + "|".join("[^/]*".join(map(re.escape, pattern.split("*"))) for pattern, _ in SEALED) + r")(?:/|\Z)"
+)
+"""Finds any of the patterns at once: most paths have none, and a folder may hold very many."""
+
 _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
 """Names of folders that are not sealed themselves, but may contain something sealed."""
 
@@ -118,6 +124,8 @@ _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range
 def why_sealed(path: PurePath) -> str | None:
     """What kind of file it is, if writing it could cause execution; else None."""
     names = [plain(name) for name in path.parts]
+    if _ANY.search("/".join(names)) is None:
+        return None
     for pattern, what in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
             if all(fnmatchcase(names[start + at], wanted) for at, wanted in enumerate(pattern)):
@@ -132,6 +140,8 @@ def leads_to_sealed(path: PurePath) -> bool:
 
 def plain(name: str) -> str:
     """A name without the differences that some file systems ignore: case, forms of letters, marks, dots at the end."""
+    if name.isascii():
+        return name.lower().rstrip(". ") or name
     return unicodedata.normalize("NFKC", "".join(_visible(name))).casefold().rstrip(". ") or name
 
 
