@@ -429,6 +429,22 @@ async def test_after_the_grace_period_the_place_is_gone_with_all_it_brought(benc
     assert offered(bench, session) == {}
 
 
+@requirement("gen:active-clients:calls-failed")
+@pytest.mark.parametrize("version", SINCE_0_5)
+async def test_who_removes_its_own_entry_leaves_its_calls_to_fail_and_the_turn_goes_on(
+    bench: Bench, version: str
+) -> None:
+    bench.agent.script = calls_tool([])
+    owner, session, chat = await active(bench, version)
+    watcher = await watching(bench, session, chat)
+    await watcher.accepted(chat, started())
+    await watcher.action("chat/toolCallReady")
+    await owner.accepted(session, {"type": "session/activeClientRemoved", "clientId": "owner"})
+    done = (await watcher.action("chat/toolCallComplete"))["action"]
+    assert done["result"]["success"] is False
+    await watcher.action("chat/turnComplete")
+
+
 @requirement("gen:active-clients:unsubscribe-leaves", "gen:active-clients:calls-failed")
 @pytest.mark.parametrize("version", SINCE_0_5)
 async def test_who_unsubscribes_from_a_session_leaves_it_at_once(bench: Bench, version: str) -> None:

@@ -51,7 +51,8 @@ class ActiveClients(Feature):
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
         host.recover.add(self._recover)
-        host.actions.listen(self._heard, "session/activeClientSet")
+        host.actions.listen(self._came, "session/activeClientSet")
+        host.actions.listen(self._left, "session/activeClientRemoved")
         host.clients.back.add(self._client_back)
         host.clients.gone.add(self._client_gone)
         host.clients.unsubscribed.add(self._client_unsubscribed)
@@ -95,7 +96,16 @@ class ActiveClients(Feature):
         if entry is not None and not primary_mark(entry):
             self._leave(client_id, [uri], _LEFT)
 
-    def _heard(self, applied: SessionApplied) -> None:
+    def _left(self, applied: SessionApplied) -> None:
+        """A client that removes its own entry no longer runs its calls, although it stays connected. One of 0.4 may
+        give up its role and still finish them."""
+        if applied.action["type"] == "session/activeClientRemoved" and applied.client_id is not None:
+            entries = applied.before.get("activeClients", ())
+            left = [entry for entry in entries if entry["clientId"] == applied.client_id and not primary_mark(entry)]
+            if left:
+                self._fail_calls(applied.client_id, [applied.channel], _LEFT)
+
+    def _came(self, applied: SessionApplied) -> None:
         """A client that repeats what it offers is back, even if it does not follow the session."""
         if self._away and applied.action["type"] == "session/activeClientSet":
             self._is_back(applied.client_id or "", applied.channel)
