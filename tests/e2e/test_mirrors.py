@@ -232,9 +232,13 @@ async def test_the_states_of_customizations_clients_and_changesets_are_those_of_
     views = [view["uriTemplate"] for view in state["changesets"] if "{" not in view["uriTemplate"]]
     assert len(views) == 2
     await scene.mirror.follow(*views)
-    await scene.turn("/sleep 60", "session/activityChanged")  # The agent works, so what changes now is this turn's.
-    scene.repo.write("a.txt", "2\n3\n")
-    await actor.accepted(scene.chat, {"type": "chat/turnCancelled", "turnId": "t1"})
+    ready = await scene.turn("/tool own {}", "chat/toolCallReady")
+    assert ready["confirmed"] == "not-needed"
+    scene.repo.write("a.txt", "2\n3\n")  # A call runs, so what changes now is this turn's.
+    ids = {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
+    done = {"success": True, "pastTenseMessage": "Wrote a file"}
+    await actor.accepted(scene.chat, {"type": "chat/toolCallComplete", **ids, "result": done})
+    await actor.action(_end_of(ready["turnId"]))
     for view in views:
         await scene.mirror.client.action(_shows(view, "a.txt"))
     await scene.agrees()
