@@ -21,6 +21,8 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "security.md"
         ".git\u200bhub/hooks/a.json",
         ".claude/settings.json",
         ".claude/settings.local.json",
+        ".claude/settings／local.json",
+        ".claude/settings\n.json",
         ".ｍcp.json",
         ".mcp.json",
         ".vscode/mcp.json",

@@ -113,9 +113,11 @@ SEALED: tuple[tuple[str, str], ...] = (
 _PATTERNS = tuple((tuple(pattern.split("/")), what) for pattern, what in SEALED)
 
 _ANY = re.compile(
-    "(?:^|/)(?:" + "|".join("[^/]*".join(map(re.escape, pattern.split("*"))) for pattern, _ in SEALED) + r")(?:/|\Z)"
+    "(?:^|/)(?:" + "|".join(".*".join(map(re.escape, pattern.split("*"))) for pattern, _ in SEALED) + r")(?:/|\Z)",
+    re.DOTALL,
 )
-"""Finds any of the patterns at once: most paths have none, and a folder may hold very many."""
+"""Finds every path that may have one of the patterns: most have none, and a folder may hold very many. A name may have
+any character, also one that becomes a slash."""
 
 _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
 """Names of folders that are not sealed themselves, but may contain something sealed."""
