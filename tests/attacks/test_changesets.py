@@ -65,8 +65,10 @@ async def test_undo_puts_no_link_where_sealed_files_belong(site: Site) -> None:
     repo.commit()
     async with site.serving() as client:
         session, chat = await site.session()
-        await client.accepted(chat, say("/sleep 60", "t"))
-        await client.action("chat/responsePart")
+        active = {"clientId": client.client_id, "tools": [{"name": "own"}]}
+        await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
+        await client.accepted(chat, say("/tool own {}", "t"))
+        await client.action("chat/toolCallReady")  # What changes while a call runs counts as the agent's.
         assert "error" not in await client.call("resourceDelete", uri=(site.work / ".github").as_uri())
         await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t"})
         answer = await client.ask("invokeChangesetOperation", await with_files(site, session), operationId="undo")

@@ -11,6 +11,7 @@ import click
 
 from ahpkit.cli.connection import chosen_name, host_command
 from ahpkit.cli.output import Output
+from ahpkit.cli.shell_completion import AGENT
 from ahpkit.cli.text import as_json as json_text
 from ahpkit.cli.text import printable
 from ahpkit.client.connect import dialler
@@ -97,7 +98,9 @@ def _report(run: Callable[[Path], Report], directory: Path, *, as_json: bool) ->
 
 @conformance.command()
 @click.option("--protocol", metavar="VERSION", help="Offer this version only.  [default: the newest of 1.0, 0.9, 0.4]")
-@click.option("--agent", "provider", help="The agent of the sessions that are made.  [default: the first]")
+@click.option(
+    "--agent", "provider", shell_complete=AGENT, help="The agent of the sessions that are made.  [default: the first]"
+)
 @click.option("--prompt", help="Also check turns: send this to the agent. Without it no agent gets a message.")
 @click.option("--session-uri", default="ahp-session:/{id}", show_default=True, help="The form of new sessions' URIs.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds per answer.")

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, Shape
-from ahpkit.protocol.validation import prepare
+from ahpkit.protocol.validation import prepare_check
 
 _PAUSE = 0.1
 """Seconds between two of them: all of them are ready some seconds after the start."""
@@ -32,7 +32,7 @@ async def build_checks(*, pause: float = _PAUSE) -> None:
     """Build them all; cancelled when the host stops."""
     for shape in shapes():
         await asyncio.sleep(pause)
-        await asyncio.to_thread(prepare, shape)
+        await asyncio.to_thread(prepare_check, shape)
 
 
 __all__ = ["build_checks", "shapes"]

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     )
     from ahpkit.protocol.rope import Rope
     from ahpkit.protocol.session.enablement import Effective, effective
-    from ahpkit.protocol.validation import MAX_URI_LENGTH, check, check_action, check_params, make_whole
+    from ahpkit.protocol.validation import MAX_URI_LENGTH, check, check_action, check_params, make_whole, prepare_check
     from ahpkit.protocol.version import Version
 
 _PARTS = ("errors", "rope", "version", "registry", "channels", "validation", "session.enablement")
@@ -120,6 +120,7 @@ __all__ = [
     "effective",
     "from_error_object",
     "make_whole",
+    "prepare_check",
     "reduce",
     "to_error_object",
 ]

@@ -89,7 +89,7 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
     raise InvalidParams("; ".join(_describe(error, at) for error in errors))
 
 
-def prepare(shape: Shape) -> None:
+def prepare_check(shape: Shape) -> None:
     """Build what checks values of a shape, so that the first check takes no longer than the others."""
     _checks(shape)
 
@@ -327,4 +327,4 @@ def _variants(objects: Sequence[Any]) -> tuple[str | None, dict[Any, list[_Fix]]
     return key, by_value
 
 
-__all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole", "prepare"]
+__all__ = ["MAX_URI_LENGTH", "check", "check_action", "check_params", "make_whole", "prepare_check"]
