@@ -65,6 +65,8 @@ const choose = async (window, agent) => {  // The list has our agents once VS Co
   throw new Error(`${agent} is not in the list of agents`);
 };
 const begin = async (window, text, answer) => {  // The first words of a session; VS Code may ask whether it trusts the folder.
+  // VS Code prepares the session with these settings, which may be hidden. Words that come earlier lose its customizations.
+  await chat(window).locator('.agent-host-chat-input-picker-host').first().waitFor({ state: 'attached' });
   await say(window, text);
   const trust = window.getByText(/Trust Folder/).last();
   await Promise.race([trust.waitFor().then(() => trust.click()), sees(window, answer)]);
