@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from ahpkit.dialects import Generation
 from ahpkit.log.entry import ChannelSnapshot
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.protocol.chat.reducer import chat_reducer
@@ -94,6 +95,21 @@ async def large_remark(target: Target) -> None:
     await target.dispatch(f"{target.session}/annotations", remark("1,2,[{:" * (ACTION // 7)))
     await target.client.ask("subscribe", f"{target.session}/annotations")
     await target.dispatch(f"{target.session}/annotations", remark("small"))
+
+
+async def remark_to_all_versions(target: Target) -> None:
+    """A large remark and a small one after it, for a subscriber of each version."""
+    remarks = f"{target.session}/annotations"
+    readers = [await target.host.connect(generation.release) for generation in Generation]
+    for reader in readers:
+        await reader.initialize(remarks, protocolVersions=[reader.client_id])
+    target.client.post(remarks, remark("x" * ACTION))
+    last = await target.client.accepted(remarks, remark("small"))
+    for reader in readers:
+        await reader.action(_from(last["origin"]))
+        texts = [told["action"]["annotation"]["entries"][0]["text"] for told in reader.actions(remarks)]
+        assert [len(text) for text in texts] == [ACTION, len("small")], reader.client_id
+        await reader.aclose()
 
 
 async def escaped_remark(target: Target) -> None:
@@ -402,6 +418,7 @@ async def many_changes(target: Target) -> None:
 
 ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_remark,
+    remark_to_all_versions,
     escaped_remark,
     foreign_remark,
     large_title,

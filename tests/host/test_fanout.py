@@ -166,6 +166,74 @@ def test_a_batch_is_one_write_for_each_subscriber_in_the_order_of_the_log(framin
     assert sent(second) == ["<2}><3}>"]
 
 
+class PatientWire(Wire):
+    """Takes messages in several parts."""
+
+    def part(self, piece: bytes, *, first: bool, last: bool) -> bytes:
+        return (b"<" if first else b"") + piece + (b">" if last else b"")
+
+    async def drain(self) -> None:
+        self.read_all()
+
+
+def long_entry(seq: int, channel: str) -> Entry:
+    return Entry(seq, channel, b"x" * 1_000_000, None, None, 0, "annotations/set")
+
+
+async def test_a_long_action_is_written_in_later_steps_and_nothing_overtakes_it() -> None:
+    wires = PatientWire("a"), PatientWire("b")
+    fanout, outlets = Fanout(), [outlet(wire) for wire in wires]
+    for out in outlets:
+        fanout.subscribe("a", out)
+    fanout.deliver([entry(1, "a"), long_entry(2, "a"), entry(3, "a")])
+    fanout.deliver([entry(4, "a")])
+    assert [sent(wire) for wire in wires] == [["<1}>"], ["<1}>"]]
+    assert all(out.unread > 1_000_000 for out in outlets)
+    for wire, out in zip(wires, outlets, strict=True):
+        await out.room()
+        assert "".join(sent(wire)) == "<1}><" + "x" * 1_000_000 + "}><3}><4}>"
+        assert max(map(len, wire.writes)) < 200_000
+        assert out.unread == 0
+    fanout.deliver([entry(5, "a")])
+    assert [sent(wire)[-1] for wire in wires] == ["<5}>", "<5}>"]
+
+
+async def test_what_was_held_back_comes_before_a_long_action() -> None:
+    wire = PatientWire()
+    fanout, out = Fanout(), outlet(wire)
+    fanout.subscribe("a", out)
+    out.latencies["a"] = 1.0
+    fanout.deliver([entry(1, "a")])
+    assert wire.writes == []
+    fanout.deliver([long_entry(2, "a")])
+    await out.room()
+    assert "".join(sent(wire)) == "<1}><" + "x" * 1_000_000 + "}>"
+
+
+async def test_a_long_action_that_comes_before_the_answer_to_reconnect_is_sent_after_it() -> None:
+    wire = PatientWire()
+    fanout, out = Fanout(), outlet(wire)
+    fanout.subscribe("a", out)
+    out.hold()
+    fanout.deliver([long_entry(2, "a")])
+    assert wire.writes == []
+    out.respond(1, "reconnect", {}, "answer")
+    answer = '<{"jsonrpc":"2.0","id":1,"result":"answer"}>'
+    assert "".join(sent(wire)) == answer + "<" + "x" * 1_000_000 + "}>"
+
+
+@requirement("core:hardening:slow-reader-bounded")
+async def test_long_actions_that_wait_count_as_unread() -> None:
+    wire = PatientWire()
+    fanout, out = Fanout(), outlet(wire)
+    fanout.subscribe("a", out)
+    fanout.deliver([long_entry(1, "a")])
+    assert not wire.aborted
+    fanout.deliver([long_entry(2, "a")])
+    assert wire.aborted
+    assert out.lagging
+
+
 def test_who_left_a_channel_gets_nothing_of_it() -> None:
     wire = Wire()
     fanout, out = Fanout(), outlet(wire)

@@ -2,8 +2,8 @@
 
 Everything passes the connection's dialect here, so the rest of the host need not know which protocol version a client
 speaks. Writes are ordered, never wait, and are bounded in bytes: a client that stops reading is disconnected instead of
-filling memory. A large answer is made piece by piece, as fast as the client reads it; what comes meanwhile waits behind
-it.
+filling memory. A large answer is made piece by piece, as fast as the client reads it, and a long action is written in
+the same way; what comes meanwhile waits behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from ahpkit.dialects.base import Dialect, Resync, SentAction
 from ahpkit.host.limits import MAX_REASON
-from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message
+from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message, action_pieces
 from ahpkit.host.spine.store import Origin, envelope
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.chat.state import Turn
@@ -229,12 +229,16 @@ class Outlet:
         if isinstance(answer, bytes):
             self.write(answer + held)
         elif not self.lagging:
-            if self._behind is None:
-                self._behind = deque()
-                self._writing = self._tasks.spawn(self._write_behind(), name="a large answer")
-            self._behind.append(answer)
+            self._write_later(answer)
             if held:
                 self.write(held)
+
+    def _write_later(self, message: AsyncIterator[bytes]) -> None:
+        """Write a message piece by piece, after what waits already."""
+        if self._behind is None:
+            self._behind = deque()
+            self._writing = self._tasks.spawn(self._write_behind(), name="a large message")
+        self._behind.append(message)
 
     def send(self, message: bytes) -> None:
         """Frame and write one message."""
@@ -266,18 +270,41 @@ class Outlet:
         else:
             self._behind.append(frames)
             self._waiting += len(frames)
+        self._check_unread(len(frames))
+
+    def write_long(self, envelope: bytes) -> None:
+        if self._behind is not None and self._writing is None:  # All that is held goes out with one answer.
+            self.send(action_message(envelope))
+            return
+        self.flush()
+        if self.lagging:
+            return
+        size = len(action_message(b"")) + len(envelope)
+        self._written += size
+        self._waiting += size
+        self._write_later(self._long_action(envelope))
+        self._check_unread(size)
+
+    async def _long_action(self, envelope: bytes) -> AsyncIterator[bytes]:
+        """Its pieces. Those that were not taken yet count as unread."""
+        for piece in action_pieces(envelope):
+            self._waiting = max(0, self._waiting - len(piece))  # Nothing waits any more after a close.
+            yield piece
+
+    def _check_unread(self, size: int) -> None:
+        """End the connection if the client has not read more than it may, after a write of so many bytes."""
         unread = self.unread
         if unread <= self._budget:
             self._largest = 0
             return
-        self._largest = max(self._largest, len(frames))
+        self._largest = max(self._largest, size)
         if unread > self._budget + self._largest:
             self.close()
             self._transport.abort()
             self._on_lagging()
 
     async def _write_behind(self) -> None:
-        """Write large answers as the client reads them, and what came meanwhile after each."""
+        """Write large messages as the client reads them, and what came meanwhile after each."""
         behind = self._behind
         try:
             while behind and not self.is_over:
@@ -288,7 +315,7 @@ class Outlet:
                 else:
                     await self._write_pieces(first)
         except Exception as error:  # A message that was begun cannot be taken back: the client has to reconnect.
-            _log.warning("an answer could not be finished: %s", error)
+            _log.warning("a message could not be finished: %s", error)
             self._on_resync()
             self.close()
         finally:

@@ -2,18 +2,25 @@
 
 Connections that get the same bytes share them: a batch is projected once per stream and framed once per kind of
 framing, then joined into one buffer per subscriber. So the cost of a delivery is one write.
+
+A long action is not framed here: each receiver writes it piece by piece, from bytes that all of them share.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from ahpkit.dialects.base import Resync
 from ahpkit.log.entry import Entry
+from ahpkit.wire.pieces import PIECE
+
+_LONG = 4 * PIECE
+"""Bytes of an envelope from which on an action is written piece by piece. To frame a longer one and to write it to many
+receivers in one step would keep everybody else waiting."""
 
 _PREFIX = b'{"jsonrpc":"2.0","method":"action","params":'
 _SUFFIX = b"}"
@@ -46,6 +53,10 @@ class Receiver(Protocol):
     def frame(self, message: bytes) -> bytes: ...
 
     def write(self, frames: bytes) -> None: ...
+
+    def write_long(self, envelope: bytes) -> None:
+        """Write a long action over several steps of the event loop. What is written later comes after it."""
+        ...
 
     def resync(self) -> None:
         """End the connection: an action cannot be expressed in its protocol version."""
@@ -102,7 +113,29 @@ class Fanout:
         return tuple(self._subscribers.get(uri, ()))
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Send a committed batch: every subscriber gets its channels' actions in order, in one write."""
+        """Send a committed batch: every subscriber gets its channels' actions in order, in one write. Each long action
+        is written by itself."""
+        start = 0
+        for at, entry in enumerate(entries):
+            if len(entry.payload) >= _LONG:
+                self._deliver_short(entries[start:at])
+                self._deliver_long(entry)
+                start = at + 1
+        self._deliver_short(entries[start:] if start else entries)
+
+    def _deliver_long(self, entry: Entry) -> None:
+        told: dict[Sameness, list[bytes] | None] = {}
+        for receiver in self.subscribers(entry.channel):
+            if receiver.sameness not in told:
+                told[receiver.sameness] = _bodies(receiver, [entry])
+            bodies = told[receiver.sameness]
+            if bodies is None:
+                receiver.resync()
+            for body in bodies or ():
+                self.deliveries += 1
+                receiver.write_long(body)
+
+    def _deliver_short(self, entries: Sequence[Entry]) -> None:
         touched: dict[Receiver, None] = {}
         for uri, run in groupby(entries, key=_channel):
             subscribers = self._subscribers.get(uri)
@@ -204,10 +237,8 @@ class _Run:
         return self._formed[key]
 
     def _make(self, receiver: Receiver) -> bytes | None:
-        project = receiver.project
-        try:
-            bodies = [body for entry in self._entries if (body := project(entry)) is not None]
-        except Resync:
+        bodies = _bodies(receiver, self._entries)
+        if bodies is None:
             return None
         key = receiver.sameness.framing, id(bodies[0]) if len(bodies) == 1 else tuple(map(id, bodies))
         made = self._made.get(key)
@@ -217,13 +248,30 @@ class _Run:
         return made[0]
 
 
+def _bodies(receiver: Receiver, entries: Iterable[Entry]) -> list[bytes] | None:
+    """The envelopes that a receiver gets of these actions; None when one of them cannot be expressed."""
+    project = receiver.project
+    try:
+        return [body for entry in entries if (body := project(entry)) is not None]
+    except Resync:
+        return None
+
+
 def action_message(envelope: bytes) -> bytes:
     """The notification that carries an action."""
     return b"".join((_PREFIX, envelope, _SUFFIX))
+
+
+def action_pieces(envelope: bytes) -> Iterator[bytes]:
+    """The same, in pieces."""
+    yield _PREFIX
+    for start in range(0, len(envelope), PIECE):
+        yield envelope[start : start + PIECE]
+    yield _SUFFIX
 
 
 _channel: Callable[[Entry], str] = attrgetter("channel")
 _type: Callable[[Entry], str] = attrgetter("type")
 
 
-__all__ = ["LATENCIES", "Fanout", "Receiver", "Sameness", "action_message", "latency_class"]
+__all__ = ["LATENCIES", "Fanout", "Receiver", "Sameness", "action_message", "action_pieces", "latency_class"]
