@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 import pytest_asyncio
 
 from ahpkit.changes.feature import MESSAGE_KEY, Changesets
@@ -729,3 +731,25 @@ async def test_several_directories_have_views_of_their_own_and_a_chat_lists_thos
     await newest.wait(lambda message: message.get("params", {}).get("changes", {}).get("changes") == counted)
     await newest.ask("disposeChat", "ahp-chat:/narrow")
     assert names((await newest.ask("subscribe", uri))["snapshot"]["state"]) == {"o.txt"}
+
+
+async def test_files_that_cannot_be_read_in_time_do_not_hold_up_the_end_of_a_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    repo, may_read = Repository(tmp_path / "repo"), threading.Event()
+    repo.commit(a_txt="one\n")
+    bench = Bench(repo.root)
+
+    def shows(path: Path) -> bool:
+        return path.name != "slow.txt" or may_read.wait()
+
+    bench.features = [Changesets(tmp_path / "ours", default_directory=repo.root, shows=shows)]
+    desk = Desk(bench, repo, tmp_path / "ours")
+    await bench.start()
+    try:
+        await desk.session()
+        await desk.turn(lambda root: (root / "slow.txt").touch())
+        assert f"the changes of {desk.uri} could not be read: git takes long" in caplog.text
+    finally:
+        may_read.set()
+        await bench.stop()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ahpkit.changes.attribution import COARSE, Activity
+from ahpkit.changes.attribution import COARSE, Activity, Look
 from ahpkit.changes.named import named_files
 from ahpkit.host.agent import Turn
 from changes.test_feature import Desk, names
@@ -249,6 +249,29 @@ class TestActivity:
         activity = self._activity()
         self._saw(activity, ("running", 1), ("completed", 3), ("running", 7), ("completed", 7))
         assert self._others(activity, 5, 8) == [False, True]
+
+    def test_a_long_call_counts_also_after_a_short_one_that_began_later(self) -> None:
+        activity = self._activity()
+        for call, status, moment in (
+            ("long", "running", 2), ("short", "running", 4), ("short", "completed", 5), ("long", "completed", 8),
+            ("open", "running", 12),
+        ):  # fmt: skip
+            activity.saw_call(call, status, moment * 3 * COARSE)
+        assert self._others(activity, 1, 2, 4, 7, 8) == [True, False, False, False, False]
+        assert self._others(activity, 9, 11, 12, 20) == [True, True, False, False]
+
+    def test_what_was_seen_stays_as_it_was_while_the_turn_goes_on(self) -> None:
+        """It is read in a thread."""
+        activity = self._activity()
+        activity.times["a"] = 6 * COARSE
+        seen = activity.seen()
+        self._saw(activity, ("running", 1), ("completed", 3))
+        activity.times["b"] = None
+        activity.looks[0].theirs.add("b")
+        activity.add_look(Look("later", theirs={"b"}))
+        assert seen.doubted(["b", "a"]) == ["a", "b"], "no call had run"
+        assert seen.looks == [Look("tree")]
+        assert activity.seen().doubted(["b", "a"]) == ["b"]
 
     def test_an_agent_that_may_write_at_any_time_or_reports_no_calls_may_have_written_all(self) -> None:
         assert self._others(self._activity(True), 5) == [False]

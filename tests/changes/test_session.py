@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ahpkit.changes.git import Git, find, make
+from ahpkit.changes.record import Record, TurnRecord, Undone
 from ahpkit.changes.session import SessionChanges
-from ahpkit.changes.sides import FileChange
+from ahpkit.changes.sides import FileChange, Pair, Side
 from ahpkit.changes.work_tree import WorkTree
+from ahpkit.wire.codec import decode_own, encode
 from support import requirement
 from support.repository import Repository
 
@@ -456,3 +458,15 @@ class GameOutside(Game):
 def _plain(change: FileChange) -> bool:
     """A file that was there before and is there still: git counts its lines without looking at renames."""
     return change.before is not None and change.after is not None and change.before.path == change.after.path
+
+
+def test_a_record_is_stored_as_it_is_and_comes_back_equal() -> None:
+    """Nothing is made for each file: there may be tens of thousands, and the event loop waits."""
+    pair = (Side("old", "100644", "0" * 40), Side("new", "100755", "1" * 40))
+    sums: dict[str, Pair] = {"new": pair, "old": (pair[0], None)}
+    pieces: dict[str, list[Pair]] = {"new": [pair, (None, pair[1])]}
+    record = Record(total=sums, between=pieces, chats={"chat": sums}, undone=[Undone(sums, sums, pieces, {"c": sums})])
+    record.turns["t"] = TurnRecord("t", "before", others=pieces)
+    stored = record.to_json()
+    assert stored["total"]["new"] is pair
+    assert Record.from_json(decode_own(encode(stored))) == record

@@ -14,6 +14,7 @@ from ahpkit.protocol.common.state import JsonObject
 from support.bench import Bench, ScriptedAgent, say
 from support.flow import begun
 from support.raw_client import Json, RawClient
+from support.waiting import until
 
 
 class Keeper(ScriptedAgent):
@@ -226,3 +227,11 @@ async def test_a_uri_that_nobody_keeps_is_no_session(bench: KeeperBench) -> None
 
     assert (await client.refused("subscribe", "ahp-session:/unknown"))["code"] == -32001
     assert (await client.refused("disposeSession", "ahp-session:/unknown"))["code"] == -32001
+
+
+async def test_an_agent_that_does_not_answer_in_time_is_named_with_the_reason(
+    bench: KeeperBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.keeper.failure = TimeoutError()
+    await listed(await bench.client())
+    await until(lambda: "did not list its sessions: no answer in time" in caplog.text)

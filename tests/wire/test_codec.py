@@ -325,8 +325,9 @@ def test_a_str_frame_with_a_lone_surrogate_is_invalid_utf8() -> None:
 
 
 def test_text_with_a_lone_surrogate_goes_out_repaired() -> None:
-    value = {"\ud800": Rope.of("b\udc00"), "list": ["\ud83d", 1, None, {"x": "fine"}]}
-    assert encode(value).decode("utf-8") == '{"\ufffd":"b\ufffd","list":["\ufffd",1,null,{"x":"fine"}]}'
+    value = {"\ud800": Rope.of("b\udc00"), "list": ["\ud83d", 1, None, {"x": "fine"}], "tuple": ("\ud83d", ("\ud800",))}
+    repaired = '{"\ufffd":"b\ufffd","list":["\ufffd",1,null,{"x":"fine"}],"tuple":["\ufffd",["\ufffd"]]}'
+    assert encode(value).decode("utf-8") == repaired
 
 
 def test_what_is_encoded_already_goes_out_as_it_is() -> None:

@@ -7,10 +7,12 @@ The rest may be the agent's: that is a guess, and whoever takes it back says so.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-from ahpkit.changes.sides import Pair, Side, same
+from ahpkit.changes.sides import Pair, Side, own_steps, same
 
 COARSE = 20_000_000
 """Nanoseconds by which the time of a file may be older than the clock."""
@@ -44,6 +46,27 @@ class _Call:
     waits: bool = False
     """A person decides about it: nothing runs."""
     asked: bool = False
+
+
+class _Spans:
+    """When the agent could write, for questions about very many files."""
+
+    def __init__(self, over: Collection[tuple[int, int]], running: Collection[int]) -> None:
+        """`over`: from when to when calls ran; `running`: since when calls run."""
+        self._any = bool(over or running)
+        self._starts = sorted(since for since, _ in over)
+        self._latest_ends = list(accumulate((end for _, end in sorted(over)), max))
+        """The latest end of the spans up to each one."""
+        self._running_since = min(running, default=None)
+
+    def hold(self, written_at: int | None) -> bool:
+        """Whether the agent can have written a file at a time; None: it was removed at some time."""
+        if written_at is None:
+            return self._any
+        if self._running_since is not None and self._running_since - COARSE <= written_at:
+            return True
+        begun = bisect_right(self._starts, written_at + COARSE)
+        return begun > 0 and written_at <= self._latest_ends[begun - 1] + COARSE
 
 
 class Activity:
@@ -106,20 +129,61 @@ class Activity:
 
     def is_of_others(self, written_at: int | None) -> bool:
         """Whether somebody else must have written a file that was last written at a time; None: it was removed."""
-        if self._outside_calls is not False:
-            return False
+        return self._outside_calls is False and not self._when_it_ran().hold(written_at)
+
+    def _when_it_ran(self) -> _Spans:
         running = [call.since if call.ran_at is None else call.ran_at for call in self._open.values() if not call.waits]
-        if written_at is None:
-            return not running and not self._spans
-        spans = [*self._spans, *((since, written_at) for since in running)]
-        return not any(since - COARSE <= written_at <= end + COARSE for since, end in spans)
+        return _Spans(self._spans, running)
 
-    def doubted(self, paths: Collection[str]) -> set[str]:
-        """Of changed files those that somebody else wrote, perhaps besides the agent."""
+    def seen(self) -> Seen:
+        """What is known now, to tell who wrote very many files: in a thread, while the turn goes on."""
+        looks = [Look(look.tree, {*look.told}, {*look.theirs}, {**look.instead}) for look in self.looks]
+        return Seen(looks, {**self.times}, None if self._outside_calls is not False else self._when_it_ran())
+
+
+@dataclass
+class Others:
+    """What somebody else wrote in a turn."""
+
+    theirs: list[str] = field(default_factory=list[str])
+    """Files that only somebody else wrote."""
+    pieces: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
+    """Path → what somebody else changed in a file that the agent changed as well."""
+    mixed: list[str] = field(default_factory=list[str])
+    """Files in which the two cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A running turn as it was at one moment. It does not change."""
+
+    looks: Sequence[Look]
+    times: Mapping[str, int | None]
+    spans: _Spans | None
+    """None: the agent can write at any time."""
+
+    def _is_last_of_others(self, path: str) -> bool:
+        return self.spans is not None and not self.spans.hold(self.times.get(path))
+
+    def doubted(self, paths: Collection[str]) -> list[str]:
+        """Of changed files those that somebody else wrote, perhaps besides the agent; sorted."""
         theirs = {path for look in self.looks for path in look.theirs}
-        return {path for path in paths if path in theirs or self.is_of_others(self.times.get(path))}
+        return sorted(path for path in paths if path in theirs or self._is_last_of_others(path))
 
-    def pieces_of_others(self, path: str, sides: Sequence[Mapping[str, Side]]) -> tuple[Pair, list[Pair] | None]:
+    def tell_apart(self, doubted: Collection[str], sides: Sequence[Mapping[str, Side]]) -> Others:
+        """Who wrote the doubted files. `sides`: what each of the looks saw of them."""
+        found = Others()
+        for path in doubted:
+            whole, pieces = self._pieces_of_others(path, sides)
+            if pieces is None:
+                found.mixed.append(path)
+            elif pieces and all(same(*step) for step in own_steps(whole, pieces)):
+                found.theirs.append(path)
+            elif pieces:
+                found.pieces[path] = pieces
+        return found
+
+    def _pieces_of_others(self, path: str, sides: Sequence[Mapping[str, Side]]) -> tuple[Pair, list[Pair] | None]:
         """A file before and after, and what somebody else changed in it. `sides`: what each of the looks saw.
 
         The time of a file says only who wrote it last. What was changed in it before counts as the agent's. None: the
@@ -130,7 +194,7 @@ class Activity:
             for look, one in zip(self.looks, sides, strict=True)
         ]
         changed = [number for number in range(1, len(seen)) if not same(seen[number - 1], seen[number])]
-        last_is_theirs = self.is_of_others(self.times.get(path))
+        last_is_theirs = self._is_last_of_others(path)
         if last_is_theirs and changed and path in self.looks[changed[-1]].told:
             return (seen[0], seen[-1]), None
         pieces = [

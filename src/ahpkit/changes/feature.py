@@ -20,7 +20,7 @@ from ahpkit.changes.git import GitError
 from ahpkit.changes.named import named_files
 from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
-from ahpkit.changes.sides import FileChange
+from ahpkit.changes.sides import FileChange, paths_of
 from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
@@ -64,6 +64,8 @@ _NOTHING = {"additions": 0, "deletions": 0, "files": 0}
 
 _PATIENCE = 5.0
 """Seconds a new session waits for git; one on a very slow disk starts without changesets."""
+
+_SLOW = "git takes long"
 
 
 class Changesets(Feature):
@@ -252,7 +254,7 @@ class Changesets(Feature):
                 async with asyncio.timeout(_PATIENCE), followed.lock:
                     await followed.changes.look_before(turn_id, theirs)
             except (GitError, OSError, TimeoutError) as error:
-                _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
+                _log.warning("the changes of %s could not be read: %s", followed.session, str(error) or _SLOW)
 
     @asynccontextmanager
     async def _writing(self, chat: Chat, turn_id: str, path: Path) -> AsyncGenerator[None]:
@@ -280,7 +282,7 @@ class Changesets(Feature):
                     await followed.changes.take_final_checkpoint(turn_id)
                     self._directories.remember(followed)
             except (GitError, OSError, TimeoutError) as error:
-                _log.warning("the changes of %s could not be read: %s", followed.session, error or "git takes long")
+                _log.warning("the changes of %s could not be read: %s", followed.session, str(error) or _SLOW)
 
     async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
         """Look again after a tool call: at the files that it reported, or at all if it reported none."""
@@ -303,21 +305,24 @@ class Changesets(Feature):
         """What one session is known to have written is not counted for another session that works there at the
         same time."""
         for other in self._directories.sharing(followed):
-            theirs = {there for path in paths if (there := other.path_of(followed, path)) is not None}
+            theirs = other.paths_of(followed, paths)
             for turn in other.running_turns():
                 turn.foreign += sorted(theirs - other.changes.told - set(turn.foreign))
 
     async def _doubt(self, followed: Followed, turn_id: str) -> None:
         """Remember which files of a turn another session may have written, that worked there at the same time."""
-        own = {path for change in await followed.changes.turn(turn_id) for path in change.paths}
+        if turn_id not in followed.beside:
+            return
+        own = await asyncio.to_thread(paths_of, await followed.changes.turn(turn_id))
         for other, other_turn in followed.beside.pop(turn_id, ()):
             if other_turn in other.running:
                 await other.changes.refresh(other_turn)
             record = other.changes.record.turns.get(other_turn)
             told = {*other.changes.told, *(() if record is None else record.told)}
-            changed = {path for change in await other.changes.turn(other_turn) for path in change.paths}
-            theirs, told_here = ({followed.path_of(other, path) for path in paths} for paths in (changed, told))
-            followed.changes.doubt(turn_id, own & theirs, own & told_here)
+            changed = await asyncio.to_thread(paths_of, await other.changes.turn(other_turn))
+            theirs = await asyncio.to_thread(followed.paths_of, other, changed)
+            told_here = await asyncio.to_thread(followed.paths_of, other, told)
+            await followed.changes.doubt(turn_id, own & theirs, own & told_here)
 
     async def _end_turn(self, followed: Followed, turn_id: str) -> None:
         try:

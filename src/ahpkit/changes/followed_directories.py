@@ -55,11 +55,13 @@ class Followed:
     """Running turn → turns of other sessions that ran at the same time and could write the same files."""
     reviewed: set[str] = field(default_factory=set[str])
 
-    def path_of(self, other: Followed, path: str) -> str | None:
-        """A path of another one's work tree as it is called in this one; None: it lies outside."""
-        place = other.changes.tree.root / path
-        root = self.changes.tree.root
-        return place.relative_to(root).as_posix() if place.is_relative_to(root) else None
+    def paths_of(self, other: Followed, paths: Collection[str]) -> set[str]:
+        """Paths of another one's work tree as they are called in this one, without those that lie outside."""
+        root, other_root = self.changes.tree.root, other.changes.tree.root
+        if root == other_root:
+            return {*paths}
+        places = (other_root / path for path in paths)
+        return {place.relative_to(root).as_posix() for place in places if place.is_relative_to(root)}
 
     def running_turns(self) -> list[TurnRecord]:
         """The records of the turns that run; one that was truncated away has none."""

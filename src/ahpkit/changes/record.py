@@ -87,14 +87,15 @@ class Record:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """The record as it is now. Cheap also with very many files: a side is written as the tuple that it is."""
         return {
-            "turns": [{**vars(turn), "others": _pieces_to_json(turn.others)} for turn in self.turns.values()],
-            "total": _sum_to_json(self.total),
-            "between": _pieces_to_json(self.between),
+            "turns": [{**vars(turn), "others": _copied(turn.others)} for turn in self.turns.values()],
+            "total": {**self.total},
+            "between": _copied(self.between),
             "unsure": self.unsure,
-            "notes": self.notes,
-            "chats": _chats_to_json(self.chats),
-            "undone": [_undone_to_json(one) for one in self.undone],
+            "notes": {**self.notes},
+            "chats": {chat: {**total} for chat, total in self.chats.items()},
+            "undone": [{**vars(one)} for one in self.undone],
             "saw_calls": self.saw_calls,
         }
 
@@ -123,7 +124,7 @@ def with_changes(
 
     `others`: what others did while these changes were made.
     """
-    summed, pieces = dict(total), {path: [*pairs] for path, pairs in (between or {}).items()}
+    summed, pieces = dict(total), _copied(between or {})
     for change in changes:
         if not change.note:
             add(summed, change, between=pieces, others=others)
@@ -163,15 +164,6 @@ def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
     return turn
 
 
-def _undone_to_json(undone: Undone) -> dict[str, Any]:
-    return {
-        "files": _sum_to_json(undone.files),
-        "total": _sum_to_json(undone.total),
-        "between": _pieces_to_json(undone.between),
-        "chats": _chats_to_json(undone.chats),
-    }
-
-
 def _undone_from_json(data: Mapping[str, Any]) -> Undone:
     return Undone(
         _sum_from_json(data["files"]),
@@ -181,40 +173,24 @@ def _undone_from_json(data: Mapping[str, Any]) -> Undone:
     )
 
 
-def _chats_to_json(chats: Mapping[str, Mapping[str, Pair]]) -> dict[str, Any]:
-    return {chat: _sum_to_json(total) for chat, total in chats.items()}
-
-
 def _chats_from_json(data: Mapping[str, Any]) -> dict[str, dict[str, Pair]]:
     return {chat: _sum_from_json(total) for chat, total in data.items()}
 
 
-def _pieces_to_json(pieces: Mapping[str, Sequence[Pair]]) -> dict[str, Any]:
-    return {path: [_pair_to_json(pair) for pair in pairs] for path, pairs in pieces.items()}
+def _copied(pieces: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
+    return {path: [*pairs] for path, pairs in pieces.items()}
 
 
 def _pieces_from_json(data: Mapping[str, Any]) -> dict[str, list[Pair]]:
     return {path: [_pair_from_json(pair) for pair in pairs] for path, pairs in data.items()}
 
 
-def _sum_to_json(total: Mapping[str, Pair]) -> dict[str, Any]:
-    return {path: _pair_to_json(pair) for path, pair in total.items()}
-
-
 def _sum_from_json(data: Mapping[str, Any]) -> dict[str, Pair]:
     return {path: _pair_from_json(pair) for path, pair in data.items()}
 
 
-def _pair_to_json(pair: Pair) -> list[Any]:
-    return [_to_json(side) for side in pair]
-
-
 def _pair_from_json(data: Sequence[Any]) -> Pair:
     return _from_json(data[0]), _from_json(data[1])
-
-
-def _to_json(side: Side | None) -> list[str] | None:
-    return None if side is None else [side.path, side.mode, side.oid]
 
 
 def _from_json(data: list[str] | None) -> Side | None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ahpkit.changes.attribution import Activity, Look
 from ahpkit.changes.record import Record, TurnRecord, Undone, add, with_changes
-from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, same
+from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, paths_of, same
 from ahpkit.changes.undo import Mixed, Outcome, undo, versions, without
 from ahpkit.changes.work_tree import IGNORE_FILE, WorkTree
 
@@ -130,32 +130,22 @@ class SessionChanges:
     async def _attribute(self, turn: TurnRecord, activity: Activity, looked_at: Collection[str] | None) -> None:
         """Tell what the agent changed from what somebody else did. `looked_at`: files that were read just now."""
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
-        paths = {path for change in changes for path in change.paths}
+        paths = await asyncio.to_thread(paths_of, changes)
         new = paths if looked_at is None else {*(paths - activity.times.keys()), *paths.intersection(looked_at)}
         activity.times |= await asyncio.to_thread(self.tree.written_at, new)
-        turn.others.clear()
-        turn.theirs.clear()
-        turn.mixed.clear()
-        if doubted := activity.doubted(paths):
-            sides = [await self.tree.sides(look.tree, doubted) for look in activity.looks]
-            for path in sorted(doubted):
-                whole, pieces = activity.pieces_of_others(path, sides)
-                if pieces is None:
-                    turn.mixed.append(path)
-                elif pieces and all(same(*step) for step in own_steps(whole, pieces)):
-                    turn.theirs.append(path)
-                elif pieces:
-                    turn.others[path] = pieces
-        turn.guessed = sorted(paths - self.told - {*turn.theirs})
+        seen = activity.seen()
+        doubted = await asyncio.to_thread(seen.doubted, paths)
+        sides = [await self.tree.sides(look.tree, doubted) for look in seen.looks] if doubted else []
+        others = await asyncio.to_thread(seen.tell_apart, doubted, sides)
+        guessed = await asyncio.to_thread(sorted, paths - self.told - {*others.theirs})
+        turn.theirs, turn.others, turn.mixed, turn.guessed = others.theirs, others.pieces, others.mixed, guessed
 
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
         """Files that seem to be new, but were only ignored when the turn began: what they held then is not known."""
-        changes = [change for change in await self.tree.compare(turn.before, turn.after) if change.after is not None]
-        new = {change.path for change in changes if change.before is None or change.before.path != change.path}
-        new -= turn.unkept.keys()
+        changes = await self.tree.compare(turn.before, turn.after)
+        new, rules_changed = await asyncio.to_thread(_new_files, changes, {*turn.unkept})
         activity = self._active.get(turn.turn_id)
         late = await asyncio.to_thread(self.tree.older, new, 0 if activity is None else activity.began)
-        rules_changed = any(os.path.basename(path) == IGNORE_FILE for change in changes for path in change.paths)
         doubtful = new - late if rules_changed else (new - late) & self.tree.tracked_late
         return late | await self.tree.match_ignored(doubtful, turn.before)
 
@@ -193,25 +183,23 @@ class SessionChanges:
         for turn in [turn for turn in self.record.turns.values() if turn.is_open]:
             await self._count(turn)
 
-    def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
+    async def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
         """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those
         of them that it is known to have written. What changed in both may be from either, unless only one of them
         reported it."""
         if (turn := self.record.turns.get(turn_id)) is None:
             return
         own = set(turn.told) - set(told)
-        turn.unsure = sorted({*turn.unsure, *(set(theirs) - own)})
-        self.record.unsure = sorted({*self.record.unsure, *turn.unsure})
+        turn.unsure = await asyncio.to_thread(sorted, {*turn.unsure, *(set(theirs) - own)})
+        self.record.unsure = await asyncio.to_thread(sorted, {*self.record.unsure, *turn.unsure})
 
     async def turn(self, turn_id: str) -> list[FileChange]:
         """What one turn changed; nothing when it was truncated away."""
         if (turn := self.record.turns.get(turn_id)) is None:
             return []
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
-        hidden = {*turn.foreign, *turn.theirs, *turn.unkept}
-        named = [_noted(path, why) for path, why in sorted(turn.unkept.items()) if path not in turn.foreign]
-        shown = (_visible(change, hidden) for change in changes)
-        return [*(change for change in shown if change is not None), *named]
+        foreign, unkept = {*turn.foreign}, {**turn.unkept}
+        return await asyncio.to_thread(_shown, changes, {*foreign, *turn.theirs, *unkept}, foreign, unkept)
 
     async def between(self, first: str, last: str) -> list[FileChange]:
         """What changed from the start of one turn to the end of another."""
@@ -416,6 +404,24 @@ def _split_known(
 def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
     """Sorted by path, as git lists them."""
     return sorted(changes, key=lambda change: os.fsencode(change.path))
+
+
+def _new_files(changes: Iterable[FileChange], unkept: Collection[str]) -> tuple[set[str], bool]:
+    """Paths that were not there before, without the unkept ones; and whether a file that says what git ignores changed.
+    Called in a thread."""
+    present = [change for change in changes if change.after is not None]
+    new = {change.path for change in present if change.before is None or change.before.path != change.path}
+    return new.difference(unkept), any(os.path.basename(path) == IGNORE_FILE for path in paths_of(present))
+
+
+def _shown(
+    changes: Iterable[FileChange], hidden: Collection[str], foreign: Collection[str], unkept: Mapping[str, str]
+) -> list[FileChange]:
+    """What a turn shows: its changes without hidden files, and the names of those that were not kept. Called in a
+    thread."""
+    visible = (_visible(change, hidden) for change in changes)
+    named = (_noted(path, why) for path, why in sorted(unkept.items()) if path not in foreign)
+    return [*(change for change in visible if change is not None), *named]
 
 
 def _visible(change: FileChange, hidden: Collection[str]) -> FileChange | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LINK, SUBMODULE, EXECUTABLE = "120000", "160000", "100755"
 
 
-@dataclass(frozen=True)
-class Side:
-    """A file on one side of a comparison."""
+class Side(NamedTuple):
+    """A file on one side of a comparison. A tuple, because tens of thousands of them are stored at once: JSON is
+    written from tuples as they are."""
 
     path: str
     mode: str
@@ -51,10 +52,15 @@ def same(one: Side | None, other: Side | None) -> bool:
     return (one.mode, one.oid) == (other.mode, other.oid)
 
 
+def paths_of(changes: Iterable[FileChange]) -> set[str]:
+    """All paths of some changes. There may be very many: call it in a thread."""
+    return {side.path for change in changes for side in (change.before, change.after) if side is not None}
+
+
 def own_steps(whole: Pair, between: Sequence[Pair]) -> list[Pair]:
     """The session's own parts of a change, without what others changed in between."""
     befores = [whole[0], *(after for _, after in between)]
     return list(zip(befores, [*(before for before, _ in between), whole[1]], strict=True))
 
 
-__all__ = ["EXECUTABLE", "LINK", "SUBMODULE", "FileChange", "Pair", "Side", "own_steps", "same"]
+__all__ = ["EXECUTABLE", "LINK", "SUBMODULE", "FileChange", "Pair", "Side", "own_steps", "paths_of", "same"]

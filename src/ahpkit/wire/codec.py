@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -244,8 +244,8 @@ def _members(container: Any) -> Iterable[Any]:
 def _without_surrogates(value: Json) -> Json:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in cast("list[Any]", value)]
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, dict):
         return {_without_surrogates(k): _without_surrogates(v) for k, v in cast("dict[str, Any]", value).items()}
     return value

@@ -192,7 +192,7 @@ class AgentConversations:
             async with asyncio.timeout(_START_PATIENCE if start else _PATIENCE):
                 kept = await agent.sessions(self._default_directory, start=start)
         except (AgentError, TimeoutError) as error:
-            _log.warning("agent %s did not list its sessions: %s", agent.provider, error or "no answer in time")
+            _log.warning("agent %s did not list its sessions: %s", agent.provider, str(error) or "no answer in time")
             return
         if kept is not None:
             self._stored[agent.provider] = kept
