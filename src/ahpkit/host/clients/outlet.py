@@ -238,6 +238,7 @@ class Outlet:
         if self._behind is None:
             self._behind = deque()
             self._writing = self._tasks.spawn(self._write_behind(), name="a large message")
+            self._seen = -1  # Nothing of it is written yet: that the client has read nothing does not count.
         self._behind.append(message)
 
     def send(self, message: bytes) -> None:
@@ -360,7 +361,7 @@ class Outlet:
     async def _drain(self, patience: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await self._transport.drain()
+                await self.room()
 
     @property
     def is_over(self) -> bool:
