@@ -972,6 +972,7 @@ describe("a new session", () => {
     host.act(chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q0", message: { text: "later", origin: { kind: "user" } } });
     host.methods.invokeChangesetOperation = () => {
       host.act(changeset, { type: "changeset/cleared" });
+      host.act(changeset, { type: "changeset/operationsChanged", operations: [] }); // As a host does that has nothing left to undo.
       return { message: "Undone" };
     };
     const page = await visit(at(session, "?panel=changes"));
