@@ -148,6 +148,37 @@ async def test_a_side_chat_keeps_the_selected_words(sockets: Bench) -> None:
     assert known == ["one", "two", "why?", "and?", "still?"]
 
 
+@pytest.mark.parametrize(("kind", "first"), [(None, "New chat"), ("sideChat", "Side chat"), ("fork", "one")])
+async def test_a_further_chat_is_named_after_its_first_message(sockets: Bench, kind: str | None, first: str) -> None:
+    """All side chats had one title, and a fork of the first chat was a `New session`."""
+    client, session, chat = await opened(sockets, "one", "two")
+    begins = {} if kind is None else {"source": source(kind, chat)}
+
+    async def titles() -> list[str]:
+        listed = (await sockets.state(client, session))["chats"]
+        summary = next(one for one in (await client.ask("listSessions"))["items"] if one["resource"] == session)
+        assert [one["title"] for one in summary["chats"]] == [one["title"] for one in listed]
+        assert [(await sockets.state(client, one["resource"]))["title"] for one in listed] == [
+            one["title"] for one in listed
+        ]
+        return [one["title"] for one in listed]
+
+    for number in (1, 2):
+        await client.ask("createChat", session, chat=f"{NEW}{number}", **begins)
+    assert await titles() == ["one", first, first]
+    await run_turn(client, f"{NEW}1", "/compact", "a1")
+    assert await titles() == ["one", first, first], "a slash command is no title"
+    await run_turn(client, f"{NEW}1", "Why so?\nPlease tell.", "a2")
+    await run_turn(client, f"{NEW}1", "Really?", "a3")
+    await run_turn(client, f"{NEW}2", "And then?", "b1")
+    assert await titles() == ["one", "Why so?", "And then?"]
+    moved = await client.ask("moveChat", f"{NEW}1", destination={"kind": "newSession"})
+    assert (await sockets.state(client, moved["session"]))["title"] == "Why so?"
+    other, _ = await sockets.session(client)
+    await client.ask("moveChat", f"{NEW}2", destination={"kind": "session", "session": other})
+    assert [one["title"] for one in (await sockets.state(client, other))["chats"]] == ["And then?", "New session"]
+
+
 @requirement("gen:chat:side-chat-empty")
 async def test_every_kind_of_agent_knows_what_a_side_chat_is_beside(sockets: Bench, tmp_path: Path) -> None:
     histories: list[list[str]] = []

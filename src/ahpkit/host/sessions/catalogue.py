@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Values
 from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import ChannelChanges
-from ahpkit.host.turns.new_state import DEFAULT_TITLE, present
+from ahpkit.host.turns.new_state import entry_of, is_named, present
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES, OPENING
-from ahpkit.protocol.session.state import SessionSummary
+from ahpkit.protocol.session.state import SessionState, SessionSummary
 from ahpkit.protocol.session.summary import (
     annotations_summary,
     changed_fields,
@@ -221,17 +222,18 @@ class SessionCatalogue:
     def title(self, session: str, chat: str) -> str | None:
         """The title that a chat has in its session, where the chat's own state does not say it; else None.
 
-        A session's first chat has the session's title while it is the only one, and keeps that title later. Other chats
-        have their own title, so the cost does not grow with their number.
+        A session's first chat has the session's title while it is the only one, and keeps that title later. Further
+        chats are named after their first message; those that began with a title of their own keep it.
         """
         state, own = self._state_of(session), self._state_of(chat)
         if state is None or own is None:
             return None
         if (only := only_chat(state)) is not None and only["resource"] == chat:
             return state["title"]
-        if own["title"] != DEFAULT_TITLE:
+        if is_named(cast("ChatState", own)):
             return None
-        return next((entry["title"] for entry in state["chats"] if entry["resource"] == chat), None)
+        entry = entry_of(chat, cast("SessionState", state))
+        return None if entry is None else entry["title"]
 
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were sent cost work."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ahpkit.host.agent import Agent
 from ahpkit.host.policy import check_model
 from ahpkit.host.states import NO_CHAT, States
-from ahpkit.host.turns.new_state import title_from, turns_until
+from ahpkit.host.turns.new_state import NEW_CHAT, SIDE_CHAT, entry_of, title_from, turns_until
 from ahpkit.protocol.chat.actions import chat_turn_cancelled
 from ahpkit.protocol.chat.commands import ChatSource
 from ahpkit.protocol.chat.reducer import chat_reducer
@@ -43,14 +43,14 @@ def beginning(
     if agent.further_chats is None:
         raise InvalidParams(f"sessions of {agent.provider} have one chat")
     if source is None:
-        return Beginning(title="New chat")
+        return Beginning(title=NEW_CHAT)
     kind = source.get("kind")
     if kind not in ("fork", "sideChat"):
         raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is neither fork nor sideChat")
     if not agent.further_chats.get(kind):
         raise InvalidParams(f"source.kind: sessions of {agent.provider} have no {kind}")
     found = _source_chat(source["chat"], chat, session, states)
-    return _fork(source, found) if kind == "fork" else _side_chat(source, found)
+    return _fork(source, found, session) if kind == "fork" else _side_chat(source, found)
 
 
 def _source_chat(uri: str, chat: str, session: SessionState, states: States) -> ChatState:
@@ -64,7 +64,7 @@ def _source_chat(uri: str, chat: str, session: SessionState, states: States) -> 
     return found
 
 
-def _fork(source: ChatSource, found: ChatState) -> Beginning:
+def _fork(source: ChatSource, found: ChatState, session: SessionState) -> Beginning:
     turn_id = source["turnId"]
     turns = turns_until(found, turn_id)
     if turns is None and _runs(found, turn_id):
@@ -72,7 +72,8 @@ def _fork(source: ChatSource, found: ChatState) -> Beginning:
     if turns is None:
         raise _no_turn(source)
     origin: ChatOrigin = {"kind": "fork", "chat": source["chat"], "turnId": turn_id}
-    return Beginning(title=found["title"], origin=origin, turns=turns, directories=found.get("workingDirectories"))
+    title = (entry_of(source["chat"], session) or found)["title"]
+    return Beginning(title=title, origin=origin, turns=turns, directories=found.get("workingDirectories"))
 
 
 def _runs(chat: ChatState, turn_id: str) -> bool:
@@ -91,7 +92,7 @@ def _side_chat(source: ChatSource, found: ChatState) -> Beginning:
     origin: ChatSideChatOrigin = {"kind": "sideChat", "chat": source["chat"], "turnId": turn_id}
     if selection is not None:
         origin["selection"] = selection
-    title = "Side chat" if selection is None else title_from(selection["text"]) or "Side chat"
+    title = SIDE_CHAT if selection is None else title_from(selection["text"]) or SIDE_CHAT
     return Beginning(title=title, origin=origin, background=turns, directories=found.get("workingDirectories"))
 
 

@@ -26,7 +26,7 @@ from ahpkit.host.spine.session_index import SessionIndex, Unsettled
 from ahpkit.host.spine.store import Store, text_of
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import check_attached
-from ahpkit.host.turns.new_state import chat_entry, new_chat
+from ahpkit.host.turns.new_state import chat_entry, entry_of, new_chat
 from ahpkit.host.turns.runner import ChatRunner
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.chat.actions import chat_movable_changed, chat_turn_started
@@ -184,6 +184,7 @@ class SessionChats:
 
     def take_along(self, chats: Sequence[str], source: str, target: str) -> list[ChatRunner]:
         """Take chats from one session to another, in one step. Their own channels stay as they are."""
+        before = self._states.session(source) or NO_SESSION
         for uri in chats:
             self._dispatch(source, session_chat_removed(chat=uri))
         for uri in chats:
@@ -191,7 +192,8 @@ class SessionChats:
             self._index.add_chat(uri, target)
             if (runner := self._live[source].chats.pop(uri, None)) is not None:
                 self._live[target].chats[uri] = runner
-            self._dispatch(target, session_chat_added(summary=chat_entry(self._states.chat(uri) or NO_CHAT)))
+            entry = chat_entry(self._states.chat(uri) or NO_CHAT, entry_of(uri, before))
+            self._dispatch(target, session_chat_added(summary=entry))
             self._hooks.chat_moved.tell(uri, target)
         return [runner for uri in chats if (runner := self._live[target].chats.get(uri)) is not None]
 

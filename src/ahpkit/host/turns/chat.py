@@ -14,7 +14,16 @@ from ahpkit.host.policy import check_agent
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.attached_chats import written_out
 from ahpkit.host.turns.completions import AgentCommands
-from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, OPENING_PREFIX, agent_title, opening, title_from
+from ahpkit.host.turns.new_state import (
+    DEFAULT_TITLE,
+    NO_CONFIG,
+    OPENING_PREFIX,
+    agent_title,
+    entry_of,
+    is_named,
+    opening,
+    title_from,
+)
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord
@@ -22,11 +31,13 @@ from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelect
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
 from ahpkit.protocol.session.actions import (
     SessionAction,
+    session_chat_updated,
     session_config_changed,
     session_meta_changed,
     session_title_changed,
 )
 from ahpkit.protocol.session.state import SessionConfigSchema, SessionState
+from ahpkit.protocol.session.summary import only_chat
 
 MEMORY_PREFIX = "agent-memory/"
 """Prefix of the durable value with what the agent of a chat remembers."""
@@ -191,13 +202,23 @@ class LiveChat:
         self._activity(self, text)
 
     def name_after(self, message: str) -> None:
-        """Name the session after its first message that says something, unless somebody has named it."""
-        if self.session["title"] != DEFAULT_TITLE:
+        """Name the session, or a further chat, after the first message that says something, unless it has a name."""
+        title = title_from(message)
+        if self.session.get("defaultChat") != self.uri:
+            if title and self._is_unnamed:
+                self._dispatch(self.session_uri, session_chat_updated(chat=self.uri, changes={"title": title}))
+        elif self.session["title"] != DEFAULT_TITLE:
             return
-        if title := title_from(message):
+        elif title:
             self.title(title)
         elif self._values.get(OPENING_PREFIX + self.uri) is None:
             self._values.set(OPENING_PREFIX + self.uri, opening(message) or None)
+
+    @property
+    def _is_unnamed(self) -> bool:
+        """Whether a further chat still has the title that it began with, and that was not its own."""
+        entry = entry_of(self.uri, self.session) if only_chat(self.session) is None else None
+        return entry is not None and not is_named(self.state) and entry["title"] == self.state["title"]
 
     def commands(self, commands: Sequence[Command]) -> None:
         if self._exists:  # An agent may talk on while its session is disposed of.

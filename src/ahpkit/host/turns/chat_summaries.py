@@ -19,12 +19,11 @@ from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.host.turns.new_state import chat_entry
+from ahpkit.host.turns.new_state import chat_entry, entry_of
 from ahpkit.protocol.chat.actions import chat_activity_changed
-from ahpkit.protocol.chat.state import ChatState, ChatSummary, PartialChatSummary, ToolCallState
+from ahpkit.protocol.chat.state import ChatState, PartialChatSummary, ToolCallState
 from ahpkit.protocol.chat.turns import STREAMED_TEXT, find_tool_call, waits_for_person
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     SessionAction,
     session_activity_changed,
@@ -137,9 +136,6 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 _MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
 """Actions after which the title of an only chat may differ from its session's."""
 
-_ONLY_LISTED = ("title", "changes")
-"""What the entry of a chat has, and the chat's own state has not, or not always."""
-
 
 class ChatSummaries:
     """Listens to what is applied."""
@@ -177,10 +173,8 @@ class ChatSummaries:
         if session_uri is None or session is None or before == after:
             return
         if has_lost(before, after):
-            listed = [cast("JsonObject", one) for one in session["chats"] if one["resource"] == applied.channel]
-            kept = {key: one[key] for one in listed for key in _ONLY_LISTED if key in one}
-            entry = {**chat_entry(cast("ChatState", applied.after)), **kept}
-            self._dispatch(session_uri, session_chat_added(summary=cast("ChatSummary", entry)))
+            entry = chat_entry(cast("ChatState", applied.after), entry_of(applied.channel, session))
+            self._dispatch(session_uri, session_chat_added(summary=entry))
         else:
             self._dispatch(
                 session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))

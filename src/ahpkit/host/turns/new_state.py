@@ -17,6 +17,10 @@ from ahpkit.wire.trace_context import TRACE_KEYS
 
 DEFAULT_TITLE = "New session"
 
+NEW_CHAT = "New chat"
+
+SIDE_CHAT = "Side chat"
+
 MAX_TITLE = 200
 """Characters of a title that an agent gives: every list of sessions shows it."""
 
@@ -143,11 +147,35 @@ def new_chat(
     return chat
 
 
-def chat_entry(chat: ChatState) -> ChatSummary:
-    """A chat's entry in its session, with the model and agent that 0.4 clients chose for it."""
+def is_named(chat: ChatState) -> bool:
+    """Whether the title that a chat began with is its own. A fork begins with that of its source."""
+    origin = chat.get("origin")
+    return chat["title"] not in _PLACEHOLDERS and (origin is None or origin["kind"] != "fork")
+
+
+_PLACEHOLDERS = frozenset({DEFAULT_TITLE, NEW_CHAT, SIDE_CHAT})
+
+
+def entry_of(uri: str, session: SessionState) -> ChatSummary | None:
+    """The entry of a chat in its session."""
+    return next((entry for entry in session["chats"] if entry["resource"] == uri), None)
+
+
+_ONLY_LISTED = ("title", "changes")
+"""What the entry of a chat has, and the chat's own state has not, or not always."""
+
+
+def chat_entry(chat: ChatState, listed: ChatSummary | None = None) -> ChatSummary:
+    """A chat's entry in its session, with the model and agent that 0.4 clients chose for it.
+
+    `listed` is the entry that it had so far: what is only there is kept.
+    """
     summary = chat_summary(chat)
     selection = selection_of(chat)
-    return cast("ChatSummary", {**summary, "_meta": {SELECTION: selection}} if selection else summary)
+    noted = {"_meta": {SELECTION: selection}} if selection else {}
+    before = cast("JsonObject", listed or {})
+    kept = {key: before[key] for key in _ONLY_LISTED if key in before}
+    return cast("ChatSummary", {**summary, **noted, **kept})
 
 
 def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
@@ -161,10 +189,14 @@ def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
 __all__ = [
     "DEFAULT_TITLE",
     "MAX_TITLE",
+    "NEW_CHAT",
     "NO_CONFIG",
     "OPENING_PREFIX",
+    "SIDE_CHAT",
     "agent_title",
     "chat_entry",
+    "entry_of",
+    "is_named",
     "kept_session",
     "new_chat",
     "new_session",
