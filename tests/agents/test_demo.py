@@ -260,7 +260,7 @@ async def test_a_file_that_cannot_be_read_is_explained(path: str, problem: str, 
     ("expression", "value"),
     [("1 + 2 * 3", "7"), ("-(2 ** 10) // 3", "-342"), ("7 / 2", "3.5"), ("10 % 4", "2"), (" +1 ", "1")],
 )
-def test_arithmetic(expression: str, value: str) -> None:
+def test_it_calculates_what_it_is_given(expression: str, value: str) -> None:
     assert calculate(expression) == value
 
 

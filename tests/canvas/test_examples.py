@@ -64,7 +64,7 @@ async def test_the_tutorials_canvas_works_in_a_client_too(tmp_path: Path) -> Non
         assert "Closed `n1`" in await chat.ask("/canvas close n1")
 
 
-async def test_the_chart_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_chart_of_the_examples_shows_its_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with client_of(tmp_path) as client:
         await load_example("canvas_chart").main(client, points=3, pause=0)
         url, _, rest = capsys.readouterr().out.partition("\n")
@@ -72,7 +72,9 @@ async def test_the_chart_example(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert [len(series["points"]) for series in (await shown(url))["series"]] == [3, 3]
 
 
-async def test_the_checklist_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_checklist_of_the_examples_counts_what_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with client_of(tmp_path) as client:
         running = asyncio.create_task(load_example("canvas_checklist").main(client))
         printed: list[str] = []

@@ -221,7 +221,7 @@ async def test_declare_and_discover(world: World, provider: Provider) -> None:
 
 @requirement("canvas:bridge:open-success", "canvas:agent:events", "canvas:state:requests-visible-to-all")
 @requirement("canvas:bridge:remote-agent-reaches-renderer")
-async def test_open(world: World, provider: Provider) -> None:
+async def test_an_agent_opens_a_canvas_that_a_client_provides(world: World, provider: Provider) -> None:
     opened = await world.agent.open("board", "b1", input={"title": "Plan"})
     assert (opened["availability"], opened["url"], opened["status"]) == ("ready", "https://board.example/b1", "new")
     view = await world.agreed()
@@ -236,7 +236,7 @@ async def test_open(world: World, provider: Provider) -> None:
 
 
 @requirement("canvas:bridge:action-success", "canvas:bridge:action-failure")
-async def test_invoke(world: World, provider: Provider) -> None:
+async def test_an_agent_invokes_actions_and_is_told_why_one_failed(world: World, provider: Provider) -> None:
     await world.agent.open("board", "b1", input={"title": "Plan"})
     told: Any = await world.agent.invoke("b1", "told")
     assert (told["instanceId"], told["input"]) == ("b1", {"title": "Plan"})

@@ -113,7 +113,7 @@ async def test_quick_work_is_not_talked_about(shown: list[str]) -> None:
     assert shown == []
 
 
-async def test_slow_work_is(shown: list[str]) -> None:
+async def test_slow_work_is_talked_about(shown: list[str]) -> None:
     assert await patiently(asyncio.sleep(0.01, "done"), "Working", patience=0) == "done"
     assert shown == ["Working"]
 

@@ -101,7 +101,7 @@ async def test_the_tab_key_completes_in_a_real_shell(host: HostProcess, shell: s
         assert await person.exited() == 0
 
 
-async def test_fish_completes(host: HostProcess) -> None:
+async def test_fish_completes_as_well(host: HostProcess) -> None:
     for typed, whole in TYPED.items():
         asked = f"_AHPKIT_COMPLETE=fish_source ahpkit | source; complete --do-complete '{typed}'"
         process = await asyncio.create_subprocess_exec(

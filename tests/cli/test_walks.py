@@ -151,7 +151,7 @@ async def test_the_hosts_of_a_page_start(home: Path, programs: Path, name: str) 
         await walk.person.until(lambda screen: screen.line.endswith("^C$ "))
 
 
-async def test_the_conformance_kit(home: Path) -> None:
+async def test_the_conformance_kit_is_run_as_its_page_says(home: Path) -> None:
     (home / "tests").symlink_to(ROOT / "tests")
     checks, *others = blocks(page("how-to/run-conformance.md"))
     for block in others:

@@ -69,7 +69,7 @@ async def test_without_anybody_to_decide_it_says_what_waits_and_leaves_it_waitin
     assert await turn.text() == "approved: True, None"
 
 
-async def test_words_decide(chat: Chat) -> None:
+async def test_allow_and_deny_decide_about_every_call(chat: Chat) -> None:
     assert await chat.ask("climb", on_approval="allow") == "approved: True, None"
     denied = await chat.ask("climb", on_approval="deny")
     assert denied == "approved: False, the program that asked does not let tools run"

@@ -105,7 +105,7 @@ async def test_queueing_reordering_and_taking_back(host: FakeHost, chat: Chat):
     assert [message["id"] for message in chat.confirmed.get("queuedMessages", ())] == [ids[1]]
 
 
-async def test_steering(host: FakeHost, chat: Chat):
+async def test_a_running_turn_is_steered(host: FakeHost, chat: Chat):
     await running(host, chat)
     await chat.steer("left!").accepted()
 
@@ -113,7 +113,7 @@ async def test_steering(host: FakeHost, chat: Chat):
     assert chat.confirmed.get("steeringMessage", {}).get("message", {}).get("text") == "left!"
 
 
-async def test_approving_and_denying(host: FakeHost, chat: Chat):
+async def test_calls_are_approved_and_denied(host: FakeHost, chat: Chat):
     turn_id = await running(host, chat)
     await chat.approve("call", option_id="always", edited_input="{}").accepted()
     assert last_action(host) == {

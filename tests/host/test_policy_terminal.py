@@ -31,7 +31,7 @@ def test_the_holder_of_a_terminal_uses_it_and_hands_it_on(action: JsonObject) ->
 
 
 @pytest.mark.parametrize("action", BY_HOLDER)
-def test_nobody_else_does(action: JsonObject) -> None:
+def test_nobody_else_uses_a_terminal(action: JsonObject) -> None:
     assert check(TERMINAL, terminal(MINE), **action, by="other") == "this terminal is held by another client"
     assert check(TERMINAL, terminal(SESSIONS), **action) == "this terminal is held by a session"
 

@@ -45,7 +45,7 @@ def from_npm(name: str) -> Json:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "streamableHttp", "sse"])
-async def test_the_reference_server(transport: str, tmp_path: Path) -> None:
+async def test_the_reference_server_can_be_used(transport: str, tmp_path: Path) -> None:
     if transport == "stdio":
         await _is_used(tmp_path, {"command": NODE, "args": [EVERYTHING]})
         return
@@ -69,7 +69,7 @@ async def _is_used(directory: Path, declared: Json) -> None:
         assert asked.questions
 
 
-async def test_files(tmp_path: Path) -> None:
+async def test_the_server_for_files_stays_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     note = tmp_path / "work" / "note.txt"
     note.write_text("hello")
@@ -81,13 +81,13 @@ async def test_files(tmp_path: Path) -> None:
         assert outside.calls[0]["success"] is False
 
 
-async def test_the_time(tmp_path: Path) -> None:
+async def test_the_server_for_time_tells_it(tmp_path: Path) -> None:
     async with with_servers(tmp_path, {"time": {"command": from_pypi("mcp-server-time")}}) as stage:
         told = await stage.turn('CALL time_get_current_time {"timezone": "UTC"}', decisions=["allow-once"])
         assert "UTC" in told.text
 
 
-async def test_a_repository(tmp_path: Path) -> None:
+async def test_the_server_for_git_reads_a_repository(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(tmp_path / "work")], check=True)
     async with with_servers(tmp_path, {"git": {"command": from_pypi("mcp-server-git")}}) as stage:
@@ -95,7 +95,7 @@ async def test_a_repository(tmp_path: Path) -> None:
         assert "branch" in (await stage.turn(call, decisions=["allow-once"])).text
 
 
-async def test_a_memory(tmp_path: Path) -> None:
+async def test_the_server_for_memory_writes_its_file(tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     declared = {**from_npm("server-memory"), "env": {"MEMORY_FILE_PATH": str(file)}}
     async with with_servers(tmp_path, {"memory": declared}) as stage:
@@ -105,7 +105,7 @@ async def test_a_memory(tmp_path: Path) -> None:
         assert "likes tea" in file.read_text()
 
 
-async def test_thoughts(tmp_path: Path) -> None:
+async def test_the_server_for_thoughts_counts_them(tmp_path: Path) -> None:
     async with with_servers(tmp_path, {"think": from_npm("server-sequential-thinking")}) as stage:
         thought = '{"thought": "hm", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false}'
         told = await stage.turn(f"CALL think_sequentialthinking {thought}", decisions=["allow-once"])

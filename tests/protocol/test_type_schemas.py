@@ -83,7 +83,7 @@ def test_variants_with_the_same_kind_are_told_apart_by_another_literal() -> None
         ),
     ],
 )
-def test_small_types(shape: Any, schema: dict[str, Any]) -> None:
+def test_small_types_have_plain_schemas(shape: Any, schema: dict[str, Any]) -> None:
     assert json_schema(shape) == {**schema, "$defs": {}}
 
 

@@ -222,7 +222,7 @@ def test_paths_allow_together_and_deny_alone() -> None:
         ("/code/a[[]1]/**", "/code/a[1]/x", True),
     ],
 )
-def test_path_patterns(pattern: str, path: str, matched: bool) -> None:
+def test_a_path_pattern_matches_whole_paths(pattern: str, path: str, matched: bool) -> None:
     assert path_matches(pattern, path) is matched
 
 

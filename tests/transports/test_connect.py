@@ -81,7 +81,7 @@ async def test_a_proxy_is_not_asked_for_this_machine(variable: str, monkeypatch:
 
 
 class TestRefusals:
-    async def test_nobody_listens(self) -> None:
+    async def test_nobody_listens_there(self) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))  # And does not listen; nobody else can.
             error = await failure(f"ws://127.0.0.1:{taken.getsockname()[1]}")

@@ -16,16 +16,16 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def test_actions() -> None:
+def test_the_page_lists_every_action() -> None:
     expected = [[spec.type, spec.since, "client" if spec.client_dispatchable else "host"] for spec in ACTIONS.values()]
     assert rows("Actions") == expected
 
 
-def test_commands() -> None:
+def test_the_page_lists_every_command() -> None:
     expected = [[spec.method, spec.kind, spec.direction, spec.channel or "any"] for spec in COMMANDS.values()]
     assert rows("Commands") == expected
 
 
-def test_notifications() -> None:
+def test_the_page_lists_every_notification() -> None:
     expected = [[spec.method, spec.since, spec.channel or "any"] for spec in NOTIFICATIONS.values()]
     assert rows("Notifications of a host") == expected

@@ -48,7 +48,7 @@ def assert_shape(name: str, required: dict[str, Any], optional: dict[str, Any]) 
 
 
 @requirement("core:connection:initialize-params")
-def test_initialize_params() -> None:
+def test_initialize_has_these_params() -> None:
     assert_shape(
         "InitializeParams",
         {"channel": "ahp-root://", "protocolVersions": ["0.4.0"], "clientId": "c"},
@@ -56,7 +56,7 @@ def test_initialize_params() -> None:
     )
 
 
-def test_initialize_result() -> None:
+def test_initialize_has_this_result() -> None:
     assert_shape(
         "InitializeResult",
         {"protocolVersion": "0.4.0", "serverSeq": 1, "snapshots": []},
@@ -89,7 +89,7 @@ SUMMARY = {
 
 
 @requirement("session:summary:required-fields")
-def test_session_summary() -> None:
+def test_a_session_summary_has_these_members() -> None:
     assert_shape(
         "SessionSummary",
         SUMMARY,
@@ -107,7 +107,7 @@ def test_session_summary() -> None:
 
 
 @requirement("session:state:required-fields")
-def test_session_state() -> None:
+def test_a_session_state_has_these_members() -> None:
     assert_shape(
         "SessionState",
         {"summary": SUMMARY, "lifecycle": "ready", "chats": []},
@@ -127,13 +127,13 @@ def test_session_state() -> None:
 
 
 @requirement("session:lifecycle:values")
-def test_session_lifecycle() -> None:
+def test_a_session_has_one_of_three_lifecycles() -> None:
     assert get_args(TYPES["SessionLifecycle"]) == ("creating", "ready", "creationFailed")
     assert "lifecycle" in refusal("SessionState", {"summary": SUMMARY, "lifecycle": "gone", "chats": []})
 
 
 @requirement("session:active-client:shape")
-def test_active_client() -> None:
+def test_an_active_client_has_these_members() -> None:
     assert_shape(
         "SessionActiveClient",
         {"clientId": "c", "tools": []},
@@ -147,7 +147,7 @@ def test_active_client() -> None:
 
 
 @requirement("session:tool:definition-shape")
-def test_tool_definition() -> None:
+def test_a_tool_definition_has_these_members() -> None:
     assert_shape(
         "ToolDefinition",
         {"name": "grep"},
@@ -162,12 +162,12 @@ def test_tool_definition() -> None:
 
 
 @requirement("session:config:state-shape")
-def test_session_config() -> None:
+def test_a_configuration_has_a_schema_and_values() -> None:
     assert_shape("SessionConfigState", {"schema": {"type": "object", "properties": {}}, "values": {"a": 1}}, {})
 
 
 @requirement("session:config:schema-shape")
-def test_session_config_schema() -> None:
+def test_a_configuration_schema_is_an_object() -> None:
     properties = {"branch": {"type": "string", "title": "Branch", "enumDynamic": True, "sessionMutable": False}}
     assert_shape("SessionConfigSchema", {"type": "object", "properties": properties}, {"required": ["branch"]})
     assert "type: expected" in refusal("SessionConfigSchema", {"type": "array", "properties": {}})
@@ -177,7 +177,7 @@ def test_session_config_schema() -> None:
 
 
 @requirement("session:customization:type-values")
-def test_customization_types() -> None:
+def test_a_customization_has_one_of_eight_types() -> None:
     assert get_args(TYPES["CustomizationType"]) == (
         "plugin",
         "directory",
@@ -195,12 +195,12 @@ def test_customization_types() -> None:
 
 
 @requirement("customizations:container:plugin-fields")
-def test_plugin() -> None:
+def test_a_plugin_has_these_members() -> None:
     assert_shape("PluginCustomization", {"type": "plugin", **BASE, "enabled": True}, CONTAINER_OPTIONS)
 
 
 @requirement("customizations:publish:nonce-optional")
-def test_published_plugin() -> None:
+def test_a_published_plugin_may_have_a_nonce() -> None:
     assert_shape(
         "ClientPluginCustomization",
         {"type": "plugin", **BASE, "enabled": True},
@@ -209,7 +209,7 @@ def test_published_plugin() -> None:
 
 
 @requirement("customizations:container:directory-fields")
-def test_directory() -> None:
+def test_a_directory_has_these_members() -> None:
     directory = {"type": "directory", **BASE, "enabled": True, "contents": "skill", "writable": False}
     assert_shape("DirectoryCustomization", directory, CONTAINER_OPTIONS)
     assert refusal("DirectoryCustomization", {**directory, "contents": "plugin"}).startswith(
@@ -236,13 +236,13 @@ CHILDREN = {
     "enablement:child:flag-on-every-type",
 )
 @pytest.mark.parametrize("kind", CHILDREN)
-def test_child(kind: str) -> None:
+def test_a_child_has_these_members(kind: str) -> None:
     name = f"{kind[0].upper()}{kind[1:]}Customization"
     assert_shape(name, {"type": kind, **BASE}, CHILD_OPTIONS | CHILDREN[kind])
 
 
 @requirement("mcp:server:shape", "customizations:children:mcp-server-fields")
-def test_mcp_server() -> None:
+def test_an_mcp_server_has_these_members() -> None:
     assert_shape(
         "McpServerCustomization",
         {"type": "mcpServer", **BASE, "enabled": True, "state": {"kind": "ready"}},
@@ -275,7 +275,7 @@ def test_the_type_alone_decides_the_shape() -> None:
 
 
 @requirement("customizations:load:kinds")
-def test_load_states() -> None:
+def test_a_load_that_failed_has_a_message() -> None:
     plugin = {"type": "plugin", **BASE, "enabled": True}
     for load in ({"kind": "loading"}, {"kind": "loaded"}, {"kind": "degraded", "message": "m"}):
         check(TYPES["PluginCustomization"], {**plugin, "load": load})
@@ -284,7 +284,7 @@ def test_load_states() -> None:
 
 
 @requirement("mcp:state:discriminant")
-def test_mcp_states() -> None:
+def test_an_mcp_server_has_one_of_five_states() -> None:
     assert get_args(TYPES["McpServerStatus"]) == ("starting", "ready", "authRequired", "error", "stopped")
     for kind in ("starting", "ready", "stopped"):
         check(TYPES["McpServerState"], {"kind": kind})
@@ -296,7 +296,7 @@ def test_mcp_states() -> None:
 
 
 @requirement("canvas:state:declaration-shape")
-def test_canvas_declaration() -> None:
+def test_a_canvas_declaration_has_these_members() -> None:
     assert_shape(
         "SessionCanvasDeclaration",
         {"extensionId": "e", "canvasId": "v", "displayName": "V", "description": "d", "source": "server"},
@@ -306,12 +306,12 @@ def test_canvas_declaration() -> None:
 
 @requirement("canvas:state:action-shape", "canvas:state:schemas-opaque")
 @pytest.mark.parametrize("schema", [{"type": "object"}, True, None, "anything", [1]])
-def test_canvas_action(schema: Any) -> None:
+def test_a_canvas_action_has_these_members(schema: Any) -> None:
     assert_shape("SessionCanvasAction", {"name": "zoom"}, {"description": "d", "inputSchema": schema})
 
 
 @requirement("canvas:state:open-shape", "canvas:url:plain-string")
-def test_open_canvas() -> None:
+def test_an_open_canvas_has_these_members() -> None:
     assert_shape(
         "SessionOpenCanvas",
         {"instanceId": "i", "canvasId": "v", "extensionId": "e", "availability": "ready"},
@@ -327,7 +327,7 @@ def test_open_canvas() -> None:
 
 
 @requirement("canvas:state:availability-values")
-def test_canvas_availability() -> None:
+def test_a_canvas_is_ready_or_stale() -> None:
     instance = {"instanceId": "i", "canvasId": "v", "extensionId": "e"}
     for availability in ("ready", "stale"):
         check(TYPES["SessionOpenCanvas"], {**instance, "availability": availability})
@@ -337,7 +337,7 @@ def test_canvas_availability() -> None:
 
 
 @requirement("canvas:state:request-shape")
-def test_canvas_request() -> None:
+def test_a_canvas_request_has_these_members() -> None:
     request: dict[str, Any] = {
         "requestId": "r",
         "kind": "open",
@@ -355,7 +355,7 @@ def test_canvas_request() -> None:
 
 
 @requirement("canvas:action:payload-fields", "canvas:action:instance-updated-payload")
-def test_canvas_action_payloads() -> None:
+def test_actions_on_canvases_carry_these_members() -> None:
     payloads = {
         spec.type: get_type_hints(spec.shape).keys() - {"type"} for spec in ACTIONS.values() if "canvas" in spec.type
     }
@@ -376,13 +376,13 @@ def test_canvas_action_payloads() -> None:
     assert reasons == ("timeout", "providerDisconnected", "instanceClosed", "hostShutdown")
 
 
-def test_canvas_results() -> None:
+def test_each_kind_of_canvas_request_has_its_result() -> None:
     assert_shape("CanvasOpenResult", {"kind": "open"}, {"url": "u", "title": "t", "status": "s"})
     assert_shape("CanvasActionResult", {"kind": "action"}, {"value": [None]})
     assert_shape("CanvasCloseResult", {"kind": "close"}, {})
 
 
 @requirement("canvas:action:error-shape")
-def test_canvas_error() -> None:
+def test_a_canvas_error_has_these_members() -> None:
     assert_shape("CanvasErrorPayload", {"code": "canvas_provider_unavailable", "message": "gone"}, {})
     check(TYPES["CanvasErrorPayload"], {"code": "anything_else", "message": ""})

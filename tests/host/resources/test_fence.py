@@ -44,7 +44,7 @@ def test_what_is_cut_out_of_every_root(path: str) -> None:
     "path",
     ["/home/ada/work", "/home/ada/work/.env", "/home/ada/.claude/skills/x", "/srv/app", "/var/tmp/x", "/home/bob/work"],
 )
-def test_what_is_not(path: str) -> None:
+def test_everything_else_below_a_root_is_open(path: str) -> None:
     assert Fence(CUTS, [Path("/")]).refusal(Path(path)) is None
 
 

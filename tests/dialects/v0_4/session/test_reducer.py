@@ -42,7 +42,7 @@ def test_every_action_of_the_channel_has_a_handler() -> None:
 
 
 @requirement("session:action:ready")
-def test_ready() -> None:
+def test_a_session_becomes_ready() -> None:
     assert fold(new_session(), act("ready")) == new_session(lifecycle="ready")
 
 
