@@ -207,6 +207,25 @@ async def test_a_view_is_also_found_under_the_address_of_its_session_where_vs_co
     assert address not in desk.bench.host.services.channels("changeset")
 
 
+async def test_whoever_leaves_a_view_and_comes_back_at_once_follows_a_new_one(desk: Desk) -> None:
+    """The old one is still being closed then; following that one would show nothing ever after."""
+    await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    uri, _ = await desk.look("session")
+    stranger = await desk.bench.client(client_id="stranger")
+    desk.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})
+    seen = len(desk.client.actions(uri))
+    assert (await desk.client.ask("subscribe", uri))["snapshot"]["state"]["status"] == "computing"
+    stranger.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})  # It never subscribed.
+    await stranger.ask("ping")
+    assert names(await desk.until(uri, lambda state: bool(state["files"]))) == {"a.txt"}
+    assert [envelope["action"]["type"] for envelope in desk.client.actions(uri)][seen:] == [
+        "changeset/contentChanged",
+        "changeset/statusChanged",
+    ]
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (desk.repo.root / "a.txt").read_text() == "one\n"
+
+
 async def test_a_session_of_vs_code_has_its_turns_there_too(desk: Desk) -> None:
     client = desk.client = await desk.bench.client(client_id="code", offer=["0.9.0"])
     desk.uri, desk.started = "scripted:/4711", {"startedAt": "2026-11-15T12:00:00.000Z"}

@@ -143,6 +143,11 @@ async def test_a_huge_file_of_a_person_is_no_change_of_the_session(desk: Desk) -
     assert (names(session), names(uncommitted)) == ({"a.txt"}, {"a.txt", "film.mov"})
     [film] = [entry for entry in uncommitted["files"] if entry["id"].endswith(".mov")]
     assert film["_meta"] == {"ahpkit/note": "too large"}
+    refused = await desk.client.refused("resourceRead", "ahp-root://", uri=film["edit"]["after"]["content"]["uri"])
+    assert (refused["code"], refused["message"]) == (
+        -32006,
+        "the content of this file is not kept; the note of its entry says why",
+    )
 
 
 @requirement("changesets:odd:huge")

@@ -205,6 +205,23 @@ async def test_an_undo_is_brought_back_also_after_a_restart_and_spares_what_chan
     assert names(shown) == {"one.txt", "three.txt", "b.txt"}
 
 
+@requirement("changesets:undo:while-a-turn-runs")
+async def test_what_a_person_writes_before_a_quick_call_stays_theirs(desk: Desk) -> None:
+    async def work(turn: Turn) -> None:
+        await in_a_call(desk, turn, lambda: (desk.repo.root / "agent.txt").write_text("agent\n"), then=1)
+        (desk.repo.root / "mine.txt").write_text("mine\n")
+        await a_moment()
+        call = turn.tool_call("read")
+        call.running(tool_input="{}")
+        call.complete()
+
+    turn_id = await whole_turn(desk, work)
+    uri, state = await desk.look("turn", turn_id)
+    assert names(state) == {"agent.txt"}
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert ((desk.repo.root / "agent.txt").exists(), (desk.repo.root / "mine.txt").read_text()) == (False, "mine\n")
+
+
 async def test_a_call_of_a_sub_agent_is_a_call_of_the_turn(desk: Desk) -> None:
     async def work(turn: Turn) -> None:
         sub = await turn.subchat("Helper", "help")
@@ -246,9 +263,14 @@ class TestActivity:
         assert self._others(activity, 3, 4) == [True, True]
 
     def test_a_call_that_is_told_only_when_it_is_over_may_have_run_since_the_one_before(self) -> None:
-        activity = self._activity()
+        activity = self._activity(None)
         self._saw(activity, ("running", 1), ("completed", 3), ("running", 7), ("completed", 7))
         assert self._others(activity, 5, 8) == [False, True]
+
+    def test_a_quick_call_that_the_host_started_itself_did_not_run_before(self) -> None:
+        activity = self._activity()
+        self._saw(activity, ("running", 1), ("completed", 3), ("running", 7), ("completed", 7))
+        assert self._others(activity, 5, 7, 8) == [True, False, True]
 
     def test_a_long_call_counts_also_after_a_short_one_that_began_later(self) -> None:
         activity = self._activity()

@@ -80,6 +80,8 @@ class Activity:
         self.times: dict[str, int | None] = {}
         """Changed file → when it was last written, at the last look at it; None: it was gone."""
         self._outside_calls = outside_calls
+        self._tells_late = outside_calls is None
+        """The agent's calls are its own: it may tell of one when that is over."""
         self._open: dict[str, _Call] = {}
         self._spans: list[tuple[int, int]] = []
         """When calls ran that are over."""
@@ -102,7 +104,10 @@ class Activity:
             call.ran_at = now
 
     def _began_to_run(self, call: _Call, now: int) -> int:
-        """Some agents say that a call runs, or even that there is one, only when it is over."""
+        """Some agents say that a call runs, or even that there is one, only when it is over. The host starts the calls of
+        the others itself."""
+        if not self._tells_late:
+            return call.since if call.ran_at is None else call.ran_at
         since = call.since if call.ran_at is None or now - call.ran_at < COARSE else call.ran_at
         if now - since < COARSE and not call.asked:
             return max([self.began, *(end for _, end in self._spans)])

@@ -28,6 +28,9 @@ _OF_SESSION = "/changeset/"
 BLOB_SCHEME = "ahp-changed-file"
 """Contents of changed files, before and after, that may be on no disk any more."""
 
+NOT_KEPT = "none"
+"""Stands in the address of a content that nobody kept, such as that of a huge file."""
+
 Kind = Literal["uncommitted", "session", "turn", "compare-turns"]
 
 _TEMPLATES: Mapping[Kind, tuple[str, str, str]] = {
@@ -185,7 +188,7 @@ def path_in(root_uri: str, uri: str) -> str | None:
 
 def _content(side: Side, key: str, note: str) -> ContentRef:
     if note or not side.oid:
-        return {"uri": blob_uri(key, Side(side.path, side.mode, "none"))}
+        return {"uri": blob_uri(key, Side(side.path, side.mode, NOT_KEPT))}
     return {"uri": blob_uri(key, side)}
 
 
@@ -195,7 +198,7 @@ def blob_uri(key: str, side: Side) -> str:
     return f"{BLOB_SCHEME}://{key}.{side.mode}.{side.oid}/{path}"
 
 
-_WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|none")
+_WHOLE_NAME = re.compile(rf"[0-9a-f]{{40}}|[0-9a-f]{{64}}|{NOT_KEPT}")
 """Only whole names are accepted: git also takes the beginning of a name, so that all objects could be found by
 trying."""
 
@@ -240,6 +243,7 @@ def content_type(path: str) -> str:
 
 __all__ = [
     "BLOB_SCHEME",
+    "NOT_KEPT",
     "Kind",
     "View",
     "catalogue",

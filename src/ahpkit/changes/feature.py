@@ -413,6 +413,8 @@ class Changesets(Feature):
         followed = None if found is None else await self._directories.by_key(found[0])
         if found is None or followed is None or not found[1].path.startswith(followed.prefix):
             raise ContentNotFound(f"there is no content {uri}")
+        if found[1].oid == wire.NOT_KEPT:
+            raise ContentNotFound("the content of this file is not kept; the note of its entry says why")
         try:
             return await followed.changes.tree.read(found[1]), wire.content_type(found[1].path)
         except GitError as error:

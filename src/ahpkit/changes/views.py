@@ -50,6 +50,8 @@ class Views:
         if view is None or followed is None or not _offered(view, followed):
             return False
         if self.services.state(uri) is None:
+            await self.services.durable()  # The last reader may have left a moment ago: first the old one is gone.
+        if self.services.state(uri) is None:
             self._open[uri] = view
             self.services.open_channel(uri, {"status": "computing", "files": []}, kind="changeset", is_retold=True)
             await self.services.durable()

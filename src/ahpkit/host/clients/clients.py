@@ -195,8 +195,9 @@ class Clients:
         self._channels.subscribed.tell(uri)
 
     def unsubscribe(self, uri: str, connection: Connection) -> None:
+        followed = connection.follows(uri)
         self._fanout.unsubscribe(uri, connection.outlet)
-        if not self._fanout.has_subscribers(uri):
+        if followed and not self._fanout.has_subscribers(uri):
             self._channels.unsubscribed.tell(uri)
 
     def unfollow(self, uri: str, connection: Connection) -> None:

@@ -209,7 +209,7 @@ class Handshake:
         await self._check_observer(client, uri)
         self._clients.set_latency(uri, client, params.get("delivery", {}).get("maxLatencyMs", 0))
         await self._wake([uri])
-        if not self._exists(uri):
+        if not await self._opened(uri):  # Meanwhile its last reader may have left.
             raise _no_channel(uri)
         return {"snapshot": self._snapshot(uri, client, params.get("view", {}).get("turns"))}
 

@@ -210,8 +210,8 @@ class Store(States):
         return channel.committed if channel.text is None else self._read(uri, channel.text)
 
     def shown(self, uri: str) -> bool:
-        """Whether readers see such a channel: its opening is durable."""
-        channel = self._visible(uri)
+        """Whether readers see such a channel: its opening is durable, and nobody has closed it since."""
+        channel = self._channels.get(uri)
         return channel is not None and (channel.text is not None or channel.committed is not None)
 
     def can_replay(self, after: int, channels: Iterable[str]) -> bool:
