@@ -409,21 +409,26 @@ async def test_an_invoked_skill_is_expanded_for_the_agent_and_not_in_the_chat(de
 @requirement("enablement:precedence:disabled-container-wins")
 async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: Desk) -> None:
     desk.files({".github/skills/inner/SKILL.md": text("Secret.", user_invocable="false")})
-    desk.files({".github/prompts/plan.prompt.md": text("Plan.")})
+    forbidden = text("Secret.", user_invocable="false", disable_model_invocation="true")
+    desk.files({".github/prompts/plan.prompt.md": text("Plan."), ".github/skills/forbidden/SKILL.md": forbidden})
     client = await desk.start()
     session, chat = await desk.session(client)
-    await client.accepted(chat, say("/inner", "t-model"))
-    error = await client.action("chat/error")
-    assert "`inner` is for the model alone" in error["action"]["error"]["message"]
+
+    async def refused(name: str) -> str:
+        await client.accepted(chat, say(f"/{name}", f"t-{name}"))
+        error = await client.action(
+            lambda envelope: envelope["action"]["type"] == "chat/error" and envelope["action"]["turnId"] == f"t-{name}"
+        )
+        return error["action"]["error"]["message"]
+
+    assert "`forbidden` can be called by nobody" in await refused("forbidden")
+    assert "`inner` is for the model alone" in await refused("inner")
     turn = await desk.turn(client, chat, "do it")
     assert "inner" in [offer.name for offer in turn.context.skills]  # The model may.
     directory = (await desk.containers(client, session))[".github/prompts"]
     await client.accepted(session, toggle(directory["id"], False))
-    await client.accepted(chat, say("/plan", "t-off"))
-    error = await client.action(
-        lambda envelope: envelope["action"]["type"] == "chat/error" and envelope["action"]["turnId"] == "t-off"
-    )
-    assert "`plan` is switched off in this session" in error["action"]["error"]["message"]
+    why = "`plan` is in `.github/prompts`, which is switched off; switch that on to use it"
+    assert await refused("plan") == why
 
 
 @requirement("customizations:identity:persistent-reference-is-uri")

@@ -219,7 +219,8 @@ def test_of_two_skills_with_one_name_the_nearer_is_meant_until_it_is_disabled(tm
 @requirement("enablement:invocation:skill-user-gate")
 def test_a_command_of_the_agent_may_have_the_name_of_something_that_cannot_be_called(in_force: InForce) -> None:
     assert in_force.why_not("model", "skill") == "`model` is for the model alone; say in words what you need"
-    assert "switched off" in str(toggled(in_force, "both", False, type="skill").why_not("both", "skill"))
+    off = "`both` is switched off; switch it on to use it"
+    assert toggled(in_force, "both", False, type="skill").why_not("both", "skill") == off
     commands: Any = {"type": "plugin", "id": "c", "uri": "x:/c", "name": "Agent commands", "enabled": True}
     commands["children"] = [{"type": "skill", "id": "c1", "uri": "x:/c1", "name": "model"}]
     everything: Any = [*(in_force.customizations or ()), commands]

@@ -139,6 +139,9 @@ async def test_each_kind_has_its_own_fields_and_nothing_of_what_runs(shown: Show
     assert servers["inline"]["range"]["start"]["line"] > 0
     [icon] = shown.containers["all"]["icons"]
     assert icon["src"].endswith("/logo.png")
+    assert (await shown.client.ask("resourceRead", "ahp-root://", uri=icon["src"]))["data"]
+    beside = icon["src"].replace("logo.png", ".plugin/plugin.json")
+    assert (await shown.client.refused("resourceRead", "ahp-root://", uri=beside))["code"] == -32009, "it has secrets"
     assert "icons" not in shown.containers["two"], "nothing is fetched from elsewhere"
     _extensions_packs_and_folders_like_a_workspace_are_plugins(shown)
     assert SECRET not in json.dumps(shown.client.received)

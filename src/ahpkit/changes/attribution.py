@@ -104,8 +104,8 @@ class Activity:
             call.ran_at = now
 
     def _began_to_run(self, call: _Call, now: int) -> int:
-        """Some agents say that a call runs, or even that there is one, only when it is over. The host starts the calls of
-        the others itself."""
+        """Some agents say that a call runs, or even that there is one, only when it is over. The host itself starts the
+        calls of the others."""
         if not self._tells_late:
             return call.since if call.ran_at is None else call.ran_at
         since = call.since if call.ran_at is None or now - call.ran_at < COARSE else call.ran_at

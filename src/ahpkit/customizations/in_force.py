@@ -22,7 +22,7 @@ from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.enablement import Customizations, Placed, walk
+from ahpkit.protocol.session.enablement import Customizations, Placed, is_enabled, walk
 
 META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""
@@ -85,9 +85,7 @@ class InForce:
         for placed in of_type:
             detail = self.details.get(placed.entry["id"])
             if isinstance(detail, TextDetail) and token in detail.tokens and not placed.effective.user_invocable:
-                if placed.effective.enabled:
-                    return f"`{detail.name}` is for the model alone; say in words what you need"
-                return f"`{detail.name}` is switched off in this session; switch it on to use it"
+                return _refusal(placed, detail.name)
         return None
 
     def root_of(self, placed: Placed) -> str | None:
@@ -111,6 +109,20 @@ class InForce:
     def plain(self, text: Text) -> str:
         """The body of a text that takes no arguments."""
         return expand(text.detail, "", self.variables(text))
+
+
+def _refusal(placed: Placed, name: str) -> str:
+    """Why a user cannot call something, and what helps."""
+    if placed.effective.enabled:
+        if placed.entry.get("disableModelInvocation"):
+            return f"`{name}` can be called by nobody: its header forbids users and the model to call it"
+        return f"`{name}` is for the model alone; say in words what you need"
+    if placed.container is not None and not is_enabled(placed.container):
+        container = Placed(placed.container, None)
+        return (
+            f"`{name}` is in `{container.entry['name']}`, which is {container.effective.why}; switch that on to use it"
+        )
+    return f"`{name}` is {placed.effective.why}; switch it on to use it"
 
 
 def fill_context(

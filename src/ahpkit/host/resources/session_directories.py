@@ -23,7 +23,7 @@ from ahpkit.protocol.session.state import SessionState
 
 Opening = Literal["work", "saved", "shown"]
 """Why clients may use a directory: it is a working directory, a customization directory that they may write, or one
-that they may only read."""
+that they may only read. The picture of a plugin is a file that they may only read."""
 
 _PATIENCE = 1.0
 """Seconds that others wait for a directory to be found: a local disk answers in milliseconds."""
@@ -176,6 +176,9 @@ def opened_by(session: SessionState) -> list[Named]:
         if container["type"] == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
             opened.extend((kind, path) for path in _places(container, workings))
+        elif container["type"] == "plugin" and "clientId" not in container:
+            icons = (_local(icon["src"]) for icon in container.get("icons", ()))
+            opened.extend(("shown", path) for path in icons if path is not None)
     return opened
 
 
