@@ -8,7 +8,8 @@ let worker: Worker | undefined;
 let next = 1;
 const waiting = new Map<number, (html: string | undefined) => void>();
 
-function highlighted(code: string, language: string): Promise<string | undefined> {
+/** Code as HTML with classes for its colours; nothing for a language that is not known, or for very long code. */
+export function highlighted(code: string, language: string): Promise<string | undefined> {
   if (!language || code.length > LONGEST || typeof Worker === "undefined") return Promise.resolve(undefined);
   worker ??= start();
   const id = next++;
@@ -47,7 +48,11 @@ export function decorate(fragment: DocumentFragment, open = false): DocumentFrag
     button.type = "button";
     button.className = "btn quiet";
     button.textContent = "Copy";
-    button.addEventListener("click", () => void copy(code.textContent ?? ""));
+    button.addEventListener("click", () => {
+      void copy(code.textContent ?? "");
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 1500);
+    });
     head.append(name, button);
     pre.replaceWith(box);
     pre.tabIndex = 0;

@@ -4,8 +4,11 @@ import { structuredPatch } from "diff";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { FileEdit } from "../ahp/index.ts";
+import { pathOf } from "../mirror/selectors.ts";
 import { splitDiff } from "../local/settings.ts";
 import { readText } from "../mirror/store.ts";
+import { highlighted } from "./code.ts";
+import { changedPart, languageOf, type Piece, piecesOf, linesOf } from "./diff-lines.ts";
 
 const MAX_LINE = 2_000;
 const FIRST_ROWS = 800;
@@ -15,6 +18,29 @@ export interface Row {
   before: number | undefined;
   after: number | undefined;
   text: string;
+  /** Where the text differs from the line it replaces, or is replaced by. */
+  changed?: [number, number];
+}
+
+/** Say where lines that replace each other differ: the first removed one and the first added one, and so on. */
+function markChanged(rows: Row[]): Row[] {
+  for (let at = 0; at < rows.length; at += 1) {
+    if (rows[at]?.kind !== "del") continue;
+    const end = (from: number, kind: Row["kind"]): number => {
+      let to = from;
+      while (rows[to]?.kind === kind) to += 1;
+      return to;
+    };
+    const middle = end(at, "del");
+    const last = end(middle, "add");
+    for (let pair = 0; pair < Math.min(middle - at, last - middle); pair += 1) {
+      const [before, after] = [rows[at + pair] as Row, rows[middle + pair] as Row];
+      const parts = changedPart(before.text, after.text);
+      if (parts) [before.changed, after.changed] = parts;
+    }
+    at = last - 1;
+  }
+  return rows;
 }
 
 /** Everything out, everything in: for texts that are too different to be compared in time. */
@@ -43,7 +69,7 @@ export function rowsOf(before: string, after: string): Row[] {
       else if (line[0] === " ") rows.push({ kind: "same", before: old++, after: fresh++, text });
     }
   }
-  return rows;
+  return markChanged(rows);
 }
 
 export interface LineComments {
@@ -52,9 +78,21 @@ export interface LineComments {
   add(line: number): void;
 }
 
-function Text({ text }: { text: string }): JSX.Element {
+/** The colours of both sides, line by line; nothing until they are known. */
+interface Colours {
+  before: Piece[][] | undefined;
+  after: Piece[][] | undefined;
+}
+
+function Text({ row, colours }: { row: Row; colours: Colours | undefined }): JSX.Element {
   const [all, set] = useState(false);
-  if (text.length <= MAX_LINE || all) return <>{text || "\u200b"}</>;
+  const { text } = row;
+  if (text.length <= MAX_LINE) {
+    const line = row.kind === "del" ? colours?.before?.[(row.before ?? 0) - 1] : colours?.after?.[(row.after ?? 0) - 1];
+    const pieces = piecesOf(text, line, row.changed);
+    return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}>{piece.text}</span> : piece.text))}{text ? "" : "\u200b"}</>;
+  }
+  if (all) return <>{text}</>;
   return (
     <>
       {text.slice(0, MAX_LINE)}{" "}
@@ -80,10 +118,16 @@ function alongLines(event: KeyboardEvent): void {
 
 const firstLine = (rows: Row[]): number | undefined => rows.find((row) => row.after !== undefined)?.after;
 
+interface Shown {
+  rows: Row[];
+  comments: LineComments | undefined;
+  colours: Colours | undefined;
+}
+
 const SIGN = { add: "+", del: "−", same: " ", hunk: "" };
 const WORD = { add: "Added: ", del: "Removed: ", same: "", hunk: "" };
 
-function Unified({ rows, comments }: { rows: Row[]; comments: LineComments | undefined }): JSX.Element {
+function Unified({ rows, comments, colours }: Shown): JSX.Element {
   const first = firstLine(rows);
   return (
     <>
@@ -92,7 +136,7 @@ function Unified({ rows, comments }: { rows: Row[]; comments: LineComments | und
           <div class={`diff-row ${row.kind}`}>
             <Number line={row.before} comments={undefined} />
             <Number line={row.after} comments={comments} first={row.after === first} />
-            <span class="tx"><span aria-hidden="true">{SIGN[row.kind]} </span><span class="sr">{WORD[row.kind]}</span><Text text={row.text} /></span>
+            <span class="tx"><span aria-hidden="true">{SIGN[row.kind]} </span><span class="sr">{WORD[row.kind]}</span><Text row={row} colours={colours} /></span>
           </div>
           {row.after !== undefined && comments?.at(row.after).map((text) => <p key={text} class="comment note">{text}</p>)}
         </div>
@@ -101,7 +145,7 @@ function Unified({ rows, comments }: { rows: Row[]; comments: LineComments | und
   );
 }
 
-function Split({ rows, comments }: { rows: Row[]; comments: LineComments | undefined }): JSX.Element {
+function Split({ rows, comments, colours }: Shown): JSX.Element {
   const pairs = useMemo(() => {
     const out: { left: Row | undefined; right: Row | undefined }[] = [];
     let dels: Row[] = [];
@@ -125,26 +169,45 @@ function Split({ rows, comments }: { rows: Row[]; comments: LineComments | undef
       {pairs.map(({ left, right }, index) => (
         <div key={index} class={`diff-row ${left?.kind === "hunk" ? "hunk" : ""}`}>
           <span class="ln">{left?.before}</span>
-          <span class={`tx ${left?.kind === "del" ? "cell-del" : ""}`}>{left && left.kind !== "add" && <Text text={left.text} />}</span>
+          <span class={`tx ${left?.kind === "del" ? "cell-del" : ""}`}>{left && left.kind !== "add" && <Text row={left} colours={colours} />}</span>
           <Number line={right?.after} comments={comments} first={right?.after === firstLine(rows)} />
-          <span class={`tx ${right?.kind === "add" ? "cell-add" : ""}`}>{right && right.kind !== "hunk" && <Text text={right.text} />}</span>
+          <span class={`tx ${right?.kind === "add" ? "cell-add" : ""}`}>{right && right.kind !== "hunk" && <Text row={right} colours={colours} />}</span>
         </div>
       ))}
     </>
   );
 }
 
-type Loaded = { rows: Row[] } | { binary: true } | { error: string } | undefined;
+type Loaded = { rows: Row[]; before: string; after: string } | { binary: true } | { error: string } | undefined;
 
 async function load(edit: FileEdit, fresh: boolean): Promise<Loaded> {
   try {
     const side = (at: FileEdit["before"]): Promise<string | undefined> | string => (at ? readText(at.content.uri, fresh) : "");
     const [before, after] = await Promise.all([side(edit.before), side(edit.after)]);
     if (before === undefined || after === undefined) return { binary: true };
-    return { rows: rowsOf(before, after) };
+    return { rows: rowsOf(before, after), before, after };
   } catch (error) {
     return { error: (error as Error).message };
   }
+}
+
+/** Colours come when a worker has them. Until then, and where there are none, the text is plain. */
+function useColours(loaded: Loaded, edit: FileEdit): Colours | undefined {
+  const [found, set] = useState<Colours | undefined>(undefined);
+  const language = languageOf(pathOf(edit.after?.uri ?? edit.before?.uri ?? ""));
+  const texts = loaded && "rows" in loaded ? loaded : undefined;
+  useEffect(() => {
+    set(undefined);
+    if (!texts || !language) return undefined;
+    let here = true;
+    void Promise.all([highlighted(texts.before, language), highlighted(texts.after, language)]).then(([before, after]) => {
+      if (here) set({ before: linesOf(before, texts.before), after: linesOf(after, texts.after) });
+    });
+    return () => {
+      here = false;
+    };
+  }, [texts, language]);
+  return found;
 }
 
 export default function Diff({ edit, comments }: { edit: FileEdit; comments?: LineComments }): JSX.Element {
@@ -158,6 +221,7 @@ export default function Diff({ edit, comments }: { edit: FileEdit; comments?: Li
       here = false;
     };
   }, [key, edit]);
+  const colours = useColours(loaded, edit);
   if (!loaded) return <p class="comment small muted">Loading the diff…</p>;
   if ("error" in loaded) return <p class="comment small danger">The content could not be read: {loaded.error}</p>;
   if ("binary" in loaded) return <p class="comment small muted">A binary file. There is nothing to compare line by line.</p>;
@@ -166,7 +230,7 @@ export default function Diff({ edit, comments }: { edit: FileEdit; comments?: Li
   const split = splitDiff.value && innerWidth >= 720;
   return (
     <div class={`diff${split ? " split" : ""}`} tabIndex={0} role="region" aria-label="Diff" onKeyDown={alongLines}>
-      {split ? <Split rows={rows} comments={comments} /> : <Unified rows={rows} comments={comments} />}
+      {split ? <Split rows={rows} comments={comments} colours={colours} /> : <Unified rows={rows} comments={comments} colours={colours} />}
       {loaded.rows.length > shown && (
         <button type="button" class="btn quiet" onClick={() => show(shown + 2_000)}>Show more ({loaded.rows.length - shown} lines left)</button>
       )}
