@@ -57,7 +57,10 @@ const REGIONS = ["region-sessions", "region-main", "region-side"];
 function nextRegion(back: boolean): void {
   const here = REGIONS.map((id) => document.getElementById(id)).filter((each): each is HTMLElement => each !== null && each.offsetParent !== null);
   const at = here.findIndex((each) => each.contains(document.activeElement));
-  here[(at + (back ? -1 : 1) + here.length) % here.length]?.focus();
+  const next = here[(at + (back ? -1 : 1) + here.length) % here.length];
+  next?.classList.add("reached"); // Only who walks by keys needs to see where they are.
+  next?.addEventListener("blur", () => next.classList.remove("reached"), { once: true });
+  next?.focus();
 }
 
 function useKeys(): void {

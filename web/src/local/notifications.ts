@@ -2,7 +2,6 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
-import { MARKS } from "../mirror/selectors.ts";
 import { notifyMe } from "./settings.ts";
 
 export type Possible = "ask" | "allowed" | "blocked" | "insecure" | "unsupported";
@@ -71,7 +70,7 @@ export function startNotifications(): void {
   effect(() => {
     const items = inbox.value;
     const count = items.length;
-    document.title = count ? `(${count}) ${MARKS.needs} ahpkit` : "ahpkit";
+    document.title = count ? `(${count}) ◆ ahpkit` : "ahpkit";
     const badge = navigator as Navigator & { setAppBadge?(count: number): Promise<void>; clearAppBadge?(): Promise<void> };
     void (count ? badge.setAppBadge?.(count) : badge.clearAppBadge?.())?.catch(() => undefined);
     tell(items);

@@ -19,7 +19,6 @@ export const WORDS: Record<Activity, string> = {
   running: "Running",
   done: "Done",
 };
-export const MARKS: Record<Activity, string> = { needs: "◆", failed: "✕", running: "○", done: "✓" };
 
 export const isRead = (status: number): boolean => (status & IS_READ) !== 0;
 export const isArchived = (status: number): boolean => (status & IS_ARCHIVED) !== 0;
@@ -139,6 +138,16 @@ export function waiting(session: SessionState | undefined, chat?: ChatState): In
 export const keyOf = (entry: InputNeeded): string =>
   `${entry.chat} ${entry.kind === "chatInput" ? entry.request.id : entry.toolCall.toolCallId}`;
 
+/** Whether a request comes from this chat, or from a helper that one of its calls started. */
+export const comesFrom = (entry: InputNeeded, chat: Uri, session: SessionState | undefined): boolean => {
+  const seen = new Set<Uri>();
+  for (let at: Uri | undefined = entry.chat; at !== undefined && !seen.has(at); at = session?.chats.find((each) => each.resource === at)?.origin?.chat) {
+    if (at === chat) return true;
+    seen.add(at);
+  }
+  return false;
+};
+
 function* inChat(chat: ChatState): Generator<InputNeeded> {
   const turn = chat.activeTurn;
   for (const part of turn?.responseParts ?? []) {
@@ -231,6 +240,21 @@ export function ownerOf(call: ToolCall, session: SessionState | undefined): stri
   }
   if (by?.kind !== "client") return undefined;
   return session?.activeClients.find((each) => each.clientId === by.clientId)?.displayName ?? "a connected client";
+}
+
+/** A helper's conversation that a call started. */
+export interface Helper {
+  resource: Uri;
+  title: string;
+  agentName?: string;
+}
+
+/** Helpers of a call: those that its content names, then those whose own chat says that this call started it. */
+export function helpersOf(call: ToolCall, chat: Uri, session: SessionState | undefined): Helper[] {
+  const named: Helper[] = (call.content ?? []).flatMap((content) => (content.type === "subagent" ? [content] : []));
+  const silent = (session?.chats ?? []).filter(({ resource, origin }) =>
+    origin?.kind === "tool" && origin.toolCallId === call.toolCallId && origin.chat === chat && !named.some((each) => each.resource === resource));
+  return [...named, ...silent.map(({ resource, title }) => ({ resource, title }))];
 }
 
 const VERBS: [RegExp, string, string, string][] = [

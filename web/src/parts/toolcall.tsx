@@ -2,9 +2,9 @@
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { ChatState, SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
-import { failed, inputText, isOpen, plain, waitsForPerson } from "../mirror/selectors.ts";
-import { read, useChannel } from "../mirror/store.ts";
+import type { SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
+import { failed, type Helper as HelperChat, helpersOf, isOpen, plain, waitsForPerson } from "../mirror/selectors.ts";
+import { read } from "../mirror/store.ts";
 import { Mark } from "../ui/bits.tsx";
 import { EditView } from "./edit.tsx";
 import { size } from "./markdown.tsx";
@@ -78,18 +78,17 @@ function TerminalContent({ content, live }: { content: Extract<ToolContent, { ty
   );
 }
 
-export function Content({ content, live, around }: { content: ToolContent; live: boolean; around: Around | undefined }): JSX.Element | null {
+function Content({ content, live }: { content: ToolContent; live: boolean }): JSX.Element | null {
   switch (content.type) {
     case "text":
       return <Output text={String(content.text ?? "")} live={live} />;
-    case "fileEdit":
-      return <EditView edit={content} roots={around?.session?.workingDirectories} />;
     case "terminal":
       return <TerminalContent content={content} live={live} />;
     case "resource":
       return <Referred content={content} />;
+    case "fileEdit":
     case "subagent":
-      return around && around.depth < 4 ? <SubAgent content={content} live={live} around={around} /> : null;
+      return null; // See `Shown`.
     case "embeddedResource":
       return /^image\/(png|jpeg|gif|webp|avif)$/.test(content.contentType)
         ? <img alt="Result" src={`data:${content.contentType};base64,${content.data}`} style={{ maxWidth: "100%" }} />
@@ -99,30 +98,41 @@ export function Content({ content, live, around }: { content: ToolContent; live:
   }
 }
 
-function SubAgent({ content, live, around }: { content: Extract<ToolContent, { type: "subagent" }>; live: boolean; around: Around }): JSX.Element {
+function SubAgent({ helper, live, around }: { helper: HelperChat; live: boolean; around: Around }): JSX.Element {
   const [open, set] = useState(live);
   const Helper = around.Helper;
   return (
-    <details class="fold" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-      <summary><span class="name grow cut">{content.agentName ? `${content.agentName}: ` : "Helper: "}{content.title}</span></summary>
-      {open && <div class="nested"><Helper uri={content.resource} around={{ ...around, chat: content.resource, depth: around.depth + 1 }} /></div>}
+    <details class="fold helper" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+      <summary><span class="name grow cut">{helper.agentName ? `${helper.agentName}: ` : "Helper: "}{helper.title}</span></summary>
+      {open && <div class="nested"><Helper uri={helper.resource} around={{ ...around, chat: helper.resource, depth: around.depth + 1 }} /></div>}
     </details>
   );
 }
 
-/** A helper's state in one word, for the line that folds it. */
-export function useHelper(uri: Uri): ChatState | undefined {
-  return useChannel<ChatState>(uri, "chat").value.state;
-}
-
-function Body({ call, around }: { call: ToolCall; around: Around | undefined }): JSX.Element {
-  const live = call.status === "running";
-  const Payload = around?.Payload;
+/** What a call did that is worth seeing without asking: the files it changed, and what its helpers do. */
+export function Shown({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
+  const helpers = around.depth < 4 ? helpersOf(call, around.chat, around.session) : [];
   return (
     <>
-      {Payload && inputText(call) !== undefined ? <Payload call={call} /> : Payload && typeof call.toolInput === "object" ? <Payload call={call} /> : null}
-      {call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} roots={around?.session?.workingDirectories} />)}
-      {call.content?.map((content, index) => <Content key={index} content={content} live={live} around={around} />)}
+      {call.content?.map((content, index) => content.type === "fileEdit" && <EditView key={index} edit={content} roots={around.session?.workingDirectories} />)}
+      {helpers.map((helper) => <SubAgent key={helper.resource} helper={helper} live={isOpen(call)} around={around} />)}
+    </>
+  );
+}
+
+export const showsMore = (call: ToolCall, around: Around): boolean =>
+  call.content?.some((content) => content.type === "fileEdit") === true || helpersOf(call, around.chat, around.session).length > 0;
+
+/** The rest of a call: its input, what it printed, and how it was decided. */
+function Body({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
+  const Payload = around.Payload;
+  return (
+    <>
+      {helpersOf(call, around.chat, around.session).length && isOpen(call)
+        ? <details class="fold"><summary>Input of the call</summary><div class="folded"><Payload call={call} /></div></details>
+        : <Payload call={call} />}
+      {isOpen(call) && call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} roots={around.session?.workingDirectories} />)}
+      {call.content?.map((content, index) => <Content key={index} content={content} live={call.status === "running"} />)}
       {call.error && call.error.message !== "failed" && <p class="note danger break">{call.error.message}</p>}
       {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}
       {call.userSuggestion && <p class="small break">“{call.userSuggestion.text}”</p>}
@@ -144,18 +154,21 @@ export function ToolCallView({ call, around }: { call: ToolCall; around: Around 
           {call.status === "auth-required" && <span class="chip needs">Needs a sign-in</span>}
         </div>
         <Body call={call} around={around} />
+        <Shown call={call} around={around} />
       </div>
     );
   return <Finished call={call} around={around} />;
 }
 
 export function Finished({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
-  const edits = call.content?.some((content) => content.type === "fileEdit" || content.type === "subagent") ?? false;
-  const [open, set] = useState(edits);
+  const [open, set] = useState(false);
   return (
-    <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-      <summary><Mark of={call.status === "cancelled" ? "failed" : "done"} /><span class="name grow cut">{oneLine(call)}</span></summary>
-      {open && <div class="folded"><Body call={call} around={around} /></div>}
-    </details>
+    <>
+      <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
+        <summary><Mark of={call.status === "cancelled" ? "failed" : "done"} /><span class="name grow cut">{oneLine(call)}</span></summary>
+        {open && <div class="folded"><Body call={call} around={around} /></div>}
+      </details>
+      <Shown call={call} around={around} />
+    </>
   );
 }

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { Component, type ComponentChildren, type FunctionComponent, h, type JSX, type RefObject } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { pointed } from "../mirror/inbox.ts";
-import { type Activity, MARKS, WORDS } from "../mirror/selectors.ts";
+import { type Activity, WORDS } from "../mirror/selectors.ts";
 
 /** Draw a component again only when one of its properties changed. */
 export function memo<P extends object>(view: (props: P) => JSX.Element | null): FunctionComponent<P> {
@@ -35,6 +35,8 @@ const PATHS = {
   gear: "M8 10a2 2 0 1 0 0-4 2 2 0 0 0 0 4M8 1.500v2M8 12.500v2M1.500 8h2M12.500 8h2M3.400 3.400l1.400 1.400M11.200 11.200l1.400 1.400M3.400 12.600l1.400-1.400M11.200 4.800l1.400-1.400",
   up: "M4 10l4-4 4 4",
   down: "M4 6l4 4 4-4",
+  right: "M6 4l4 4-4 4",
+  person: "M8 8a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5M3.500 13.500a4.500 4.500 0 0 1 9 0",
 } as const;
 
 export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
@@ -45,11 +47,23 @@ export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
   );
 }
 
+const STATES: Record<Activity, string> = {
+  needs: "M7 2 12 7 7 12 2 7z",
+  running: "M11.5 7a4.5 4.5 0 1 1-9 0 4.5 4.5 0 0 1 9 0z",
+  failed: "m3.500 3.500 7 7m0-7-7 7",
+  done: "m2.500 7.500 3 3 6-7",
+};
+
+/** The drawing of a state. It stands on the line of the text beside it. */
+export const MarkIcon = ({ of }: { of: Activity }): JSX.Element => (
+  <span class={`mark ${of}`} aria-hidden="true"><svg width="14" height="14" viewBox="0 0 14 14" fill={of === "needs" ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d={STATES[of]} /></svg></span>
+);
+
 /** A state as icon, word and colour. */
 export function Mark({ of, word }: { of: Activity; word?: boolean }): JSX.Element {
   return (
     <>
-      <span class={`mark ${of}`} aria-hidden="true">{MARKS[of]}</span>
+      <MarkIcon of={of} />
       <span class={word ? undefined : "sr"}>{WORDS[of]}</span>
     </>
   );
@@ -208,7 +222,7 @@ let next = 1;
 
 export function toast(text: string, action?: Toast["action"]): void {
   const entry = { id: next++, text, ...(action ? { action } : {}) };
-  toasts.value = [...toasts.value.slice(-2), entry];
+  toasts.value = [...toasts.value.filter((each) => each.text !== text).slice(-2), entry];
   setTimeout(() => dismiss(entry.id), action ? 10_000 : 6_000);
   announce(text);
 }
@@ -229,7 +243,7 @@ export function Toasts(): JSX.Element {
               each.action?.run();
             }}>{each.action.label}</button>
           )}
-          <button type="button" class="btn quiet icon" aria-label="Dismiss" onClick={() => dismiss(each.id)}><Icon name="close" /></button>
+          <button type="button" class="btn icon bare" aria-label="Dismiss" onClick={() => dismiss(each.id)}><Icon name="close" /></button>
         </div>
       ))}
     </div>

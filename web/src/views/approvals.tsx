@@ -1,9 +1,11 @@
 /** Approvals: what is asked, in full, and the answers. A card never takes the focus and ignores hasty presses. */
 
+import { signal } from "@preact/signals";
 import type { JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite } from "../local/me.ts";
+import { pointed } from "../mirror/inbox.ts";
 import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
 import { agentName, dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
@@ -69,9 +71,16 @@ export function narrowest(options: ConfirmationOption[] | undefined, kind: strin
   return fitting.find((option) => !/always|session|remember|forever|global|workspace/i.test(`${option.id} ${option.label}`)) ?? fitting[0];
 }
 
+/** What a rule of this host covers, by the second word of its option's id. */
+const COVERS: Record<string, string> = {
+  tool: "Every call of this tool, whatever its input", server: "Every call of every tool of this server",
+  command: "Commands that begin like this, whatever follows", path: "Calls that touch only these paths",
+};
+
 const about = (option: ConfirmationOption): string | undefined => {
   const meta = option._meta?.["ahpkit/rule"] as { description?: string; scope?: string } | undefined;
-  return option.description ?? meta?.description ?? (meta?.scope ? `Remembered for ${meta.scope}` : undefined);
+  const kind = /^(?:allow|deny):(\w+):\w+$/.exec(option.id)?.[1];
+  return option.description ?? meta?.description ?? (meta?.scope ? `Remembered for ${meta.scope}` : kind && COVERS[kind]);
 };
 
 /** The whole text of an input that is kept outside of the state. */
@@ -104,17 +113,17 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
 }
 
 export const Words = ({ text }: { text: StringOrMarkdown | undefined }): JSX.Element | null =>
-  text === undefined || text === "" ? null : typeof text === "string" ? <p class="break">{text}</p> : <Markdown content={String(text.markdown)} />;
+  text === undefined || text === "" ? null : typeof text === "string" ? <p class="break"><Exact text={text} /></p> : <Markdown content={String(text.markdown)} />;
 
 function Risk({ call }: { call: ToolCall }): JSX.Element | null {
   const risk = call.riskAssessment;
   if (!risk) return null;
-  if (risk.status !== "complete") return <p class="note small">Somebody is looking at the risk… {plain(risk.reason)}</p>;
+  if (risk.status !== "complete") return <p class="note small">Somebody is looking at the risk… <Exact text={plain(risk.reason)} /></p>;
   const unsafe = (risk.safety ?? 1) < 0.5;
   return (
     <div class={`note small break ${unsafe ? "needs" : ""}`}>
       <strong>{unsafe ? "Judged risky. " : "Judged safe. "}</strong>
-      {plain(risk.reason)}
+      <Exact text={plain(risk.reason)} />
     </div>
   );
 }
@@ -135,12 +144,12 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   return (
     <>
       <div class="small muted break">
-        {agent}{helper ? ` › ${chat?.title || "helper"}` : ""}{title === name && !owner ? "" : <> · <span>{name}</span>{owner ? ` of ${owner}` : ""}</>}
-        {folder && <> · in <span title={pathOf(folder)}>{nameOf(folder)}</span></>}
+        {agent}{helper && <> › <Exact text={chat?.title || "helper"} /></>}{title === name && !owner ? "" : <> · <Exact text={name} />{owner && <> of <Exact text={owner} /></>}</>}
+        {folder && <> · in <span title={pathOf(folder)}><Exact text={nameOf(folder)} /></span></>}
       </div>
       <h3 class="break"><Exact text={title} /></h3>
       {asked !== title && <Words text={call.invocationMessage} />}
-      {call.intention && <p class="small muted break">Why: {call.intention}</p>}
+      {call.intention && <p class="small muted break">Why: <Exact text={call.intention} /></p>}
       <Risk call={call} />
       {edits.map((edit, index) => <EditView key={index} edit={edit} roots={session?.workingDirectories} />)}
       {edits.length
@@ -174,12 +183,19 @@ export function grouped(options: ConfirmationOption[], run: (option: Confirmatio
   return out;
 }
 
-function Answers({ request, compact = false }: { request: Approval; compact?: boolean }): JSX.Element {
+/** What somebody wrote beside a question that is still open: it stays when another one is looked at meanwhile. */
+const begun = new Map<string, { editing?: string | undefined; note?: string | undefined }>();
+
+function Answers({ request }: { request: Approval }): JSX.Element {
   const call = request.toolCall;
   const key = keyOf(request);
   const { ref, still } = useStill(key);
-  const [editing, edit] = useState<string | undefined>(undefined);
-  const [note, setNote] = useState<string | undefined>(undefined);
+  const [{ editing, note }, write] = useState(begun.get(key) ?? {});
+  const change = (more: { editing?: string; note?: string }): void => {
+    const next = { editing, note, ...more };
+    begun.set(key, next);
+    write(next);
+  };
   const [busy, setBusy] = useState(false);
   const result = call.status === "pending-result-confirmation";
   const yes = result ? undefined : narrowest(call.options, "approve");
@@ -188,33 +204,36 @@ function Answers({ request, compact = false }: { request: Approval; compact?: bo
   const act = (run: () => Promise<boolean>) => () => {
     if (!still() || busy) return;
     setBusy(true);
-    void run().then(() => setBusy(false));
+    void run().then((taken) => {
+      if (taken) begun.delete(key);
+      setBusy(false);
+    });
   };
   if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
   return (
     <div ref={ref}>
       {editing !== undefined && (
         <label class="field"><span>Edited input</span>
-          <textarea ref={focusNow} class="mono" rows={6} value={editing} onInput={(event) => edit(event.currentTarget.value)} />
+          <textarea ref={focusNow} class="mono" rows={6} value={editing} onInput={(event) => change({ editing: event.currentTarget.value })} />
         </label>
       )}
       {note !== undefined && (
         <label class="field"><span>Why not? The agent reads this.</span>
-          <textarea ref={focusNow} rows={2} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+          <textarea ref={focusNow} rows={2} value={note} onInput={(event) => change({ note: event.currentTarget.value })} />
         </label>
       )}
       <div class="answers">
-        <button type="button" class={`btn equal${compact ? "" : " primary"}`} disabled={busy} onClick={act(() => allow(request, yes, editing))}>
+        <button type="button" class="btn equal primary" disabled={busy} onClick={act(() => allow(request, yes, editing))}>
           {result ? "Use the result" : editing === undefined ? "Allow once" : "Allow as edited"}
         </button>
         <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
-        {!compact && wider.length > 0 && (
+        {wider.length > 0 && (
           <Menu label="Always… and more answers" class="btn" disabled={busy}
             entries={grouped(wider, (option) => act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))())}>Always…</Menu>
         )}
-        {!compact && !result && note === undefined && <button type="button" class="btn quiet" onClick={() => setNote("")}>Add a note</button>}
-        {!compact && !result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
-          <button type="button" class="btn quiet" onClick={() => edit(pretty(call.toolInput as string))}>Edit input</button>
+        {!result && note === undefined && <button type="button" class="btn quiet" onClick={() => change({ note: "" })}>Add a note</button>}
+        {!result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
+          <button type="button" class="btn quiet" onClick={() => change({ editing: pretty(call.toolInput as string) })}>Edit input</button>
         )}
       </div>
     </div>
@@ -231,14 +250,16 @@ export function ApprovalCard(props: { request: Approval; session: SessionState |
   );
 }
 
-/** At the call itself: the same question in few lines, with the same answers. */
+/** The call whose question stands above the composer. */
+const docked = signal<string | undefined>(undefined);
+
+/** At the call itself: that it waits. It is answered where its whole input is in sight, and this brings it there. */
 export function InlineApproval({ request }: { request: Approval; session: SessionState | undefined }): JSX.Element {
   const call = request.toolCall;
+  const key = keyOf(request);
   return (
-    <div class="tool open waiting">
-      <div class="row wrap small"><Mark of="needs" word /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span>
-        <Answers key={keyOf(request)} request={request} compact />
-      </div>
+    <div class="tool open waiting row small"><Mark of="needs" /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span>
+      {docked.value === key ? <span class="muted">Asked below</span> : <button type="button" class="btn tiny" onClick={() => (pointed.value = key)}>Show</button>}
     </div>
   );
 }
@@ -253,9 +274,14 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
     list(false);
     set(Math.max(0, approvals.findIndex((each) => keyOf(each) === key)));
   });
-  if (!approvals.length) return authentications.length ? <SignInDock requests={authentications} uri={uri} card={card} /> : null;
   const at = Math.min(index, approvals.length - 1);
-  const current = approvals[at] as Approval;
+  const current = approvals[at];
+  const shown = current && !(listed && approvals.length > 1) ? keyOf(current) : undefined;
+  useEffect(() => {
+    docked.value = shown;
+    return () => void (docked.value = undefined);
+  }, [shown]);
+  if (!current) return authentications.length ? <SignInDock requests={authentications} uri={uri} card={card} /> : null;
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
   const allowAll = (): void => {
     const count = approvals.length;
@@ -267,7 +293,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
       <section class="card needs approval" aria-label={`${approvals.length} approvals`}>
         <div class="row"><strong class="grow">{approvals.length} calls wait</strong><button type="button" class="btn quiet" onClick={() => list(false)}>One by one</button></div>
         <div class="scroll">{approvals.map((each) => (
-          <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small">{each.toolCall.displayName}</strong><Payload call={each.toolCall} /></div>
+          <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small break"><Exact text={plain(each.toolCall.invocationMessage) || each.toolCall.displayName} /></strong><Payload call={each.toolCall} /></div>
         ))}</div>
         {first && <AllowAll count={approvals.length} run={allowAll} />}
       </section>

@@ -8,7 +8,7 @@ import { nameOf, plain } from "../mirror/selectors.ts";
 import { dispatch, request, useChannel } from "../mirror/store.ts";
 import type { LineComments } from "../parts/diff.tsx";
 import { Counts, editPath, editWord, FileName, LazyDiff, opensByItself } from "../parts/edit.tsx";
-import { confirmed, Dialog, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { confirmed, Dialog, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import { annotationsOf, comment, reviewCount } from "./review.ts";
 import type { PanelProps } from "./session.tsx";
 
@@ -56,7 +56,7 @@ function File({ uri, file, operations, review, comments, roots }: { uri: string;
     <section class="file" aria-label={path}>
       <div class="file-head">
         <button type="button" class="btn quiet grow" aria-expanded={open} style={{ justifyContent: "flex-start", minWidth: 0 }} onClick={() => set(!open)}>
-          <span aria-hidden="true">{open ? "▾" : "▸"}</span><FileName path={path} roots={roots} />
+          <Icon name={open ? "down" : "right"} /><FileName path={path} roots={roots} />
         </button>
         {editWord(file.edit) !== "Changed" && <span class="chip">{editWord(file.edit)}</span>}
         <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />

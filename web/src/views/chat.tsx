@@ -6,12 +6,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Action, ActiveTurn, Attachment, ChatState, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
-import { customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
+import { comesFrom, customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
-import { type Around, Finished, oneLine, ToolCallView } from "../parts/toolcall.tsx";
-import { announce, Boundary, confirmed, copy, focusNow, Icon, Mark, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { type Around, Finished, oneLine, Shown, showsMore, ToolCallView } from "../parts/toolcall.tsx";
+import { announce, Boundary, confirmed, copy, CopyButton, focusNow, Icon, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -42,14 +42,14 @@ export function runs(parts: ResponsePart[]): Run[] {
 function FinishedRun({ calls, around }: { calls: ToolCall[]; around: Around }): JSX.Element {
   const [open, set] = useState(false);
   if (calls.length === 1) return <Finished call={calls[0] as ToolCall} around={around} />;
-  const shown = calls.filter((call) => call.content?.some((content) => content.type === "subagent" || content.type === "fileEdit"));
+  const shown = calls.filter((call) => showsMore(call, around));
   return (
     <>
       <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
         <summary><Mark of="done" /><span class="name cut grow">{summaryOf(calls)}</span></summary>
         {open && <div class="folded">{calls.map((call) => <Finished key={call.toolCallId} call={call} around={around} />)}</div>}
       </details>
-      {!open && shown.map((call) => <Finished key={call.toolCallId} call={call} around={around} />)}
+      {!open && shown.map((call) => <Shown key={call.toolCallId} call={call} around={around} />)}
     </>
   );
 }
@@ -158,6 +158,8 @@ interface TurnProps {
   turn: Turn | ActiveTurn;
   previous: string | undefined;
   live: boolean;
+  /** Somebody has to answer before it goes on: this turn asks, or a helper of it. */
+  waits: boolean;
   last: boolean;
   sending: "sent" | "sending" | "waiting";
   around: Around;
@@ -175,18 +177,17 @@ const TurnView = memo(function TurnView(props: TurnProps): JSX.Element {
     <article class="turn" aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
       {editing === undefined ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} text={editing} onEnd={() => edit(undefined)} />}
       <Parts parts={turn.responseParts} live={live} around={mine} onMessage={send} />
-      {live ? <Working turn={turn as ActiveTurn} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
+      {live ? <Working turn={turn as ActiveTurn} waits={props.waits} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
     </article>
   );
 });
 
-function Working({ turn }: { turn: ActiveTurn }): JSX.Element {
+function Working({ turn, waits }: { turn: ActiveTurn; waits: boolean }): JSX.Element {
   const at = useNow(1000);
   const open = turn.responseParts.findLast((part) => part.kind === "toolCall" && isOpen(part.toolCall));
-  const needs = turn.responseParts.some((part) => (part.kind === "inputRequest" && part.response === undefined) || (part.kind === "toolCall" && /pending|auth/.test(part.toolCall.status)));
   return (
-    <p class="activity"><Mark of={needs ? "needs" : "running"} />
-      <span class="cut">{needs ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : "Working"}</span>
+    <p class="activity"><Mark of={waits ? "needs" : "running"} />
+      <span class="cut">{waits ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : "Working"}</span>
       <span>{elapsed(at - Date.parse(turn.startedAt))}</span>
     </p>
   );
@@ -232,7 +233,7 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
       <span>{facts.join(" · ")}</span>
       {resumable && canWrite && <button type="button" class="btn primary" title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
       {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
-      <button type="button" class="btn quiet" onClick={() => void copy(answer())}>Copy</button>
+      <CopyButton text={answer} />
       {canWrite && <button type="button" class="btn quiet" aria-label="Edit and resend" title="Change the message and send it again" onClick={onEdit}>Edit</button>}
       {at && edited.files > 0 && <a class="btn quiet" title="What this turn changed, and how to undo it" href={panelUrl(at, "changes", turn.id)}>Changes <Counts added={edited.added} removed={edited.removed} /></a>}
       {entries.length > 0 && <Menu label="More about this turn" entries={entries} />}
@@ -495,6 +496,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
     if (turn && top !== undefined) hold(ref.current, turn, top);
   }, [turns[0]?.id]);
   const hidden = first > 0 || chat.turnsNextCursor !== undefined;
+  const waits = requests.some((each) => comesFrom(each, chat.resource, session));
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
   const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");
   const shared = { around, canFork: Boolean(agent?.capabilities?.multipleChats?.fork), canAside: Boolean(agent?.capabilities?.multipleChats?.sideChat), canWrite };
@@ -507,7 +509,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
           {allTurns.length === 0 && <Empty session={session} />}
           {allTurns.map((turn, index) => (
             <Boundary key={turn.id} of={turn}>
-              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
+              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} waits={waits && turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
                 canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
             </Boundary>
           ))}
@@ -518,7 +520,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
         {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn ? "New output" : "To the end"} ↓</button>}
         <Boundary of={approvals[0]}><ApprovalDock requests={approvals} session={session} uri={uri} /></Boundary>
         {questions.length > 0 && (
-          <div class="row edits-bar"><span class="chip needs">◆ {questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
+          <div class="row edits-bar"><span class="chip needs"><MarkIcon of="needs" />{questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
             <button type="button" class="btn quiet" onClick={() => showWhole(document.querySelector("form.card.needs"), ref.current)}>Show it</button>
           </div>
         )}
@@ -553,7 +555,7 @@ function Blocking({ uri, session }: { uri: Uri; session: SessionState | undefine
 
 function Background({ chat }: { chat: ChatState }): JSX.Element | null {
   if (!chat.backgroundWork?.length) return null;
-  return <div class="row wrap edits-bar">{chat.backgroundWork.map((work) => <span key={work.id} class="chip" title={work.command}><span class="mark running">○</span>{work.label}</span>)}</div>;
+  return <div class="row wrap edits-bar">{chat.backgroundWork.map((work) => <span key={work.id} class="chip" title={work.command}><MarkIcon of="running" />{work.label}</span>)}</div>;
 }
 
 function EditsBar({ chat }: { chat: ChatState }): JSX.Element | null {

@@ -309,10 +309,10 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
         )}
         </div>
         <div class="send">
-          {busy && <button type="button" class="btn" onClick={stop} title="Stop (Ctrl+.)"><Icon name="stop" /><span class="wide-only">Stop</span><span class="phone-only sr">Stop</span></button>}
+          {busy && <button type="button" class="btn" onClick={stop} title="Stop (Ctrl+.)"><Icon name="stop" /><span class="word">Stop</span></button>}
           {busy ? (
             <>
-              <button type="button" class="btn primary" onClick={() => send("queued")}>Queue</button>
+              <button type="button" class="btn primary" title="It is sent when this turn ends" onClick={() => send("queued")}><span class="phone-only"><Icon name="send" /></span><span class="word">Queue</span></button>
               <Menu label="Ways to send" class="btn icon" entries={[
                 { label: "Steer now", sub: "The agent reads it while it works", run: () => send("steering") },
                 { label: "Queue", sub: "It is sent when this turn ends", run: () => send("queued") },

@@ -56,8 +56,7 @@ export default function Item({ item, at, alone }: { item: InboxItem; at: number;
     <article class="stack" style={{ gap: "8px" }} aria-label={`${item.title}: ${item.what}`}>
       <div class="row small">
         <Mark of={item.kind === "failure" ? "failed" : "needs"} />
-        <a class="cut" href={item.url}><strong>{item.title}</strong></a>
-        <span class="muted grow cut wide-only">{item.what}</span><span class="grow phone-only" />
+        <a class="cut grow calm" href={item.url}><strong>{item.title}</strong></a>
         <span class="muted">{item.summary ? age(item.summary.modifiedAt, at) : ""}</span>
       </div>
       {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}

@@ -7,7 +7,7 @@ import { notifyMe } from "../local/settings.ts";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
 import { activity, isArchived } from "../mirror/selectors.ts";
 import { link, retry, sessions, sessionsLoaded } from "../mirror/store.ts";
-import { Boundary, useNow } from "../ui/bits.tsx";
+import { Boundary, Icon, useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 
 type ItemView = ComponentType<{ item: InboxItem; at: number; alone: boolean }>;
@@ -37,7 +37,8 @@ export function InboxView(): JSX.Element {
         )}
         {!items.length && sessionsLoaded.value && (
           <div class="empty">
-            <p>Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>
+            <Icon name="inbox" />
+            <p class="big">Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>
             {!sessions.value.size && <p class="small" style={{ maxWidth: "28rem" }}>An agent works in a session. Whatever it asks you, an approval or a question, appears here, whichever session it comes from.</p>}
             <a class="btn primary" href="#/new">New session</a>
           </div>

@@ -9,7 +9,7 @@ import { sessionUrl } from "../mirror/inbox.ts";
 import { directoryOf, pathOf, toUri } from "../mirror/selectors.ts";
 import { hostInfo, presence, request, root, sessions } from "../mirror/store.ts";
 import { go } from "../routes.ts";
-import { announce } from "../ui/bits.tsx";
+import { announce, copy, toast } from "../ui/bits.tsx";
 
 function Property({ name, property, value, onChange, complete }: { name: string; property: ConfigProperty; value: unknown; onChange(value: unknown): void; complete(query: string): Promise<{ value: string; label: string }[]> }): JSX.Element | null {
   const [items, setItems] = useState<{ value: string; label: string }[]>([]);
@@ -147,18 +147,19 @@ export default function NewSession(): JSX.Element {
   );
 }
 
-/** The chat exists as soon as its session does; the message waits for it like any other. */
+/** The chat exists as soon as its session does; the message waits for it like any other, however long that takes. */
 async function firstMessage(session: string, message: Message): Promise<void> {
   const { watch } = await import("../mirror/store.ts");
   const { seen, stop } = watch<{ defaultChat?: string; chats: { resource: string }[] }>(session, "session");
-  for (let tries = 0; tries < 400; tries += 1) {
+  while (!seen.peek().error) {
     const state = seen.peek().state;
     const chat = state?.defaultChat ?? state?.chats[0]?.resource;
     if (chat) {
-      await sendMessage(chat, message, "turn");
-      break;
+      stop();
+      return void (await sendMessage(chat, message, "turn"));
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   stop();
+  toast("The first message was not sent: its session is gone.", { label: "Copy it", run: () => void copy(message.text) });
 }

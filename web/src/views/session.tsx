@@ -7,8 +7,8 @@ import type { ChatState, SessionState, SessionSummary } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
-import { sessionUrl } from "../mirror/inbox.ts";
-import { activity, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
+import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
+import { activity, comesFrom, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
 import { agentName, clientId, creating, dispatch, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
@@ -92,21 +92,21 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
   const sum = total(chat ? (chat.activeTurn ? [...chat.turns, chat.activeTurn] : chat.turns) : []);
   const cost = price(sum) || (sum.turns ? `${tokens(sum.input + sum.output)} tokens` : "");
   const others = (state?.activeClients ?? []).filter((each) => each.clientId !== clientId);
-  const status = chat?.status ?? summary?.status ?? 1;
+  const doing = chat && waitingIn(state, chat).some((each) => comesFrom(each, chat.resource, state)) ? "needs" : activity(chat?.status ?? summary?.status ?? 1);
   const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
   const canvases = state?.openCanvases?.length ?? 0;
-  const fresh = chat !== undefined && activity(status) === "done" && !chat.turns.length;
+  const fresh = chat !== undefined && doing === "done" && !chat.turns.length;
   return (
     <header class="pane-head">
       <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
-      <Mark of={activity(status)} />
+      <Mark of={doing} />
       <div class="grow" style={{ lineHeight: 1.25 }}>
         <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} opening={opening(summary)} />
         <div class="small muted cut" style={{ fontSize: ".75rem" }}>
-          {fresh ? "Ready" : WORDS[activity(status)]} · {agentName(state?.provider ?? summary?.provider)}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
+          {fresh ? "Ready" : WORDS[doing]} · {agentName(state?.provider ?? summary?.provider)}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>
       </div>
-      {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${others.map((each) => each.displayName ?? each.clientId).join(", ")}`}><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">+{others.length}</span></span>}
+      {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${others.map((each) => each.displayName ?? each.clientId).join(", ")}`}><Icon name="person" /><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">{others.length}</span></span>}
       <a class="btn quiet wide-only" href={toggle("changes")} aria-current={at.panel === "changes" ? "true" : undefined}>Changes <Counts added={summary?.changes?.additions} removed={summary?.changes?.deletions} /></a>
       {canvases > 0 && <a class="btn quiet wide-only" href={toggle("canvases")} aria-current={at.panel === "canvases" ? "true" : undefined}>Canvases {canvases}</a>}
       <a class="btn quiet wide-only" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
-import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf } from "../mirror/selectors.ts";
+import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf, WORDS } from "../mirror/selectors.ts";
 import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
@@ -49,7 +49,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto">{titleOf(summary)}</span>
         <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>
         <span class="meta">
-          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" ? "Needs you" : agentName(summary.provider)}</span>
+          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" || state === "failed" ? WORDS[state] : agentName(summary.provider)}</span>
           {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>
@@ -118,15 +118,16 @@ export function SessionsPane(): JSX.Element {
   return (
     <nav class="pane sessions" aria-label="Sessions" id="region-sessions" tabIndex={-1}>
       <div class="pane-head">
-        <span class="brand grow">ahpkit</span>
+        <span class="brand grow row"><img src="/icon.svg" alt="" width="20" height="20" />ahpkit</span>
         <LinkState />
         <a class="btn icon" href="#/new" aria-label="New session" title="New session"><Icon name="plus" /></a>
       </div>
       <a class="nav-link" href="#/" aria-current={here.name === "inbox" ? "page" : undefined}>
-        <span class={`mark ${count ? "needs" : ""}`} aria-hidden="true">{count ? "◆" : "◇"}</span> Inbox
+        <Icon name="inbox" /> Inbox
         {count > 0 && <span class="chip needs count">{count}<span class="sr"> waiting</span></span>}
       </a>
-      <div class="row" style={{ padding: "8px 12px" }}>
+      <div class="search">
+        <Icon name="search" />
         <input type="search" aria-label="Search sessions" placeholder="Search titles and text" value={query.value} onInput={(event) => {
           query.value = event.currentTarget.value;
         }} />

@@ -20,6 +20,7 @@ const canClose = (terminal: TerminalInfo): boolean => mayWrite() && (!isRunning(
 export default function Terminals({ uri, session }: PanelProps): JSX.Element {
   const listed = shownIn(uri, root.value?.terminals ?? []);
   const [chosen, choose] = useState<string | undefined>(undefined);
+  const [failure, fail] = useState("");
   const [View, set] = useState<ComponentType<{ uri: string; typing?: boolean }> | undefined>(undefined);
   const current = listed.find((each) => each.resource === chosen) ?? listed.findLast(isRunning) ?? listed.at(-1);
   useEffect(() => void import("../parts/terminal.tsx").then((module) => set(() => module.default)), []);
@@ -29,15 +30,17 @@ export default function Terminals({ uri, session }: PanelProps): JSX.Element {
     try {
       await request("createTerminal", { channel, claim: { kind: "client", clientId }, ...(cwd ? { cwd } : {}) });
       choose(channel);
+      fail("");
     } catch (error) {
-      tellRefused((error as Error).message);
+      fail((error as Error).message);
     }
   };
   const close = (terminal: TerminalInfo): void =>
     void request("disposeTerminal", { channel: terminal.resource }).catch((error: Error) => tellRefused(error.message));
   const opener = (words: string): JSX.Element | false =>
     mayWrite() && <button type="button" class={words ? "btn" : "btn quiet icon"} aria-label="New terminal" title="New terminal" onClick={() => void open()}><Icon name="plus" />{words}</button>;
-  if (!current) return <div class="empty"><p>No terminal is open. Commands of the agent appear here while they run.</p>{opener(" New terminal")}</div>;
+  const refused = failure && <p class="note danger small break" role="alert">No terminal was opened: {failure}.</p>;
+  if (!current) return <div class="empty"><p>No terminal is open. Commands of the agent appear here while they run.</p>{opener(" New terminal")}{refused}</div>;
   return (
     <>
       <div class="row" style={{ padding: "4px 8px" }}>
@@ -51,6 +54,7 @@ export default function Terminals({ uri, session }: PanelProps): JSX.Element {
         {canClose(current) && <button type="button" class="btn quiet icon" aria-label={`Close the terminal ${current.title}`} title="Close this terminal" onClick={() => close(current)}><Icon name="close" /></button>}
         {opener("")}
       </div>
+      {refused}
       {View ? <View key={current.resource} uri={current.resource} typing={current.resource === chosen} /> : <p class="empty">Loading…</p>}
     </>
   );

@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { ActiveTurn, ChatState, ToolCall, Turn, Uri } from "../ahp/index.ts";
-import { duration, failed, isOpen } from "../mirror/selectors.ts";
+import type { ActiveTurn, ChatState, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
+import { duration, failed, helpersOf, isOpen } from "../mirror/selectors.ts";
 import { request, useChannel } from "../mirror/store.ts";
 import { oneLine } from "../parts/toolcall.tsx";
 import { useNow } from "../ui/bits.tsx";
@@ -66,16 +66,16 @@ function Row({ call, times, start, span, end, depth }: { call: ToolCall; times: 
   );
 }
 
-function Rows({ chat, turn, ...scale }: { chat: Uri; turn: AnyTurn } & Scale): JSX.Element {
+function Rows({ chat, turn, session, ...scale }: { chat: Uri; turn: AnyTurn; session: SessionState } & Scale): JSX.Element {
   const times = useTimes(chat, turn);
   return (
     <>
       {callsOf(turn).map((call) => {
-        const helper = call.content?.find((content) => content.type === "subagent");
+        const helpers = scale.depth < 3 ? helpersOf(call, chat, session) : [];
         return (
           <div key={call.toolCallId}>
             <Row call={call} times={times[call.toolCallId]} {...scale} />
-            {helper?.type === "subagent" && scale.depth < 3 && <HelperRows uri={helper.resource} {...scale} depth={scale.depth + 1} />}
+            {helpers.map(({ resource }) => <HelperRows key={resource} uri={resource} session={session} {...scale} depth={scale.depth + 1} />)}
           </div>
         );
       })}
@@ -83,13 +83,13 @@ function Rows({ chat, turn, ...scale }: { chat: Uri; turn: AnyTurn } & Scale): J
   );
 }
 
-function HelperRows({ uri, ...scale }: { uri: Uri } & Scale): JSX.Element | null {
+function HelperRows({ uri, session, ...scale }: { uri: Uri; session: SessionState } & Scale): JSX.Element | null {
   const chat = useChannel<ChatState>(uri, "chat").value.state;
   if (!chat) return null;
-  return <>{[...chat.turns, ...(chat.activeTurn ? [chat.activeTurn] : [])].map((turn) => <Rows key={turn.id} chat={uri} turn={turn} {...scale} />)}</>;
+  return <>{[...chat.turns, ...(chat.activeTurn ? [chat.activeTurn] : [])].map((turn) => <Rows key={turn.id} chat={uri} turn={turn} session={session} {...scale} />)}</>;
 }
 
-export default function Timeline({ chat, at }: PanelProps): JSX.Element {
+export default function Timeline({ session, chat, at }: PanelProps): JSX.Element {
   const running = chat?.activeTurn;
   const now = useNow(500, running !== undefined);
   const [chosen, choose] = useState<string | undefined>(at.turn);
@@ -110,7 +110,7 @@ export default function Timeline({ chat, at }: PanelProps): JSX.Element {
         <p class="small muted">{turn.startedAt ? `Began ${new Date(start).toLocaleTimeString()} · ` : ""}{turn === running ? "runs for" : "took"} {duration(span)} · {calls.length} tool {calls.length === 1 ? "call" : "calls"}</p>
         <div class="timeline">
           <div class="tl-row"><span>Whole turn</span><span class="tl-track"><Bar from={start} to={end} start={start} span={span} kind="text" /></span><span class="muted">{duration(span)}</span></div>
-          <Rows key={turn.id} chat={chat.resource} turn={turn} start={start} span={span} end={end} depth={0} />
+          <Rows key={turn.id} chat={chat.resource} turn={turn} session={session} start={start} span={span} end={end} depth={0} />
         </div>
         <p class="legend"><span><i class="key-in" />running</span><span><i class="key-wait" />waiting for you</span><span><i class="key-bad" />failed or denied</span></p>
       </div>

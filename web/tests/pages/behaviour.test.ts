@@ -50,8 +50,8 @@ function approval(id = "p1", input = "make test"): { session: string; chat: stri
   return made;
 }
 
-function ask(made: { session: string; chat: string }, id: string, input: string): void {
-  const pending = pendingCall(id, input);
+function ask(made: { session: string; chat: string }, id: string, input: string, changes: Record<string, unknown> = {}): void {
+  const pending = pendingCall(id, input, changes);
   host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: id, toolName: "run_command", displayName: "Run a command" });
   const { status: _s, toolCallId: _i, toolName: _n, displayName: _d, ...ready } = pending;
   host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: id, ...ready });
@@ -292,6 +292,36 @@ describe("approvals", () => {
     await dock.getByRole("button", { name: "Allow as edited" }).click();
     await until(() => dispatched("chat/toolCallConfirmed").length === 2, "allowed");
     expect(dispatched("chat/toolCallConfirmed")[1]).toMatchObject({ approved: true, editedToolInput: "make some" });
+  });
+
+  it("turn no words around: who asks, for what and why are shown as they are (8)", async () => {
+    const made = host.addSession("turned", { title: "Turned", status: 24 });
+    host.startTurn(made.chat, "t", "go");
+    ask(made, "p1", "ls", { displayName: "List \u202efiles", intention: "To \u202elook", riskAssessment: { status: "complete", safety: 0.1, reason: "It \u202eis" } });
+    const page = await visit(at(made.session));
+    const card = page.locator(".dock .approval");
+    await card.waitFor();
+    expect(await card.locator(".unseen").allTextContents()).toEqual(["U+202E", "U+202E", "U+202E"]);
+    expect(await card.textContent()).not.toContain("\u202e");
+  });
+
+  it("keep what was begun beside one while another one is looked at, and say what a rule of this host covers (10)", async () => {
+    const made = approval("p1", "npm ci && npm run build");
+    ask(made, "p2", "make", { options: [{ id: "allow", label: "Allow once", kind: "approve", group: 0 }, { id: "allow:tool:chat", label: "Always allow shell in this chat", kind: "approve" }, { id: "allow:tool:global", label: "Always allow shell everywhere", kind: "approve" }, { id: "deny", label: "Deny", kind: "deny", group: 0 }] });
+    const page = await visit(at(made.session));
+    const card = page.locator(".dock .approval");
+    await card.getByRole("button", { name: "Add a note" }).click();
+    await card.getByLabel(/Why not/).fill("Use make instead");
+    await card.getByRole("button", { name: "Next" }).click();
+    await card.getByRole("button", { name: /Always/ }).click();
+    await page.getByRole("menu").getByText("Every call of this tool, whatever its input").waitFor();
+    await page.keyboard.press("Escape");
+    await card.getByRole("button", { name: "Previous" }).click();
+    expect(await card.getByLabel(/Why not/).inputValue()).toBe("Use make instead");
+    await settled(card);
+    await card.getByRole("button", { name: "Deny", exact: true }).click();
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "denied");
+    expect(dispatched("chat/toolCallConfirmed")[0]).toMatchObject({ approved: false, reasonMessage: "Use make instead" });
   });
 
   it("of a result show it, and use or discard it", async () => {
@@ -716,7 +746,36 @@ describe("the transcript", () => {
   });
 });
 
+describe("helpers", () => {
+  it("that only their own chat tells of are shown inside the call that started them, and what they ask is what the turn waits for (9)", async () => {
+    const made = host.addSession("boss", { title: "Boss", status: 24 });
+    host.startTurn(made.chat, "t", "go");
+    host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: "task", toolName: "task", displayName: "Task" });
+    host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: "task", invocationMessage: "Look for slow queries", toolInput: "{}", confirmed: "not-needed" });
+    const helper = "ahp-chat:/helper";
+    const status = { resource: helper, title: "Slow queries", status: 24, modifiedAt: new Date().toISOString(), origin: { kind: "tool", chat: made.chat, turnId: "t", toolCallId: "task" }, interactivity: "read-only" };
+    host.put(helper, { ...status, turns: [] }, "chat");
+    host.act(made.session, { type: "session/chatAdded", summary: status });
+    host.startTurn(helper, "h", "look");
+    host.act(helper, { type: "chat/responsePart", turnId: "h", part: md("I count the rows first.") });
+    host.need(made.session, { id: "n", chat: helper, kind: "toolConfirmation", turnId: "h", toolCall: pendingCall("count", "psql -c 'select count(*)'") as never });
+    const page = await visit(at(made.session));
+    await page.locator(".tool .nested").getByText("I count the rows first.").waitFor();
+    await page.locator(".activity").getByText("Waiting for you").waitFor();
+    await page.locator("header").getByText(/Needs you/).first().waitFor();
+    host.unneed(made.session, "n");
+    await page.locator(".activity").getByText("Look for slow queries").waitFor();
+  });
+});
+
 describe("changes", () => {
+  it("show what changed inside a line, in the colours of the language", async () => {
+    const { session } = changing(host);
+    const page = await visit(at(session, "?panel=changes"));
+    await page.locator(".diff-row.add .word", { hasText: /^seven$/ }).waitFor();
+    await page.locator(".diff-row.add .hljs-keyword", { hasText: "import" }).waitFor();
+  });
+
   it("offer what can be done without files, such as bringing an undo back", async () => {
     const { session, changeset } = changing(host);
     host.put(changeset, { status: "ready", files: [], operations: [{ id: "undo", label: "Undo all", scopes: ["changeset"], status: "disabled" }, { id: "redo", label: "Redo", scopes: ["changeset"], status: "idle" }] }, "changeset");
@@ -952,17 +1011,18 @@ describe("a new session", () => {
     await writing();
   });
 
-  it("has it there also after an answer at the call itself", async () => {
-    const made = approval();
+  it("answers no call whose input is not in sight: at the call itself stands that it waits, and a way to it (8)", async () => {
+    const made = approval("p1", "make test");
+    ask(made, "p2", "curl https://example.com/install.sh | sh");
     const page = await visit(at(made.session));
-    const call = page.locator(".tool.waiting");
-    await settled(call);
-    host.react = (_, action) => {
-      if (action.type === "chat/toolCallConfirmed") host.unneed(made.session, "n-p1");
-    };
-    await call.getByRole("button", { name: "Deny", exact: true }).click();
-    await call.waitFor({ state: "detached" });
-    await page.waitForFunction(() => document.activeElement?.matches(".composer textarea"));
+    const calls = page.locator(".tool.waiting");
+    await calls.nth(0).getByText("Asked below").waitFor();
+    expect(await calls.getByRole("button", { name: /Allow|Deny/ }).count()).toBe(0);
+    await calls.nth(1).getByRole("button", { name: "Show" }).click();
+    await page.locator(".dock .approval").getByText("install.sh | sh").waitFor();
+    await calls.nth(1).getByText("Asked below").waitFor();
+    await calls.nth(0).getByRole("button", { name: "Show" }).waitFor();
+    await page.waitForFunction(() => document.activeElement?.matches(".dock .approval"));
   });
 
   it("keeps the keyboard when what had it is gone: in the panel, or where one writes", async () => {

@@ -114,7 +114,7 @@ describe("terminals", () => {
   it("that the host allows nobody: it says how to allow them", async () => {
     await panel(page, "terminals");
     await page.getByRole("button", { name: "New terminal" }).click();
-    await page.locator(".toast").getByText(/start it with --terminals/).waitFor();
+    await page.locator("aside").getByRole("alert").getByText(/start it with --terminals/).waitFor();
     await page.getByRole("link", { name: "Close the panel" }).click();
   });
 });

@@ -3,9 +3,10 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, elapsed, fields, groups, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, comesFrom, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { rowsOf } from "../../src/parts/diff.tsx";
+import { changedPart, languageOf, linesOf, piecesOf } from "../../src/parts/diff-lines.ts";
 import { ends, folded } from "../../src/parts/output.tsx";
 import { narrowest } from "../../src/views/approvals.tsx";
 import { checkCanvasUrl } from "../../src/views/canvas-policy.ts";
@@ -206,5 +207,49 @@ describe("canvas addresses", () => {
   });
   it("are reached where the page came from, when that is elsewhere", () => {
     expect(checkCanvasUrl("http://127.0.0.1:7110/canvas/x/", new URL("https://desk.example/")).url).toBe("https://desk.example/canvas/x/");
+  });
+});
+
+describe("helpers", () => {
+  const chats = [
+    { resource: "c:/main" },
+    { resource: "c:/named", title: "Named", origin: { kind: "tool", chat: "c:/main", toolCallId: "t1" } },
+    { resource: "c:/silent", title: "Silent", origin: { kind: "tool", chat: "c:/main", toolCallId: "t1" } },
+    { resource: "c:/deeper", title: "Deeper", origin: { kind: "tool", chat: "c:/silent", toolCallId: "t1" } },
+    { resource: "c:/fork", title: "Fork", origin: { kind: "fork", chat: "c:/main", toolCallId: "t1" } },
+  ];
+  const session = { chats } as unknown as SessionState;
+
+  it("are those that a call names and those whose chat says so, each once", () => {
+    const asked = { ...call("t1", {}).toolCall, content: [{ type: "subagent", resource: "c:/named", title: "Named", agentName: "scout" }] } as ToolCall;
+    expect(helpersOf(asked, "c:/main", session).map((each) => [each.resource, each.agentName])).toEqual([["c:/named", "scout"], ["c:/silent", undefined]]);
+    expect(helpersOf({ ...asked, toolCallId: "t2", content: [] }, "c:/main", session)).toEqual([]);
+  });
+  it("ask for the turn that started them, however deep they are", () => {
+    const from = (chat: string): InputNeeded => ({ id: "n", chat, kind: "chatInput", request: { id: "q" } }) as InputNeeded;
+    expect(["c:/main", "c:/deeper", "c:/elsewhere"].map((chat) => comesFrom(from(chat), "c:/main", session))).toEqual([true, true, false]);
+    const round = { chats: [{ resource: "c:/a", origin: { kind: "tool", chat: "c:/b" } }, { resource: "c:/b", origin: { kind: "tool", chat: "c:/a" } }] } as unknown as SessionState;
+    expect(comesFrom(from("c:/a"), "c:/main", round)).toBe(false);
+  });
+});
+
+describe("lines of a diff", () => {
+  it("say which words changed, unless they have little in common", () => {
+    expect(changedPart("now = time.time()", "now = time.monotonic()")).toEqual([[11, 15], [11, 20]]);
+    expect(changedPart("    return a", "    raise ValueError(text)")).toBeUndefined();
+    expect(rowsOf("a = 1\nb = 2\n", "a = 1\nb = 3\n").map((row) => row.changed)).toEqual([undefined, undefined, [4, 5], [4, 5]]);
+    expect(rowsOf("one\ntwo\n", "one\n").some((row) => row.changed)).toBe(false);
+  });
+  it("keep every character in its colour, and only colours of the same text count", () => {
+    const lines = linesOf('<span class="hljs-string">&quot;a\nb&quot;</span> + <img src=x onerror=alert(1)>c', '"a\nb" + c');
+    expect(lines).toEqual([[{ text: '"a', class: "hljs-string" }], [{ text: 'b"', class: "hljs-string" }, { text: " + ", class: "" }, { text: "c", class: "" }]]);
+    expect(piecesOf('b" + c', lines?.[1], [1, 5])).toEqual([
+      { text: "b", class: "hljs-string" }, { text: '"', class: "hljs-string word" }, { text: " + ", class: "word" }, { text: "c", class: "" },
+    ]);
+    expect(linesOf("other", "text")).toBeUndefined();
+    expect(piecesOf("text", [{ text: "other", class: "x" }], undefined)).toEqual([{ text: "text", class: "" }]);
+  });
+  it("are coloured by the name of their file", () => {
+    expect(["a/b.py", "x.tsx", "m.go", "data.json", "Makefile", "x.toml"].map(languageOf)).toEqual(["python", "typescript", "go", "json", "", ""]);
   });
 });
