@@ -104,7 +104,8 @@ def describe(stage: Stage) -> str:
     waiting = [said.dispatch.action for said in stage.said if said.dispatch.outcome is None]
     running = [uri for uri in stage.chats if stage.people[0].held[uri].confirmed.get("activeTurn")]
     status = [person.client.status for person in stage.people]
-    words = f"it did not settle: clients are {status}, turns run in {running}, unanswered: {waiting[:5]}"
+    asked = f"unanswered: {waiting[:5]}, asked of canvases: {stage.requests()[:5]}"
+    words = f"it did not settle: clients are {status}, turns run in {running}, {asked}"
     return f"{words}\n{stage.host.errors[-2000:]}"
 
 

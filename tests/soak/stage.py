@@ -226,19 +226,29 @@ class Stage:
     # -- until nothing is under way ------------------------------------------------------------------------------------
 
     async def settle(self) -> None:
-        """Wait until everybody is back, everything is answered and no turn runs."""
+        """Wait until everybody is back, everything is answered, nothing runs, and nobody hears of anything new."""
         async with asyncio.timeout(BOUND):
             for person in self.people:
                 await person.client.wait_connected()
-            while self._unanswered() or self._running():
+            before, now = None, self._seen()
+            while before != now or self._unanswered() or self._running() or self.requests():
                 await asyncio.sleep(0.05)
-            for person in self.people:
-                await self._ping(person)
+                for person in self.people:
+                    await self._ping(person)
+                before, now = now, self._seen()
 
     async def _ping(self, person: Person) -> None:
-        for _ in range(3):  # Twice: an action may follow from the one before.
-            with suppress(ClientError, AhpError, TimeoutError):
-                await person.client.ping()
+        """What the host has told this person until now has arrived."""
+        with suppress(ClientError, AhpError, TimeoutError):
+            await person.client.ping()
+
+    def _seen(self) -> list[object]:
+        return [held.confirmed for person in self.people for held in person.held.values()]
+
+    def requests(self) -> list[object]:
+        """What canvases are asked for: those of an extension that died are opened again by the next one."""
+        held = [self.people[0].held[uri].confirmed for uri in self.sessions]
+        return [request for session in held for request in session.get("canvasRequests") or ()]
 
     def _unanswered(self) -> bool:
         return any(said.dispatch.outcome is None for said in self.said)
