@@ -12,7 +12,7 @@ import type { Action, ActionEnvelope, InitializeResult, Snapshot, Uri } from "./
 export const ROOT: Uri = "ahp-root://";
 export const VERSIONS = ["1.0.0"];
 
-/** Milliseconds between pings when the host announces no interval of its own. */
+/** Milliseconds between pings. */
 const INTERVAL = 10_000;
 /** A link that is silent for so many intervals is dead, whatever the socket says. */
 const SILENT_INTERVALS = 3;
@@ -225,14 +225,12 @@ export class Client {
 
   /** Ask for a sign of life in every interval; three silent ones end the link. */
   #watch(): void {
-    const announced = this.host?._meta?.["ahpkit/heartbeat"] as { intervalMs?: number } | undefined;
-    const interval = Math.max(1_000, announced?.intervalMs ?? INTERVAL);
     clearInterval(this.#watchdog);
     this.#watchdog = setInterval(() => {
       const silent = this.#now() - this.lastHeard;
-      if (silent > SILENT_INTERVALS * interval) this.#lost();
-      else if (silent >= interval * 0.9) this.#peer?.request("ping", { channel: ROOT }).catch(() => undefined);
-    }, interval);
+      if (silent > SILENT_INTERVALS * INTERVAL) this.#lost();
+      else if (silent >= INTERVAL * 0.9) this.#peer?.request("ping", { channel: ROOT }).catch(() => undefined);
+    }, INTERVAL);
   }
 
   // The greeting.
@@ -283,7 +281,7 @@ export class Client {
   /** False when the host cannot pick up: it does not know this client any more, or lost its log. */
   async #reconnect(peer: RpcPeer): Promise<boolean> {
     const known = [...this.#channels.values()].filter((channel) => channel.mirror.joined);
-    const lastSeen = known.length ? Math.min(...known.map((channel) => channel.mirror.seq)) : 0;
+    const seen = known.map((channel) => channel.mirror.seq);
     type Answer =
       | { type: "replay"; actions: ActionEnvelope[]; missing: Uri[] }
       | { type: "snapshot"; snapshots: Snapshot[] };
@@ -292,9 +290,15 @@ export class Client {
       answer = await peer.request<Answer>("reconnect", {
         channel: ROOT,
         clientId: this.options.clientId,
-        lastSeenServerSeq: lastSeen,
+        lastSeenServerSeq: known.length ? Math.min(...seen) : 0,
         subscriptions: known.map((channel) => channel.uri),
-        _meta: { "ahpkit/capabilities": this.options.capabilities ?? {} },
+        _meta: {
+          "ahpkit/capabilities": this.options.capabilities ?? {},
+          // A host that has forgotten us would take us for a client of 0.4.
+          "ahpkit/spoken": this.host?.protocolVersion,
+          // A host whose log lost its end sees by this that we know actions it does not have.
+          "ahpkit/highest": Math.max(0, ...seen),
+        },
       });
     } catch (error) {
       if (error instanceof RpcError) return false;

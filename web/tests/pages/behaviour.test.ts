@@ -73,14 +73,13 @@ describe("the connection", () => {
   });
 
   it("finds out that its link is dead when somebody looks at it again, long before it would by itself (1)", async () => {
-    host.meta = { ...host.meta, "ahpkit/heartbeat": { intervalMs: 600_000 } };
     const { session, chat } = host.addSession("a");
     const page = await visit(at(session));
     await composer(page).waitFor();
     for (const connection of host.connections) connection.send = () => undefined; // As after a night in a pocket.
     host.startTurn(chat, "t1", "said meanwhile");
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-    await page.getByText("said meanwhile").waitFor();
+    await page.getByText("said meanwhile").waitFor({ timeout: 20_000 }); // By itself it takes more than thirty seconds.
     expect(await page.getByRole("alert").count(), "nothing complains").toBe(0);
   });
 

@@ -125,19 +125,33 @@ describe("a client", () => {
     expect(channel.error).toBeInstanceOf(Error);
   });
 
-  it("notices a link that went silent, after three intervals that the host announced (6)", async () => {
-    host.meta = { "ahpkit/heartbeat": { intervalMs: 20_000 } };
+  it("says when it comes back what it speaks and the highest number it has seen: the host may have forgotten both", async () => {
+    const { session } = host.addSession("a");
+    const c = client();
+    c.follow("ahp-root://");
+    c.follow(session);
+    await settle();
+    host.act(session, rename("seen"));
+    await settle();
+    host.dropAll();
+    await vi.advanceTimersByTimeAsync(600);
+    const asked = host.requests.find((each) => each.method === "reconnect")?.params;
+    expect(asked?._meta).toMatchObject({ "ahpkit/spoken": "1.0.0", "ahpkit/highest": host.seq });
+    expect(asked?.lastSeenServerSeq).toBeLessThan(host.seq);
+  });
+
+  it("notices a link that went silent, after three intervals (6)", async () => {
     const c = client();
     await settle();
     host.silent = true;
-    await vi.advanceTimersByTimeAsync(55_000);
+    await vi.advanceTimersByTimeAsync(28_000);
     expect(c.status).toBe("live");
     host.silent = false;
-    await vi.advanceTimersByTimeAsync(30_000);
+    await vi.advanceTimersByTimeAsync(15_000);
     host.silent = true;
     const statuses: string[] = [];
     c.statusListeners.add((status) => statuses.push(status));
-    await vi.advanceTimersByTimeAsync(85_000);
+    await vi.advanceTimersByTimeAsync(43_000);
     expect(statuses[0]).toBe("offline");
   });
 
