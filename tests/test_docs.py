@@ -18,7 +18,6 @@ from ahpkit.cli.main import COMMANDS, cli
 from ahpkit.cli.markdown import rendered
 from ahpkit.cli.settings import Settings
 from ahpkit.host.sessions import session_import
-from ahpkit.protocol import meta_keys
 from ahpkit.testing.memory_host import memory_host
 from support import requirement
 
@@ -107,9 +106,17 @@ def test_the_extension_of_the_reference_runs() -> None:
     assert '"name": "ahp _example.com/notes/search"' in done.stdout
 
 
-def test_every_key_that_host_and_client_share_is_described() -> None:
-    keys: list[str] = [getattr(meta_keys, name) for name in meta_keys.__all__]
-    assert [key for key in keys if f"`{key}`" not in page("reference/extensions.md")] == []
+def test_every_key_of_ours_in_meta_is_described_and_known_to_the_host() -> None:
+    """The page reads keys that the host writes, and no others."""
+    literal = re.compile(r"""["'](ahpkit/[\w-]+)["']""")
+    sources = {
+        folder: {key for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".ts", ".tsx")
+                 for key in literal.findall(path.read_text(encoding="utf-8"))}
+        for folder in ("src/ahpkit", "web/src")
+    }  # fmt: skip
+    described = page("reference/extensions.md") + page("reference/acp-mapping.md")
+    assert [key for key in sources["src/ahpkit"] if f"`{key}`" not in described] == []
+    assert sources["web/src"] - sources["src/ahpkit"] == set()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

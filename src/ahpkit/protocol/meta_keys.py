@@ -79,6 +79,12 @@ DIRECT = "ahpkit/direct"
 LEFT_OUT = "ahpkit/left-out"
 """In an MCP server of a session's customizations: its tools that cannot be used, each with the reason."""
 
+TRUNCATED = "ahpkit/truncated"
+"""In a tool call: true when its input is so long that only its beginning and its end are shown."""
+
+COST = "ahpkit/cost"
+"""In the usage of a turn, from its agent: what the turn cost, as a number of dollars or as `amount` and `currency`."""
+
 __all__ = [
     "ASK_AGENTS",
     "CANVASES",
@@ -86,6 +92,7 @@ __all__ = [
     "CHANGES",
     "CLIENTS",
     "CONFIG_META",
+    "COST",
     "DIRECT",
     "ELSEWHERE",
     "HIGHEST",
@@ -100,5 +107,6 @@ __all__ = [
     "RENEWAL",
     "SETTLED",
     "SPOKEN",
+    "TRUNCATED",
     "UNSAVED_TEXT",
 ]

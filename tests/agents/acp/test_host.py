@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import os
 import signal
 from collections.abc import AsyncGenerator
@@ -285,9 +286,13 @@ async def test_the_agent_reads_what_an_editor_has_not_saved_and_writes_to_disk(s
     assert path.read_text() == "by the agent"
 
 
+HOOKS = f'{{"hooks": {{"x": "{"a" * 20_000}"}}}}'
+"""Longer than most texts may be that are shown."""
+
+
 def write_hook(scripted: Scripted) -> tuple[Path, list[Any]]:
     path = scripted.chat().working_directory / ".github" / "hooks" / "evil.json"
-    return path, [{"request": "fs/write_text_file", "params": {"path": str(path), "content": "{}"}}]
+    return path, [{"request": "fs/write_text_file", "params": {"path": str(path), "content": HOOKS}}]
 
 
 @pytest.mark.parametrize("policy", ["ask", "allow"])
@@ -303,9 +308,9 @@ async def test_what_can_cause_execution_is_written_only_when_a_person_agreed_and
         at.chat.approve(pending["toolCallId"])
         await asking
         assert "hook file" in pending["confirmationTitle"]
-        assert str(path) in pending["toolInput"]
+        assert json.loads(pending["toolInput"]) == {"path": str(path), "content": HOOKS}
         assert at.calls()[0]["status"] == "completed"
-    assert path.read_text() == "{}"
+    assert path.read_text() == HOOKS
 
 
 async def test_what_can_cause_execution_and_was_denied_is_not_written(scripted: Scripted) -> None:

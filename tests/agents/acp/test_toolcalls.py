@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp.content import Contents
+from ahpkit.agents.acp.limits import MAX_TEXT
 from ahpkit.agents.acp.questions import confirmation_options
 from ahpkit.agents.acp.toolcalls import ToolCalls
 from ahpkit.host.agent import TurnContext
@@ -234,6 +235,15 @@ def test_an_input_that_changes_after_it_was_told_is_kept_in_meta() -> None:
     played.say("tool_call_update", rawInput={"a": 2})
 
     assert played.turn.said[-1] == ("meta", "t", {"ahpkit/acp": {"input": {"a": 2}}})
+
+
+async def test_an_input_that_is_shown_without_its_middle_is_marked_when_somebody_is_asked() -> None:
+    played = Played(confirmations=[True])
+    await played.permit(rawInput={"text": "x" * MAX_TEXT})
+
+    [began, asked] = [said for said in played.turn.said if said[0] in ("tool_call", "confirm")]
+    assert "'ahpkit/truncated': True" in str(began)
+    assert "characters are not shown" in str(asked)
 
 
 @pytest.mark.parametrize(

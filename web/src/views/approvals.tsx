@@ -78,9 +78,8 @@ const COVERS: Record<string, string> = {
 };
 
 const about = (option: ConfirmationOption): string | undefined => {
-  const meta = option._meta?.["ahpkit/rule"] as { description?: string; scope?: string } | undefined;
   const kind = /^(?:allow|deny):(\w+):\w+$/.exec(option.id)?.[1];
-  return option.description ?? meta?.description ?? (meta?.scope ? `Remembered for ${meta.scope}` : kind && COVERS[kind]);
+  return option.description ?? (kind && COVERS[kind]);
 };
 
 /** The whole text of an input that is kept outside of the state. */
@@ -98,7 +97,6 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   const referred = useReference(call);
   const text = inputText(call) ?? referred;
   if (text === undefined || text === "") return null;
-  const cut = call._meta?.["ahpkit/truncated"] ?? call._meta?.truncated;
   const shown = pretty(text);
   if (shown.length > 200_000) return <Output text={shown} />;
   const members = call.status === "streaming" ? undefined : fields(text);
@@ -107,7 +105,7 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
       {members
         ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value], index) => <div key={index}><dt><Exact text={name} /></dt><dd><Exact text={value} /></dd></div>)}</dl></div>
         : <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={shown} /></pre>}
-      {cut !== undefined && cut !== false && <p class="note needs small">The agent or host shortened this input before it came here.</p>}
+      {call._meta?.["ahpkit/truncated"] === true && <p class="note needs small">This input is too long to be shown whole: its middle is left out.</p>}
     </>
   );
 }

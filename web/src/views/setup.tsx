@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Customization, Enablement, SessionState } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
-import { customizationsOf, nameOf, pathOf, toUri } from "../mirror/selectors.ts";
+import { customizationsOf, pathOf, toUri } from "../mirror/selectors.ts";
 import { dispatch, request, root } from "../mirror/store.ts";
 import { focusNow, Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import type { PanelProps } from "./session.tsx";
@@ -99,7 +99,7 @@ function Item(props: ItemProps): JSX.Element {
         <p class="small muted break">{!trust && why}{applies} {who} {(!parent || server) && `It comes ${sourceOf(item, parent)}.`}</p>
         {trust && <p class="note needs small break">{trust}</p>}
         {load?.message && <p class={`note small break ${load.kind === "error" ? "danger" : "needs"}`}>{load.message}</p>}
-        <Diagnostics item={item} />
+        <Unusable item={item} />
         {server && <Server uri={uri} item={item} running={!trust && on} />}
         {item.children && item.children.some((child) => child.type !== "mcpServer") && <Inside {...props} />}
       </div>
@@ -126,17 +126,17 @@ function counted(items: Customization[]): string {
   return [...counts].map(([type, count]) => `${count} ${(KINDS[type] ?? type).toLowerCase()}${count === 1 ? "" : "s"}`).join(", ");
 }
 
-interface Diagnostic {
-  message?: string;
-  severity?: string;
-  uri?: string;
-  path?: string;
+/** What cannot be used: components of a plugin that are not listed, tools of a server that are left out. */
+export function unusable(item: Customization): string[] {
+  const lines = item._meta?.["ahpkit/notListed"];
+  const leftOut = Object.entries(item._meta?.["ahpkit/left-out"] ?? {});
+  return [...(Array.isArray(lines) ? lines.map(String) : []), ...leftOut.map(([name, reason]) => `Without ${name}: ${String(reason)}`)];
 }
 
-function Diagnostics({ item }: { item: Customization }): JSX.Element | null {
-  const found = (item._meta?.["ahpkit/diagnostics"] ?? []) as Diagnostic[];
-  if (!Array.isArray(found) || !found.length) return null;
-  return <ul class="small" style={{ paddingInlineStart: "16px" }}>{found.slice(0, 20).map((each, index) => <li key={index} class={`break ${each.severity === "error" ? "danger" : "needs"}`}>{String(each.message ?? "")}{each.uri || each.path ? ` (${nameOf(String(each.uri ?? each.path))})` : ""}</li>)}</ul>;
+function Unusable({ item }: { item: Customization }): JSX.Element | null {
+  const found = unusable(item);
+  if (!found.length) return null;
+  return <ul class="small" style={{ paddingInlineStart: "16px" }}>{found.slice(0, 20).map((line, index) => <li key={index} class="break needs">{line}</li>)}</ul>;
 }
 
 const STATES: Record<string, [string, "needs" | "failed" | "running" | "done"]> = { starting: ["Starting", "running"], ready: ["Connected", "done"], authRequired: ["Needs a sign-in", "needs"], error: ["Failed", "failed"], stopped: ["Stopped", "done"] };

@@ -244,7 +244,7 @@ describe("approvals", () => {
     host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: "x", toolName: "bash", displayName: "Bash" });
     host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: "x", invocationMessage: "Run", toolInput: "cat …", _meta: { "ahpkit/truncated": true } });
     const page = await visit(at(made.session));
-    await page.locator(".dock").getByText("shortened this input").waitFor();
+    await page.locator(".dock").getByText("its middle is left out").waitFor();
   });
 
   it("of a helper rise to the session and the inbox, and go when the host says so (9)", async () => {
@@ -868,7 +868,7 @@ describe("attacks", () => {
     host.act(made.chat, { type: "chat/inputRequested", request });
     host.need(made.session, { id: "nq", chat: made.chat, kind: "chatInput", request });
     host.need(made.session, { id: "na", chat: made.chat, kind: "toolAuthentication", turnId: "q", toolCall: { ...pendingCall("a1", evil), status: "auth-required", displayName: evil, auth: { reason: evil, description: evil, requiredScopes: [evil], resource: { resource: evil, resource_name: evil, authorization_servers: [`javascript:${evil}`, "https://evil.example/in"], resource_documentation: evil } } } });
-    host.act(made.session, { type: "session/customizationsChanged", customizations: [{ type: "mcpServer", id: "m", uri: evil, name: evil, state: { kind: "error", error: { errorType: evil, message: evil } }, channel: "mcp://m", _meta: { "ahpkit/diagnostics": [{ message: evil, severity: evil, uri: evil }], "ahpkit/enablement": { reason: evil, effective: true }, "ahpkit/trust": evil } }, { type: evil, id: "k", uri: evil, name: evil, version: evil, globs: [evil], children: [{ type: evil, id: "k2", uri: evil, name: evil }] }] });
+    host.act(made.session, { type: "session/customizationsChanged", customizations: [{ type: "mcpServer", id: "m", uri: evil, name: evil, state: { kind: "error", error: { errorType: evil, message: evil } }, channel: "mcp://m", _meta: { "ahpkit/notListed": [evil], "ahpkit/left-out": { [evil]: evil }, "ahpkit/enablement": { reason: evil, effective: true }, "ahpkit/trust": evil } }, { type: evil, id: "k", uri: evil, name: evil, version: evil, globs: [evil], children: [{ type: evil, id: "k2", uri: evil, name: evil }] }] });
     const changeset = "ahp-changeset:/asks/all";
     const side = { uri: `file:///home/ada/${evil}`, content: { uri: "x:/evil" } };
     host.resources.set("x:/evil", { data: evil });

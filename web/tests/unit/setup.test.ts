@@ -6,7 +6,7 @@ import type { ConfirmationOption, Customization, SessionState, SessionSummary, T
 import { fields, ownerOf } from "../../src/mirror/selectors.ts";
 import { grouped } from "../../src/views/approvals.tsx";
 import { ownerWords, placeWords } from "../../src/views/rules.tsx";
-import { sourceOf } from "../../src/views/setup.tsx";
+import { sourceOf, unusable } from "../../src/views/setup.tsx";
 import { waitedFor } from "../../src/views/timeline.tsx";
 
 const item = (changes: Partial<Customization>): Customization => ({ type: "mcpServer", id: "s", uri: "ahpkit:/mcp-servers/calc", name: "calc", ...changes });
@@ -15,6 +15,14 @@ describe("the input of a call", () => {
   it("is a list of names and values when nothing is nested, and left as it is otherwise", () => {
     expect(fields('{"a": 1, "b": "two\\nlines", "c": null}')).toEqual([["a", "1"], ["b", "two\nlines"], ["c", "null"]]);
     for (const other of ['{"a": {"b": 1}}', '{"a": [1]}', "[1]", "make test", "{", "{}"]) expect(fields(other)).toBeUndefined();
+  });
+});
+
+describe("what cannot be used", () => {
+  it("is said for plugins and servers, as the host says it", () => {
+    expect(unusable(item({ _meta: { "ahpkit/notListed": ["skills/a: no description"] } }))).toEqual(["skills/a: no description"]);
+    expect(unusable(item({ _meta: { "ahpkit/left-out": { add: "its schema is refused" } } }))).toEqual(["Without add: its schema is refused"]);
+    for (const odd of [undefined, {}, { "ahpkit/notListed": "x" }, { "ahpkit/left-out": null }]) expect(unusable(item(odd ? { _meta: odd } : {}))).toEqual([]);
   });
 });
 

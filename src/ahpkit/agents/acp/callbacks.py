@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ahpkit.agents.acp import questions
 from ahpkit.agents.acp.access import Approval, FileAccess, TerminalAccess, TerminalOutput
-from ahpkit.agents.acp.limits import MAX_WAITING, MAX_WORDS, cut
+from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WAITING, MAX_WORDS, cut
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.meta import upward, with_meta_around, wrapped
 from ahpkit.agents.acp.turn import TurnMapper
@@ -23,6 +23,7 @@ from ahpkit.agents.untrusted_json import integer, objects, strings, text
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.protocol.json_schema import check_schema
+from ahpkit.protocol.meta_keys import TRUNCATED
 from ahpkit.wire.errors import InvalidParams, InvalidRequest, MethodNotFound, RpcError
 from ahpkit.wire.tasks import running
 
@@ -195,9 +196,10 @@ class Callbacks:
         if turn is None:
             raise refused
         self._check_waiting()
-        call = turn.turn.tool_call("write_text_file", display_name=f"Write {cut(approval.path.name, 200)}")
+        meta = {TRUNCATED: True} if len(content) > MAX_TEXT else None
+        call = turn.turn.tool_call("write_text_file", display_name=f"Write {cut(approval.path.name, 200)}", meta=meta)
         asked = call.confirm(
-            tool_input=json.dumps({"path": str(approval.path), "content": cut(content, MAX_WORDS)}, ensure_ascii=False),
+            tool_input=json.dumps({"path": str(approval.path), "content": cut(content, MAX_TEXT)}, ensure_ascii=False),
             title=f"Write {approval.path}? It is {approval.what}.",
             message=f"Write {approval.path}, which is {approval.what}",
         )

@@ -19,6 +19,7 @@ from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation, ToolCall, Turn
 from ahpkit.protocol.chat.state import ConfirmationOption, ToolResultContent
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import TRUNCATED
 from ahpkit.wire.errors import InvalidRequest
 
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
@@ -238,10 +239,12 @@ class MappedCall:
     def _shown_meta(self) -> JsonObject:
         raw: Any = self._said.get("rawInput")
         told = self._told_input
-        changed = raw if told is not None and cut(as_json(raw), MAX_TEXT) != told else None
+        written = as_json(raw) if raw else ""
+        changed = raw if told is not None and cut(written, MAX_TEXT) != told else None
         facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
         meta = upward({key: value for key, value in self._meta.items() if key not in OUTPUT_KEYS})
-        return wrapped(bounded(facts | {"meta": meta}, MAX_TEXT))
+        marks = {TRUNCATED: True} if len(written) > MAX_TEXT else {}
+        return wrapped(bounded(facts | {"meta": meta}, MAX_TEXT)) | marks
 
 
 class ToolCalls:
