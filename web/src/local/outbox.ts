@@ -3,7 +3,6 @@
 import { signal } from "@preact/signals";
 import type { Message, Uri } from "../ahp/index.ts";
 import { dispatch } from "../mirror/store.ts";
-import { saveDraft } from "./settings.ts";
 
 export interface Failed {
   id: string;
@@ -26,10 +25,7 @@ function actionOf(how: How, id: string, message: Message): { type: string; [fiel
 export async function sendMessage(chat: Uri, message: Message, how: How, id: string = crypto.randomUUID()): Promise<boolean> {
   failedMessages.value = failedMessages.value.filter((each) => each.id !== id);
   const outcome = await dispatch(chat, actionOf(how, id, message), "chat");
-  if (outcome.accepted) {
-    saveDraft(`sending:${id}`, undefined);
-    return true;
-  }
+  if (outcome.accepted) return true;
   failedMessages.value = [...failedMessages.value, { id, chat, message, how, reason: outcome.reason }];
   return false;
 }

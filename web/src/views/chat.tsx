@@ -381,7 +381,10 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
     <details class="fold edits-bar">
       <summary><span class="grow cut">Plan: {done} of {entries.length} done{now ? ` · ${now.content}` : ""}</span></summary>
       <ul class="plan folded">{entries.map((entry, index) => (
-        <li key={index} class={entry.status}><Mark of={entry.status === "completed" ? "done" : entry.status === "in_progress" ? "running" : "done"} /><span class="break">{entry.content}</span></li>
+        <li key={index} class={entry.status}>
+          {entry.status === "completed" ? <Mark of="done" /> : entry.status === "in_progress" ? <Mark of="running" /> : <><span class="mark" aria-hidden="true">·</span><span class="sr">Not begun</span></>}
+          <span class="break">{entry.content}</span>
+        </li>
       ))}</ul>
     </details>
   );
@@ -571,7 +574,7 @@ function Empty({ session }: { session: SessionState | undefined }): JSX.Element 
     <div class="empty">
       {failure ? <p class="note danger" role="alert">The session could not be created: {failure}</p>
         : session?.lifecycle === "creating" ? <p>The agent is starting…</p>
-        : <><h2>What shall we do?</h2><p>Write below. <span class="kbd">/</span> lists commands and skills, <span class="kbd">@</span> agents and resources, <span class="kbd">#</span> rules.</p></>}
+        : <><h2>What shall we do?</h2><p>Write below. <span class="kbd">/</span> lists commands and skills, <span class="kbd">@</span> agents, files and resources, <span class="kbd">#</span> rules and files.</p></>}
     </div>
   );
 }
