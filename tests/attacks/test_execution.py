@@ -13,7 +13,7 @@ import pytest
 from customizations.desk import Publisher
 from support import requirement
 from support.flow import say
-from support.raw_client import Json
+from support.raw_client import Json, RawClient
 from support.site import Site
 from support.waiting import BOUND, until
 
@@ -149,17 +149,29 @@ async def test_an_agent_writes_it_only_after_an_approval_that_says_what_it_is(si
     step = {"request": "fs/write_text_file", "params": {"path": str(path), "content": hook("true")}}
     async with site.serving(*site.agent(step)) as client:
         _, chat = await site.session(provider="scripted")
-        turn = {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "x", "origin": {"kind": "user"}}}
-        await client.accepted(chat, turn)
-        ready = await client.action("chat/toolCallReady")
-        assert "hook file" in json.dumps(ready["action"]["confirmationTitle"])
-        assert not path.exists()
-        denial: Json = {"type": "chat/toolCallConfirmed", "turnId": "t", "toolCallId": ready["action"]["toolCallId"]}
-        await client.accepted(chat, {**denial, "approved": False, "reason": "denied"})
-        await client.action("chat/turnComplete")
-        [answer] = await site.answered()
-        assert "nobody approved" in answer["message"]
-    assert not path.exists()
+        answers: dict[str, Json] = {
+            "no": {"approved": False, "reason": "denied"},
+            "yes": {"approved": True, "confirmed": "user-action"},
+        }
+        for id, answer in answers.items():
+            turn = {"type": "chat/turnStarted", "turnId": id, "message": {"text": "x", "origin": {"kind": "user"}}}
+            await client.accepted(chat, turn)
+            ready = await _of_turn(client, "chat/toolCallReady", id)
+            assert "hook file" in json.dumps(ready["confirmationTitle"])
+            assert not path.exists()
+            confirmed: Json = {"type": "chat/toolCallConfirmed", "turnId": id, "toolCallId": ready["toolCallId"]}
+            await client.accepted(chat, {**confirmed, **answer})
+            await _of_turn(client, "chat/turnComplete", id)
+            assert path.exists() is (id == "yes")
+        refused, _ = await site.answered(2)
+        assert "nobody approved" in refused["message"]
+    assert path.read_text() == hook("true")
+
+
+async def _of_turn(client: RawClient, type: str, turn_id: str) -> Json:
+    """An action of one turn."""
+    found = await client.action(lambda said: (said["action"]["type"], said["action"].get("turnId")) == (type, turn_id))
+    return found["action"]
 
 
 @requirement("security:execution:agents-ask")

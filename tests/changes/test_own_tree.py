@@ -85,6 +85,8 @@ async def test_sessions_in_a_repository_can_be_isolated_and_others_cannot(desk: 
     empty = tmp_path / "no-repository"
     empty.mkdir()
     assert "isolation" not in await settings(client, empty)
+    desk.repo.git("init", "-q", str(empty))
+    assert "isolation" not in await settings(client, empty), "a repository without a commit has no branch to start from"
 
 
 @requirement("changesets:worktree:made")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit.agents import Toolbox, text_of
 from ahpkit.canvas.feature import Canvases
 from ahpkit.host.agent import Turn
 from support import requirement
@@ -140,24 +141,30 @@ async def test_a_client_that_comes_back_in_time_can_finish_its_call(bench: Bench
 
 @requirement("client-tools:disconnect:calls-failed-after-grace")
 @requirement("client-tools:disconnect:nothing-runs-forever")
-async def test_after_the_grace_period_the_call_fails_with_a_reason(bench: Bench) -> None:
+async def test_after_the_grace_period_each_of_its_calls_fails_with_a_reason(bench: Bench) -> None:
     await bench.stop()
     bench.config = replace(bench.config, client_grace=0.05)
     await bench.start()
     outcomes: list[Any] = []
-    bench.agent.script = calls_tool(outcomes)
+
+    async def script(turn: Turn) -> None:
+        await asyncio.gather(calls_tool(outcomes)(turn), calls_tool(outcomes)(turn))
+
+    bench.agent.script = script
     owner, watcher = await bench.client(), await bench.client()
     session, chat = await bench.session(owner)
     await watcher.ask("subscribe", chat)
     await claim(owner, session, TOOL)
     await owner.accepted(chat, say("go"))
-    await running_call(owner)
+    await owner.wait(
+        lambda _: len([e for e in owner.actions(chat) if e["action"]["type"] == "chat/toolCallReady"]) == 2
+    )
     await owner.aclose()
-    done = (await watcher.action("chat/toolCallComplete"))["action"]
-    assert done["result"]["success"] is False
-    assert "disconnected" in done["result"]["error"]["message"]
     await watcher.action("chat/turnComplete")
-    assert not outcomes[0].success
+    ended = [said["action"] for said in watcher.actions(chat) if said["action"]["type"] == "chat/toolCallComplete"]
+    assert [one["result"]["success"] for one in ended] == [False, False]
+    assert all("disconnected" in one["result"]["error"]["message"] for one in ended)
+    assert [outcome.success for outcome in outcomes] == [False, False]
 
 
 @requirement("client-tools:names:kept-unique")
@@ -165,10 +172,16 @@ async def test_after_the_grace_period_the_call_fails_with_a_reason(bench: Bench)
 async def test_a_name_clash_is_resolved_towards_the_model_only(bench: Bench) -> None:
     offered: list[list[str]] = []
     outcomes: list[Any] = []
+    own = Toolbox()
+
+    @own.tool(approval=False)
+    def runTests() -> str:
+        return "the agent's own"
 
     async def script(turn: Turn) -> None:
         offered.append([tool["name"] for tool in turn.context.tools])
         await calls_tool(outcomes, "client_runTests")(turn)
+        outcomes.append(await own.call(turn, "runTests", "{}"))
 
     bench.agent.script = script
     client = await bench.client()
@@ -182,6 +195,13 @@ async def test_a_name_clash_is_resolved_towards_the_model_only(bench: Bench) -> 
     assert [tool["name"] for tool in (await bench.state(client, session))["serverTools"]] == ["runTests", "ask_user"]
     assert start["toolName"] == "runTests"
     assert start["contributor"]["clientId"] == client.client_id
+    call = await running_call(client)
+    result = {"success": True, "pastTenseMessage": "Ran", "content": [{"type": "text", "text": "the client's"}]}
+    await client.accepted(chat, {"type": "chat/toolCallComplete", **call, "result": result})
+    await client.action("chat/turnComplete")
+    assert [text_of(outcome) for outcome in outcomes] == ["the client's", "the agent's own"]
+    starts = [said["action"] for said in client.actions(chat) if said["action"]["type"] == "chat/toolCallStart"]
+    assert [(one["toolName"], "contributor" in one) for one in starts] == [("runTests", True), ("runTests", False)]
 
 
 @requirement("client-tools:state:visible-to-all")

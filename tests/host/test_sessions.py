@@ -88,8 +88,22 @@ async def test_a_working_directory_that_does_not_exist_fails_the_creation(bench:
     assert "does not exist" in (await bench.state(client, "ahp-session:/w"))["creationError"]["message"]
 
 
-@requirement("core:session:default-chat-exists")
 @requirement("session:state:chats-catalogue")
+async def test_the_catalogue_has_an_entry_for_every_chat_and_for_no_other(bench: Bench) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    more = ["ahp-chat:/second", "ahp-chat:/third"]
+    for uri in more:
+        await client.ask("createChat", session, chat=uri)
+    await client.ask("disposeChat", more[0])
+    state = await bench.state(client, session)
+    assert [entry["resource"] for entry in state["chats"]] == [chat, more[1]]
+    for entry in state["chats"]:
+        own = await bench.state(client, entry["resource"])
+        assert {key: own[key] for key in entry} == entry
+
+
+@requirement("core:session:default-chat-exists")
 @requirement("session:state:loaded-on-subscribe")
 async def test_a_session_has_a_default_chat_listed_in_its_catalogue(bench: Bench) -> None:
     client = await bench.client()
