@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from typing import Any
 
 import pytest
 
+from ahpkit.agents.openai_messages import answered
 from ahpkit.agents.tools import Toolbox, ToolError, outcome_of, text_of
 from ahpkit.host.agent import Confirmation, ToolCall, ToolOutcome, Turn, TurnContext
+from ahpkit.mcp.results import result_of
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.testing.recording import RecordingTurn
 from ahpkit.tools.registry import FINDERS
@@ -163,6 +166,16 @@ def test_results_become_content() -> None:
     failed = ToolOutcome(success=False)
     assert outcome_of(failed) is failed
     assert text_of(failed) == "the tool failed"
+
+
+def test_a_model_reads_a_result_that_is_structured_only() -> None:
+    """It read nothing: the texts of the result, and there were none."""
+    outcome = ToolOutcome(success=True, structured_content={"a": "ü"})
+    assert text_of(outcome) == '{"a": "ü"}'
+    assert result_of(outcome)["content"] == [{"type": "text", "text": '{"a": "ü"}'}]
+    call: Any = {"toolCallId": "c", "toolName": "t", "success": True, "structuredContent": {"a": "ü"}}
+    part: Any = {"kind": "toolCall", "toolCall": call}
+    assert answered([part])[-1]["content"] == '{"a": "ü"}', "and in later turns"
 
 
 async def test_a_list_that_is_too_long_is_replaced_by_two_tools() -> None:

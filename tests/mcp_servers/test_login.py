@@ -245,6 +245,18 @@ async def test_the_sdk_logs_in_where_a_call_waits(place: Place) -> None:
         assert (await server.tools())[0]["name"] == "add"
 
 
+async def test_a_login_with_fewer_scopes_than_were_named_is_for_the_server_to_judge(place: Place) -> None:
+    """The host left the server waiting without a word: nobody without all that a server knows could log in."""
+    place.authority.odd["token"] = {"scope": "profile"}
+    async with place.sdk() as client:
+        session = await client.create_session()
+        server = session.mcp_server("tickets")
+        await session.wait(lambda _: server.state["kind"] == "authRequired")
+        await server.log_in(open_browser=browse)
+        await server.wait_ready()
+        assert server.state["kind"] == "ready"
+
+
 CHALLENGE: Json = {"kind": "authRequired", "reason": "required"}
 
 

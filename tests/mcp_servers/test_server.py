@@ -201,18 +201,21 @@ async def test_an_answer_that_is_too_long_ends_the_connection_not_the_host() -> 
     async with running(program(), port, limits=Limits(message=100_000, delays=(0.01,) * 5)) as server:
         with pytest.raises(McpUnavailable, match="longer than this host takes"):
             await server.call_tool("big", {"size": 5_000_000}, Answers())
+        assert port.kinds[:3] == ["starting", "ready", "starting"], "while its program ends, nothing is sent to it"
         await port.until(lambda: port.kinds.count("ready") == 2)
 
 
 async def test_five_thousand_tools_are_listed_once_each() -> None:
     async with running(program("many"), Port(), limits=Limits(listed=4000)) as server:
         assert len({tool["name"] for tool in server.lists.tools}) == len(server.lists.tools) == 4000
+        assert server.lists.left_out == {"every further tool": "the first 4000 are used"}
         assert text_of(await server.call_tool("tool_4999", {}, Answers())) == "called tool_4999"
 
 
 async def test_the_same_name_twice_is_listed_once() -> None:
     async with running(program("twice"), Port()) as server:
         assert [tool["name"] for tool in server.lists.tools].count("add") == 1
+        assert server.lists.left_out == {"add": "it is listed twice; the first one is used"}
 
 
 async def test_the_hosts_secrets_are_not_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:

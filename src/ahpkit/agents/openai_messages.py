@@ -112,6 +112,9 @@ def _past_call(call: JsonObject) -> list[JsonObject]:
     made = RequestedCall(call["toolCallId"], call["toolName"], str(call.get("toolInput") or "{}"))
     texts = [str(item["text"]) for item in objects(call.get("content")) if item.get("type") == "text"]
     error = text(obj(call.get("error")).get("message"))
+    structured = call.get("structuredContent")
+    if not texts and structured is not None:
+        texts = [json.dumps(structured, ensure_ascii=False)]
     result = error or "\n".join(texts) or ("done" if call.get("success") else "not run")
     return [{"role": "assistant", "content": None, "tool_calls": [_call(made)]}, tool_result(made.id, result)]
 

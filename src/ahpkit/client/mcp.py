@@ -163,16 +163,22 @@ class McpServer:
         await self.authenticate(token, keep=keep)
 
     async def authenticate(self, token: Token | str, *, keep: bool = False) -> None:
-        """Hand the host a token for this server."""
+        """Hand the host a token for this server.
+
+        Scopes that lack something the server named are not told: what it named may be all that there is, and it decides
+        itself whether the token is enough.
+        """
         state = self.state
         if state["kind"] != "authRequired":
             raise McpNotReady(f"{self.name} does not ask for a token now ({state['kind']})")
         given_ = Token(token) if isinstance(token, str) else token
+        scopes = given_.scopes or ()
+        covers = set(cast("JsonObject", state).get("requiredScopes") or ()) <= set(scopes)
         params = given(
             resource=cast("JsonObject", state)["resource"]["resource"],
             token=given_.text,
             expiresIn=given_.expires_in,
-            scopes=None if given_.scopes is None else list(given_.scopes),
+            scopes=list(scopes) if scopes and covers else None,
             _meta=given(**{KEEP_TOKEN: keep or None, RENEWAL: self._renewal(given_)}) or None,
         )
         await self._core.request("authenticate", params)

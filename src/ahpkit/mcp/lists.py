@@ -73,7 +73,7 @@ class _Reader:
             return ()
 
     async def all(self, page: Callable[..., Awaitable[Any]], key: str) -> list[JsonObject]:
-        """Every page of a list, the first entry of each name. A list without end is cut."""
+        """Every page of a list, the first entry of each name. A list without end is cut. What is left out is named."""
         _, attribute, called = LISTS[key]
         found: dict[str, JsonObject] = {}
         cursor: str | None = None
@@ -87,12 +87,16 @@ class _Reader:
             for item in cast("list[BaseModel]", getattr(result, attribute)):
                 entry = _written(item, called, self._left_out)
                 name = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))
-                if entry and len(found) < self._limits.listed:
-                    found.setdefault(name, entry)
+                if entry and name in found:
+                    leave_out(self._left_out, called, name, ValueError("it is listed twice; the first one is used"))
+                elif entry:
+                    found[name] = entry
             cursor = result.next_cursor
-            if not cursor or len(found) >= self._limits.listed:
+            if not cursor or len(found) > self._limits.listed:
                 break
-        return list(found.values())
+        if cursor or len(found) > self._limits.listed:
+            self._left_out[f"every further {called}"] = f"the first {min(len(found), self._limits.listed)} are used"
+        return list(found.values())[: self._limits.listed]
 
     async def _page(self, page: Callable[..., Awaitable[Any]], cursor: str | None) -> Any:
         """One page. The SDK refuses a page for one bad entry: then it is asked for again without those."""

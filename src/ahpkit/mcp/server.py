@@ -232,8 +232,10 @@ class McpServer:
                 self._ready_since = asyncio.get_running_loop().time()
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
+                self._forget()  # At once: its program may still run for a while, and would do what nobody hears of.
                 if not self._waits:
                     self._challenge = None  # It ended for another reason.
+                    self._set({"kind": "starting"})
                 return await link.why()
         except Exception as error:  # A server may fail in any way: it is shown as failed.
             if isinstance(link, StdioConnection) and link.ended_by_itself:
