@@ -63,6 +63,20 @@ def test_what_a_session_took_over_is_forgotten_when_it_is_decided_anew() -> None
     assert shown(decisions, "s3") == []
 
 
+@pytest.mark.parametrize(
+    "wider", [{"kind": "global", "enabled": False}, {"kind": "workspace", "uri": W, "enabled": False}]
+)
+def test_a_switch_is_forgotten_once_a_wider_decision_is_made(wider: Json) -> None:
+    """A server that was switched on, and then off everywhere, ran in the next session."""
+    decisions, _ = made()
+    key = key_of(ENTRY, None)
+    decisions.decide("s1", W, key, [{**OFF, "enabled": True}], switch=True)
+    decisions.decide("s1", W, key, [OFF], switch=False)
+    assert shown(decisions, "s2") == [("session", True)], "what is for one session alone is not remembered"
+    decisions.decide("s1", W, key, [wider], switch=False)
+    assert shown(decisions, "s3") == [(wider["kind"], False)]
+
+
 def test_without_remembering_every_session_begins_anew() -> None:
     decisions, _ = made(remember=False)
     decisions.decide("s1", W, key_of(ENTRY, None), [OFF], switch=True)

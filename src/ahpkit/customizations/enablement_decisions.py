@@ -119,7 +119,7 @@ class Decisions:
 
         A decision for another directory than the session's is kept for that directory: then "elsewhere" changed too.
         `switch`: it was a plain switch. A switch that was taken over from an earlier session is forgotten once there is
-        a new decision.
+        a new decision, and one of this directory once there is one of a wider scope.
         """
         there = {uri: one["enabled"] for one in decisions if (uri := _other_directory(one, directory))}
         said = {one["kind"]: one["enabled"] for one in decisions if not _other_directory(one, directory)}
@@ -133,7 +133,7 @@ class Decisions:
             )
             if self._replace(place, key, said.get(kind))
         }
-        if self._remember and (switch or (taken and "session" in changed)):
+        if self._remember and (switch or changed - {"session"} or (taken and changed)):
             self._replace(_DEFAULTS + directory, key, said.get("session") if switch else None)
         for uri, enabled in there.items():
             if self._replace(_WORKSPACE + uri, key, enabled):

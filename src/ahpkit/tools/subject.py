@@ -206,11 +206,11 @@ def _looks_like_file(key: str, text: str) -> bool:
 
 def _readings(text: str, workspace: str, home: str) -> list[str]:
     """The absolute paths that a text may stand for. What follows a NUL is not seen by the system. Some tools take
-    spaces away, or read a backslash as a slash."""
+    spaces away, read a backslash as a slash, or `%2e` as a dot."""
     text = text.partition("\0")[0]
     if _is_file_uri(text):
         text = unquote(_uri(text)[1]).partition("\0")[0]
-    spelled = dict.fromkeys([text, text.strip(), text.replace("\\", "/")])
+    spelled = dict.fromkeys([text, text.strip(), text.replace("\\", "/"), unquote(text).partition("\0")[0]])
     found = [posixpath.join(workspace, spelling) for spelling in spelled]
     if home and (text == "~" or text.startswith("~/")):
         found.append(posixpath.join(home, text[2:]))
