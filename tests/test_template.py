@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.process import environment, host_process, run_cli
-from support.template import start
+from support.template import command, start
 from support.terminal import terminal
 
 SHOW = """
@@ -101,3 +101,29 @@ async def test_nobody_waits_for_a_command_that_reads_nothing(tmp_path: Path) -> 
     assert output.startswith(b"ahpkit ")
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+async def test_a_copy_that_others_start_has_their_files_and_they_learn_its_end(tmp_path: Path) -> None:
+    (tmp_path / "show.py").write_text(SHOW)
+    process = await asyncio.create_subprocess_exec(
+        *command("show"), "one",
+        cwd=tmp_path, env={**environment(tmp_path), "PYTHONPATH": str(tmp_path)},
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, errors = await process.communicate(b"typed")
+    assert (process.returncode, errors) == (7, b"wrong\n")
+    assert output.startswith(f"{tmp_path} ".encode())
+    assert b"['one'] typed" in output
+
+
+async def test_whoever_ends_a_copy_that_they_started_ends_what_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "stays.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
+    process = await asyncio.create_subprocess_exec(
+        *command("stays"),
+        cwd=tmp_path, env={**environment(tmp_path), "PYTHONPATH": str(tmp_path)}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"here\n"
+    process.terminate()
+    assert await process.wait() == 128 + signal.SIGTERM
+    assert await process.stdout.read() == b""

@@ -51,7 +51,7 @@ class Room:
         return {"clientId": self.attacker.client_id, "tools": [], **more}
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def room(host: HostProcess) -> AsyncGenerator[Room]:
     clients: dict[str, RawClient] = {}
     for version in VERSIONS:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from ahpkit.canvas import Canvases, PythonProvider, canvas
 from ahpkit.canvas.builtin import builtin_provider
@@ -28,19 +29,27 @@ from support.waiting import until
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-async def browser(tmp_path: Path) -> AsyncGenerator[Browser]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def started(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Browser]:
+    """One for the file: it takes two seconds of CPU to start."""
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}: install chromium, or set AHPKIT_CHROMIUM to one")
-    async with running_browser(tmp_path) as running:
+    async with running_browser(tmp_path_factory.mktemp("browser")) as running:
         yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def browser(started: Browser) -> AsyncGenerator[Browser]:
+    """Without anything of the test before."""
+    await started.begin()
+    yield started
 
 
 def open_anything(request: Any) -> Any:
     return {"url": request["input"]["url"], "title": "<b>Anything</b>"}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def show(tmp_path: Path) -> AsyncGenerator[Show]:
     pages, bench = Pages(), Bench(tmp_path)
     anything = canvas("anything", display_name="Anything", description="Any URL")(open_anything)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
+import pytest_asyncio
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -22,7 +22,7 @@ from support.hostile_urls import FINE, HOSTILE
 from support.show import Show
 from support.waiting import until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
 @requirement("canvas:roles:renderer-displays", "canvas:roles:server-canvas-any-capable-client")
@@ -92,7 +92,7 @@ class Site:
 async def nobody(transport: Transport) -> None: ...
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def site() -> AsyncGenerator[Site]:
     made = Site()
     routes = Router()
@@ -200,7 +200,9 @@ def candidates(count: int) -> list[str]:
 
 @requirement("canvas:url:http-loopback-only")
 async def test_what_the_policy_allows_means_the_same_to_the_browser(browser: Browser) -> None:
-    allowed = [verdict.url for url in candidates(20_000) if (verdict := check_url(url, OPEN)).allowed]
+    verdicts = [check_url(url, OPEN) for url in candidates(10_000)]
+    allowed = [verdict.url for verdict in verdicts if verdict.allowed]
+    assert 0.02 < len(allowed) / len(verdicts) < 0.9, "there is nothing to tell apart"
     assert len(allowed) > 1_000
     page = await browser.open("about:blank")
     parse = "(u) => { const p = URL.parse(u); return p && [p.protocol, p.hostname, p.port, p.username, p.password]; }"
@@ -219,8 +221,3 @@ async def test_what_the_policy_allows_means_the_same_to_the_browser(browser: Bro
             assert authority in (host, f"{host}:{port}", f"{host}:80", f"{host}:443"), url
         if scheme == "file":
             assert host == "", url
-
-
-def test_the_differential_test_has_something_to_tell_apart() -> None:
-    verdicts: list[Any] = [check_url(url, OPEN).allowed for url in candidates(20_000)]
-    assert 0.02 < sum(verdicts) / len(verdicts) < 0.9

@@ -17,7 +17,7 @@ from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND
 
-ROUNDS = int(os.environ.get("AHPKIT_KILL_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("AHPKIT_KILL_ROUNDS", "5"))
 MAIN = "ahp-session:/main"
 IN_FLIGHT = 30
 

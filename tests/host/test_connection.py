@@ -345,15 +345,14 @@ async def test_the_same_client_connecting_again_takes_over_and_closes_the_old_co
     assert await new.ask("ping") is None
 
 
-async def test_ten_thousand_subscriptions_on_one_connection_are_bounded(bench: Bench) -> None:
+async def test_who_subscribes_again_and_again_is_subscribed_once(bench: Bench) -> None:
     client = await bench.client()
-    session, chat = await bench.session(client)
-    for _ in range(10_000):
+    session, _ = await bench.session(client)
+    for _ in range(500):
         client.send({"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"channel": session}})
         await asyncio.sleep(0)
     assert await client.ask("ping") is None
     assert len(bench.host.spine.fanout.subscribers(session)) == 1
-    assert chat
 
 
 async def test_a_flood_closes_the_connection_with_the_reason(bench: Bench) -> None:

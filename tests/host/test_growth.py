@@ -33,7 +33,7 @@ MOST = 1.3
 async def least_work(made: Bed, kind: Kind) -> int:
     """Lines for one more. The least of a few: now and then something else runs too."""
     counts: list[int] = []
-    for _ in range(5):
+    for _ in range(3):
         with Lines() as lines:
             await kind.grow(made)
         counts.append(lines.count)

@@ -12,7 +12,7 @@ from ahpkit.log.entry import Recovery
 from support import appender, requirement
 from support.records import seqs
 
-ROUNDS = 15
+ROUNDS = 8
 
 
 def acknowledged_until_killed(directory: Path, after: int) -> list[int]:

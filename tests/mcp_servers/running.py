@@ -15,24 +15,30 @@ from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
 from ahpkit.mcp.tokens import Tokens
 from ahpkit.protocol.common.state import JsonObject
+from support import template
 
 PROGRAM = str(Path(__file__).parent / "plain_server.py")
-SDK_PROGRAM = str(Path(__file__).parent / "sdk_server.py")
+SDK_MODULE = "mcp_servers.sdk_server"
 QUICK = Limits(start=20.0, call=20.0, delays=(0.01, 0.01), relist=0.01)
 
 
 def program(*modes: str, **env: str) -> ServerConfig:
     """The plain test server as a declaration."""
-    return _declared(PROGRAM, {"TEST_MODES": " ".join(modes), **env})
+    return _declared((sys.executable, PROGRAM), {"TEST_MODES": " ".join(modes), **env})
 
 
 def of_era(era: str) -> ServerConfig:
     """The server of the official SDK in one of its eras, or the plain one, which has to behave like it."""
-    return program() if era == "plain" else _declared(SDK_PROGRAM, {"TEST_MODES": era})
+    return program() if era == "plain" else _declared(tuple(sdk_command()), {"TEST_MODES": era})
 
 
-def _declared(path: str, env: dict[str, str]) -> ServerConfig:
-    return ServerConfig(name="test", command=(sys.executable, path), env=env, cwd=Path.cwd())
+def sdk_command() -> list[str]:
+    """Starts the server of the official SDK, which takes more than a second to import."""
+    return template.command(SDK_MODULE)
+
+
+def _declared(command: tuple[str, ...], env: dict[str, str]) -> ServerConfig:
+    return ServerConfig(name="test", command=command, env=env, cwd=Path.cwd())
 
 
 class Port:

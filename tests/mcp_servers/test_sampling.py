@@ -12,7 +12,7 @@ import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.mcp.feature import McpServers
-from mcp_servers.running import QUICK, SDK_PROGRAM
+from mcp_servers.running import QUICK, sdk_command
 from mcp_servers.test_configured import declared, entry
 from mcp_servers.test_side_channel import Sampler
 from support.bench import Bench, ScriptedAgent, calling, say
@@ -27,7 +27,7 @@ async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerato
     work.mkdir()
     made = Bench(work)
     made.agent = Sampler()
-    server = declared(tmp_path, program=SDK_PROGRAM, env={"TEST_MODES": request.param})
+    server = declared(tmp_path, env={"TEST_MODES": request.param}) | {"command": sdk_command()}
     customizations = Customizations(CustomizationSettings(default_directory=work, servers=[server]))
     limits = replace(QUICK, asks=3)
     made.features = [customizations, McpServers(customizations.servers, directory=work, limits=limits)]

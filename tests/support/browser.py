@@ -70,6 +70,7 @@ class Browser:
         self._contexts: dict[tuple[str, int], str] = {}
         self._news = asyncio.Condition()
         self._starting: set[asyncio.Task[Any]] = set()
+        self._profile = ""
 
     async def read(self) -> None:
         async for data in self._socket:
@@ -92,9 +93,17 @@ class Browser:
         async with asyncio.timeout(BOUND):
             return await answer
 
+    async def begin(self) -> None:
+        """Close all tabs of the profile so far, and go on with an empty one: it shares no cookie and no storage."""
+        if self._profile:
+            await self.call("Target.disposeBrowserContext", browserContextId=self._profile)
+        self._urls.clear()
+        self._contexts.clear()
+        self._profile = (await self.call("Target.createBrowserContext"))["browserContextId"]
+
     async def open(self, url: str) -> Frame:
         """Open a page in a new tab."""
-        await self.call("Target.createTarget", url=url)
+        await self.call("Target.createTarget", url=url, browserContextId=self._profile)
         return self.frame(url)
 
     def frame(self, url: str) -> Frame:

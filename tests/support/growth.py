@@ -246,19 +246,22 @@ class Lines:
         self._below = "" if below is None else str(below)
 
     def __enter__(self) -> Lines:
+        below = self._below
+
+        def call(frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, Any], Any] | None:
+            return line if not below or frame.f_code.co_filename.startswith(below) else None
+
+        def line(frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, Any], Any]:
+            if event == "line":
+                self.count += 1
+            return line
+
         self._before = sys.gettrace()
-        sys.settrace(self._trace)
+        sys.settrace(call)
         return self
 
     def __exit__(self, *exc: object) -> None:
         sys.settrace(self._before)
-
-    def _trace(self, frame: FrameType, event: str, argument: object) -> Callable[[FrameType, str, Any], Any] | None:
-        if not frame.f_code.co_filename.startswith(self._below):
-            return None
-        if event == "line":
-            self.count += 1
-        return self._trace
 
 
 __all__ = ["KINDS", "Bed", "Kind", "Lines", "bed", "write_rule"]

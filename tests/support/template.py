@@ -30,6 +30,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from support import copied
+
 _TESTS = str(Path(__file__).parents[1])
 _LARGEST = 1 << 20
 """Bytes of a job, with its environment."""
@@ -154,34 +156,55 @@ async def _writer(end: int) -> tuple[asyncio.StreamWriter, asyncio.BaseTransport
     return asyncio.StreamWriter(transport, protocol, None, loop), transport
 
 
+def command(module: str) -> list[str]:
+    """A command line that runs `python -m MODULE` in a copy, for whoever starts processes by themselves.
+
+    It starts without our imports; `support.copied` hands its files over and stays until the copy has ended.
+    """
+    _template()
+    return [sys.executable, "-S", "-P", copied.__file__, _door(), module]
+
+
+@cache
+def _door() -> str:
+    """Where this run's template is asked for copies by processes that are not ours; in no directory."""
+    return f"ahpkit-template-{os.getpid()}"
+
+
 @cache
 def _template() -> socket.socket:
     """The one template of this run. It ends when our end of the socket is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     known = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": _TESTS}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "support.template", str(theirs.fileno())],
-        env=known, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
-    )  # fmt: skip
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(f"\0{_door()}")
+        door.listen()
+        ends = [theirs.fileno(), door.fileno()]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.template", *map(str, ends)],
+            env=known, stdin=subprocess.DEVNULL, pass_fds=ends, start_new_session=True,
+        )  # fmt: skip
     theirs.close()
     atexit.register(lambda: (ours.close(), process.wait()))
     return ours
 
 
-def _serve(requests: socket.socket) -> Job | None:
+def _serve(requests: socket.socket, door: socket.socket) -> Job | None:
     """Make copies until nobody asks any more. In a copy: what it is to do."""
     ready = selectors.DefaultSelector()
     ready.register(requests, selectors.EVENT_READ)
+    ready.register(door, selectors.EVENT_READ)
     while True:
         for key, _ in ready.select():
             if key.data is None:
-                text, files, *_ = socket.recv_fds(requests, _LARGEST, 4)
+                text, files = _asked(door) if key.fileobj is door else _job(requests)
                 if not text:
                     return None
                 *standard, told = files
                 if (pid := os.fork()) == 0:
                     ready.close()
                     requests.close()
+                    door.close()
                     return _become(Job(**json.loads(text)), standard)
                 for file in standard:
                     os.close(file)
@@ -191,6 +214,17 @@ def _serve(requests: socket.socket) -> Job | None:
                 _tell_the_end(*key.data)
                 ready.unregister(key.fd)
                 os.close(key.fd)
+
+
+def _job(requests: socket.socket) -> tuple[bytes, list[int]]:
+    text, files, *_ = socket.recv_fds(requests, _LARGEST, 4)
+    return text, files
+
+
+def _asked(door: socket.socket) -> tuple[bytes, list[int]]:
+    asking, _ = door.accept()
+    with asking:
+        return _job(asking)
 
 
 def _tell_the_end(pid: int, told: int) -> None:
@@ -258,12 +292,12 @@ def _check_everything() -> None:
 
 
 def main() -> None:
-    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests, door = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
     _import_everything()
     _check_everything()
     gc.collect()
     gc.freeze()
-    job = _serve(requests)
+    job = _serve(requests, door)
     if job is None:
         return
     sys.argv = [job.module, *job.arguments]
@@ -293,4 +327,4 @@ def _leave(codes: Sequence[int]) -> None:
 if __name__ == "__main__":
     main()
 
-__all__ = ["Started", "start"]
+__all__ = ["Started", "command", "start"]
