@@ -9,12 +9,15 @@ import { pointed } from "../mirror/inbox.ts";
 import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
 import { agentName, dispatch, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
-import { Markdown } from "../parts/markdown.tsx";
-import { Output } from "../parts/output.tsx";
+import { Markdown, size } from "../parts/markdown.tsx";
+import { ends, Output } from "../parts/output.tsx";
 import { Exact, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
+
+/** Characters of an input that are drawn at once. */
+const LONG = 200_000;
 
 /** Milliseconds in which a press cannot have been meant for a button that just came or moved. */
 const HASTY = 400;
@@ -92,19 +95,30 @@ function useReference(call: ToolCall): string | undefined {
   return text;
 }
 
+/** A text in which nothing is interpreted. Of a very long one the beginning and the end, and all of it when asked for. */
+function Long({ text }: { text: string }): JSX.Element {
+  const [all, set] = useState(text.length <= LONG);
+  const { head, tail, left } = all ? { head: text, tail: "", left: 0 } : ends(text);
+  return (
+    <>
+      <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={head} />{left > 0 && <span class="gap">… {size(left)} not shown …</span>}<Exact text={tail} /></pre>
+      {left > 0 && <div><button type="button" class="btn quiet" onClick={() => set(true)}>Show all</button></div>}
+    </>
+  );
+}
+
 /** The whole input, wrapped and never shortened by us; if it was shortened before it came here, that is shown. */
 export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   const referred = useReference(call);
   const text = inputText(call) ?? referred;
   if (text === undefined || text === "") return null;
   const shown = pretty(text);
-  if (shown.length > 200_000) return <Output text={shown} />;
   const members = call.status === "streaming" ? undefined : fields(text);
   return (
     <>
       {members
         ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value], index) => <div key={index}><dt><Exact text={name} /></dt><dd><Exact text={value} /></dd></div>)}</dl></div>
-        : <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={shown} /></pre>}
+        : <Long text={shown} />}
       {call._meta?.["ahpkit/truncated"] === true && <p class="note needs small">This input is too long to be shown whole: its middle is left out.</p>}
     </>
   );

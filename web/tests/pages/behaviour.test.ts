@@ -242,9 +242,13 @@ describe("approvals", () => {
     const made = host.addSession("a", { status: 24 });
     host.startTurn(made.chat, "t", "go");
     host.act(made.chat, { type: "chat/toolCallStart", turnId: "t", toolCallId: "x", toolName: "bash", displayName: "Bash" });
-    host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: "x", invocationMessage: "Run", toolInput: "cat …", _meta: { "ahpkit/truncated": true } });
+    host.act(made.chat, { type: "chat/toolCallReady", turnId: "t", toolCallId: "x", invocationMessage: "Run", toolInput: `rm -rf ~ #\r${"x".repeat(300_000)}`, _meta: { "ahpkit/truncated": true } });
     const page = await visit(at(made.session));
     await page.locator(".dock").getByText("its middle is left out").waitFor();
+    await page.locator(".dock .payload").getByText("rm -rf ~").waitFor();
+    expect(await page.locator(".dock .payload").textContent()).toMatch(/not shown/);
+    await page.locator(".dock").getByRole("button", { name: "Show all" }).click();
+    await expect.poll(async () => (await page.locator(".dock .payload").textContent())?.length).toBeGreaterThan(300_000);
   });
 
   it("of a helper rise to the session and the inbox, and go when the host says so (9)", async () => {
