@@ -69,7 +69,7 @@ class Declared:
     run: bool = False
     """Whether they run."""
     includes: bool = False
-    """Whether the configuration includes other files: which ones depends on much, so it is read each time."""
+    """Whether the configuration includes other files. Which ones can change at any time, so it is read each time."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class TurnRecord:
     is_open: bool = False
     """It is not part of the sums yet."""
     partial: bool = False
-    """The tree before it does not hold all files: what a file held that is not in it is not known."""
+    """The checkpoint before the turn left out files, because there were too many. What those held is not known."""
     told: list[str] = field(default_factory=list[str])
     """Paths that the agent is known to have written in it, once it is over."""
     unsure: list[str] = field(default_factory=list[str])
@@ -74,7 +74,7 @@ class Record:
     """The agent was seen to report a tool call."""
 
     def part(self, files: dict[str, Pair]) -> Undone:
-        """What the sums say of some files now."""
+        """The sums, reduced to some files: what an undo of these files changes and a redo brings back."""
         return Undone(
             files,
             {path: self.total[path] for path in files if path in self.total},

@@ -122,7 +122,7 @@ def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dic
 
 
 def _in_order(paths: Collection[str], meant: Mapping[str, Pair]) -> list[str]:
-    """What goes away first: a folder may stand where a file was."""
+    """Paths that are removed come first: a file that is restored may need the place of a folder."""
     return sorted(paths, key=lambda path: (meant[path][0] is not None, path))
 
 

@@ -67,8 +67,8 @@ class Location:
 
     @property
     def key(self) -> str:
-        """What a place is read as. The same folder is read in another way for a session in it, for one below it, and
-        as the user's own."""
+        """Identifies this place and how it is read: the same folder is read differently for a session in it, for a
+        session below it, and as the user's own."""
         return "\0".join((self.id, self.name, str(self.boundary), str(self.here), str(self.trusted)))
 
     @property

@@ -30,7 +30,8 @@ _TEXT_ENDINGS = frozenset(
 """Text that an interpreter would run if it were told to: data only where a name says so."""
 
 _MIXED_ENDINGS = frozenset({".json", ".txt", ".xml"})
-"""Data or settings: data only where a name says so, and the text names no programs."""
+"""Endings of both data and settings. Such a file counts as data only if its name says so and its text names no
+programs."""
 
 _DATA_WORDS = frozenset(
     {

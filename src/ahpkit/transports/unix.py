@@ -31,7 +31,7 @@ def unix_path(url: str) -> Path | None:
 
 
 def reachable(path: Path) -> Path:
-    """Where to connect for the socket named `path`: there, or where the link leads that is in its place."""
+    """The path to connect to for the socket `path`: the target, if `path` is a link to a socket with a shorter name."""
     return path.parent / path.readlink() if path.is_symlink() else path
 
 
