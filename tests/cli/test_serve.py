@@ -120,7 +120,7 @@ async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, errors = await finish_cli(["serve", "--port", str(port), "--data-dir", "data"], tmp_path)
-    assert (code, str(port) in errors, errors.count("\n")) == (1, True, 1)
+    assert (code, f"port {port}: the port is in use" in errors, errors.count("\n")) == (1, True, 1)
 
 
 async def test_a_second_host_on_the_same_data_is_refused(tmp_path: Path) -> None:
@@ -182,6 +182,7 @@ async def test_what_was_wrong_with_the_log_is_said_at_the_start(tmp_path: Path) 
         _, errors = await process.communicate()
     assert errors.startswith(b"WARNING ")
     assert b"log.db" in errors
+    assert list((tmp_path / "data").glob("log.db.corrupt-*")) != []
 
 
 # Signals.

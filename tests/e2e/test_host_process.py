@@ -15,7 +15,7 @@ from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.errors import ConnectError
 from support import requirement
 from support.flow import open_session, say, title
-from support.process import finish_cli, host_process, start_host
+from support.process import host_process, start_host
 from support.waiting import gone, is_alive
 
 ROOT = "ahp-root://"
@@ -74,63 +74,6 @@ async def test_a_host_that_is_told_to_stop_says_how_everything_ended_before_it_c
     assert told["chat/error"]["error"]["errorType"] == "host/stopped"
     listed = [one["params"] for one in client.received if one.get("method") == "root/sessionSummaryChanged"]
     assert listed[-1]["changes"]["status"] & 31 == 2
-
-
-async def test_a_second_host_on_the_same_directory_is_refused(tmp_path: Path) -> None:
-    async with host_process(tmp_path) as host:
-        code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", str(tmp_path / "data")], tmp_path)
-        assert code != 0
-        assert f"process {host.process.pid}" in errors
-        assert "Traceback" not in errors
-
-
-async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    async with host_process(tmp_path) as host:
-        port = host.url.rpartition(":")[2]
-        code, _, errors = await finish_cli(["serve", "--port", port, "--data-dir", str(tmp_path / "other")], tmp_path)
-        assert code != 0
-        assert "in use" in errors
-        assert "Traceback" not in errors
-
-
-async def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code, _, errors = await finish_cli(["serve", "--port", "0", "--data-dir", str(tmp_path / "file")], tmp_path)
-    assert code != 0
-    assert str(tmp_path / "file") in errors
-    assert "Traceback" not in errors
-
-
-async def test_listening_beyond_loopback_without_a_token_is_refused(tmp_path: Path) -> None:
-    arguments = ["serve", "--host", "0.0.0.0", "--no-token", "--port", "0", "--data-dir", str(tmp_path / "d")]
-    code, _, errors = await finish_cli(arguments, tmp_path)
-    assert code != 0
-    assert "loopback" in errors
-
-
-async def test_without_a_token_only_when_asked_for(tmp_path: Path) -> None:
-    async with host_process(tmp_path, "--no-token") as host:
-        assert host.token is None
-        client = await host.client()
-        assert await client.ask("ping") is None
-        await client.aclose()
-
-
-async def test_a_damaged_database_is_kept_and_the_host_starts(tmp_path: Path) -> None:
-    async with host_process(tmp_path) as host:
-        client = await host.client()
-        await open_session(client, SESSION)
-        await client.aclose()
-        await host.stop()
-    database = tmp_path / "data" / "log.db"
-    database.write_bytes(b"this is no database" * 100)
-    async with host_process(tmp_path) as host:
-        client = await host.client()
-        assert await client.ask("ping") is None
-        await client.aclose()
-        await host.stop()
-    assert "damaged" in host.errors or "not a database" in host.errors
-    assert len(list((tmp_path / "data").glob("log.db*corrupt*"))) >= 1
 
 
 async def test_a_client_that_was_away_over_a_restart_gets_a_replay(tmp_path: Path) -> None:
