@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ahpkit.changes.attribution import COARSE, Activity, Look
-from ahpkit.changes.named import named_files
+from ahpkit.changes.attribution import COARSE, Activity, Look, named_files
 from ahpkit.host.agent import Turn
 from changes.test_feature import Desk, names
 from support import requirement

@@ -11,14 +11,21 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
 
 from ahpkit.changes.sides import Pair, Side, own_steps, same
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.tools.subject import subject_of
 
 COARSE = 20_000_000
 """Nanoseconds by which the time of a file may be older than the clock."""
 
 _MAX_LOOKS = 30
 """Looks at the files of one turn that are told apart. The oldest are put together."""
+
+_MAX_INPUT = 256 * 1024
+"""Characters of the input of a call that is read. A longer one would hold the event loop; it is mostly the text of a
+file."""
 
 _OVER = frozenset({"completed", "cancelled", "pending-result-confirmation"})
 _WAITING = frozenset({"pending-confirmation", "auth-required"})
@@ -210,4 +217,15 @@ class Seen:
         return (seen[0], seen[-1]), pieces
 
 
-__all__ = ["COARSE", "Activity", "Look"]
+def named_files(call: JsonObject, directory: Path) -> list[str]:
+    """URIs of the files in the input of a call, and in the edits that it is asked about."""
+    asked: JsonObject = call.get("edits") or {}
+    edits: Sequence[JsonObject] = asked.get("items") or ()
+    sides: list[JsonObject] = [edit.get(name) or {} for edit in edits for name in ("before", "after")]
+    given = call.get("toolInput")
+    text = given if isinstance(given, str) and len(given) <= _MAX_INPUT else ""
+    named = subject_of("", "", text, workspace=str(directory)).paths
+    return [*(side["uri"] for side in sides if "uri" in side), *(Path(path).as_uri() for path in named)]
+
+
+__all__ = ["COARSE", "Activity", "Look", "named_files"]

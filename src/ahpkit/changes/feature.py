@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import cast
 
 from ahpkit.changes import catalogue as wire
+from ahpkit.changes.attribution import named_files
 from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
-from ahpkit.changes.named import named_files
 from ahpkit.changes.operations import MESSAGE_KEY, Operations
 from ahpkit.changes.own_tree import OwnTrees
 from ahpkit.changes.sides import FileChange, paths_of
