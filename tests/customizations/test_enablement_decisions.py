@@ -192,6 +192,18 @@ async def test_a_decision_for_everything_holds_in_sessions_that_live_and_in_late
 
 
 @requirement("gen:enablement:durable-key")
+@pytest.mark.parametrize("container", [None, ENTRY])
+def test_the_same_server_under_another_id_is_still_switched_off(container: Json | None) -> None:
+    decisions, _ = made()
+    server: Json = {"type": "mcpServer", "id": "m1", "name": "time"}
+    decisions.decide("s1", W, key_of(server, container), [scoped("global", False)], switch=False)
+    inside = container and {**container, "id": "p2"}
+    for name, enabled in (("time", [False]), ("other", [])):
+        found = decisions.here("s2", W).of({**server, "id": "m2", "name": name}, inside)
+        assert [one["enabled"] for one in found] == enabled
+
+
+@requirement("gen:enablement:durable-key")
 async def test_the_same_plugin_under_another_id_is_still_switched_off(desk: Desk) -> None:
     await desk.start()
     client = await client_of(desk, "one")

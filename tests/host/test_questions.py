@@ -167,6 +167,7 @@ async def test_only_an_open_question_of_that_chat_is_answered(sockets: Bench) ->
     await client.accepted(asking.chat, done(asking.request, name))
     await client.action("chat/turnComplete")
     assert "no open input request" in await client.rejected(asking.chat, done(asking.request, name))
+    assert "no open input request" in await client.rejected(asking.chat, draft(asking.request, "name", name["name"]))
     await client.accepted(asking.chat, start(turn_id="t2"))
     asked = await client.action(
         lambda said: (

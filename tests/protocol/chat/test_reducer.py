@@ -275,6 +275,9 @@ def test_a_question_that_is_asked_again_stands_where_it_stood_and_keeps_its_answ
     again = reduced(answered, make.chat_input_requested(request={"id": "q", "message": "again"}))
     first, _ = again["activeTurn"]["responseParts"]
     assert first["request"] == {"id": "q", "message": "again", "answers": {"a": DRAFT}}
+    own: Any = {"b": {"state": "skipped"}}
+    brought = reduced(again, make.chat_input_requested(request={"id": "q", "answers": own}))
+    assert brought["activeTurn"]["responseParts"][0]["request"]["answers"] == own, "unless it brings others"
     cleared = reduced(again, make.chat_input_answer_changed(request_id="q", question_id="a"))
     assert "answers" not in cleared["activeTurn"]["responseParts"][0]["request"]
 
@@ -284,14 +287,15 @@ def test_a_question_that_is_answered_stays_with_its_answers() -> None:
     done = reduced(
         ASKED,
         make.chat_input_answer_changed(request_id="q", question_id="a", answer=DRAFT),
+        make.chat_response_part(turn_id="t", part={"kind": "markdown", "id": "p", "content": ""}),
         make.chat_input_completed(request_id="q", response="accept", answers={"b": {"state": "skipped"}}),
     )
-    (part,) = done["activeTurn"]["responseParts"]
+    part, _ = done["activeTurn"]["responseParts"]
     assert part["response"] == "accept"
     assert part["request"]["answers"] == {"a": DRAFT, "b": {"state": "skipped"}}
     assert done["status"] == IN_PROGRESS
     reused = reduced(done, make.chat_input_requested(request=QUESTION))
-    assert [each.get("response") for each in reused["activeTurn"]["responseParts"]] == ["accept", None]
+    assert [each.get("response") for each in reused["activeTurn"]["responseParts"]] == ["accept", None, None]
 
 
 @requirement("gen:input:turn-end-keeps-part")
