@@ -82,6 +82,7 @@ VALUES: dict[str, tuple[Json, Any]] = {
         {"items": {"dependentRequired": dict.fromkeys(NAMES, NAMES)}},
         [dict.fromkeys(NAMES, 0)] * 400,
     ),
+    "a schema for each place": ({"prefixItems": [{"type": "string"}] * 1_900}, [0] * 20_000),
     "dividing": ({"items": {"multipleOf": 0.01}}, [1e300] * 40_000),
 }
 

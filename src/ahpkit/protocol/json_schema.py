@@ -268,16 +268,21 @@ class _Measured:
 
     def _is_within(self, value: Any, left: int, weigh: Callable[[Schema, Any], int]) -> bool:
         """Apply every subschema to every part it is for, without looking at the result, up to the limit."""
-        todo: list[tuple[Any, Any]] = [(self._schema, value)]
+        todo: list[Iterator[tuple[Any, Any]]] = [iter([(self._schema, value)])]
         steps = _MAX_COUNTED_STEPS
-        while todo and left > 0 and steps > 0:
-            node, at = todo.pop()
+        while todo:
+            if (applied := next(todo[-1], None)) is None:
+                todo.pop()
+                continue
+            if left <= 0 or steps <= 0:
+                return False
+            node, at = applied
             left, steps = left - 1, steps - 1
             if isinstance(node, dict):
                 found = cast("Schema", node)
                 left -= weigh(found, at)
-                todo += self._applied(found, at)
-        return not todo and left >= 0
+                todo.append(self._applied(found, at))  # not as a list: a few subschemas and a long value are millions
+        return left >= 0
 
     def _applied(self, node: Schema, at: Any) -> Iterator[tuple[Any, Any]]:
         for child, into in self._children(node):
@@ -286,9 +291,7 @@ class _Measured:
         if isinstance(at, dict):
             yield from _applied_to_members(node, cast("dict[str, Any]", at))
         elif isinstance(at, list):
-            for key in _FOR_ITEMS & node.keys():
-                for child in _subschemas(key, node[key]):
-                    yield from ((child, item) for item in cast("list[Any]", at))
+            yield from _applied_to_items(node, cast("list[Any]", at))
 
 
 def _applied_to_members(node: Schema, members: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -299,6 +302,14 @@ def _applied_to_members(node: Schema, members: dict[str, Any]) -> Iterator[tuple
     for key in _FOR_MEMBERS & node.keys():
         for child in _subschemas(key, node[key]):
             yield from ((child, member) for member in members.values())
+
+
+def _applied_to_items(node: Schema, items: list[Any]) -> Iterator[tuple[Any, Any]]:
+    for key in _FOR_ITEMS & node.keys():
+        if isinstance(node[key], list):  # One for each place: `prefixItems`, and `items` of older drafts.
+            yield from zip(cast("list[Any]", node[key]), items, strict=False)
+        else:
+            yield from ((node[key], item) for item in items)
 
 
 def _subschemas(key: str, value: Any) -> Iterator[Any]:
