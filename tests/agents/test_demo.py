@@ -427,3 +427,13 @@ async def test_a_host_without_canvases_is_no_failure() -> None:
 
 def test_a_fence_is_longer_than_any_in_the_text() -> None:
     assert fenced("a````b") == "`````\na````b\n`````"
+
+
+@pytest.mark.parametrize("prompt", ["a " * 500_000, "z" * 1_000_000], ids=["words", "one word"])
+async def test_a_long_message_is_repeated_in_few_pieces_none_of_them_long(prompt: str) -> None:
+    """A message of a few megabytes was millions of actions, or one that held up everybody."""
+    turn = await run(prompt)
+    pieces = [entry for entry in turn.said if entry[0] == "text"]
+    assert len(pieces) <= 5_010
+    assert max(len(str(entry)) for entry in pieces) < 1_000
+    assert prompt.strip() in turn.answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ BOUND = 0.05
 """Seconds of CPU, on a machine that is as fast as `_this_machine` expects."""
 
 ROOT = "ahp-root://"
+HOSTILE = Path(__file__).parents[1] / "support" / "hostile_acp.py"
 LARGE = 15_000_000
 ACTION = 8_000_000
 """Bytes of the largest action that is taken."""
@@ -75,7 +77,8 @@ class Target:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def timed(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[HostProcess, Path]]:
     home = tmp_path_factory.mktemp("host")
-    async with host_process(home, "--terminals", through=("support.timed_host", str(home / "steps"))) as host:
+    options = ("--terminals", "--agent", f"hostile={sys.executable} {HOSTILE}")
+    async with host_process(home, *options, through=("support.timed_host", str(home / "steps"))) as host:
         yield host, home / "steps"
         assert "Traceback" not in host.errors, host.errors
 
@@ -416,6 +419,21 @@ async def many_changes(target: Target) -> None:
     await target.client.ask("disposeSession", session)
 
 
+async def agent_that_says_much(target: Target) -> None:
+    """Its client reads all the time, so it is not taken for one that does not."""
+    session = f"ahp-session:/much-{time.monotonic_ns()}"
+    await target.client.ask("createSession", session, provider="hostile")
+    chat = (await begun(target.client, session))["defaultChat"]
+    await target.client.ask("subscribe", chat)
+    await target.client.accepted(chat, say("much"))
+    await target.client.action(lambda said: said["channel"] == chat and said["action"]["type"] == "chat/turnComplete")
+    turn = (await state_of(target.client, chat))["turns"][-1]
+    told = [part["content"] for part in turn["responseParts"] if "content" in part]
+    assert told[-1] == "the end"
+    assert "one message may hold 200000 values" in told[-2]
+    await target.client.ask("disposeSession", session)
+
+
 ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     large_remark,
     remark_to_all_versions,
@@ -446,6 +464,7 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     deep_values,
     many_watches,
     many_changes,
+    agent_that_says_much,
 ]
 
 

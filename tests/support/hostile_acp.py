@@ -121,6 +121,19 @@ def stderr_flood(turn: Hostile, arg: str) -> None:
 
 
 @way
+def much(turn: Hostile, arg: str) -> None:
+    """As much in one message as is taken: of text, of thoughts, of an edit. And one with too many values."""
+    text = "line\n" * 200_000
+    turn.say(text * 4)
+    turn.update("agent_thought_chunk", content={"type": "text", "text": "z" * 9_000_000})
+    edit = [{"type": "diff", "path": "/f", "oldText": text, "newText": text.upper()}]
+    call = {"toolCallId": "c", "title": text[:900_000], "kind": "edit", "status": "completed", "rawInput": {"a": text}}
+    turn.update("tool_call", content=edit, **call)
+    turn.update("unheard-of", values=[[1, 2, 3]] * 100_000)
+    turn.say("the end")
+
+
+@way
 def huge_line(turn: Hostile, arg: str) -> None:
     turn.say("before")
     for _ in range(100):

@@ -29,7 +29,7 @@ from ahpkit.wire.codec import (
     encode_request,
     encode_response,
 )
-from ahpkit.wire.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, RpcError
+from ahpkit.wire.errors import InvalidAnswer, InvalidParams, InvalidRequest, LocalProtocolError, ParseError, RpcError
 
 JSON = st.recursive(
     st.none()
@@ -396,6 +396,17 @@ def test_a_message_with_too_many_values_is_refused(meta: object) -> None:
     with pytest.raises(InvalidRequest, match="one message may hold 1000 values"):
         decode(call(meta), max_values=1_000)
     assert decode(call(meta))
+
+
+def test_what_is_too_much_is_refused_under_its_id() -> None:
+    """Whoever waits for an answer must hear that it came and was not read."""
+    for spelling in ("7", "7.0"):
+        with pytest.raises(InvalidRequest) as refused:
+            decode(f'{{"jsonrpc":"2.0","params":{[0] * 2_000},"method":"x","id":{spelling}}}', max_values=1_000)
+        assert (type(refused.value), refused.value.request_id) == (InvalidRequest, 7)
+        with pytest.raises(InvalidAnswer) as unread:
+            decode(f'{{"jsonrpc":"2.0","result":{[0] * 2_000},"id":{spelling}}}', max_values=1_000)
+        assert unread.value.answers == 7
 
 
 @pytest.mark.parametrize("text", ["1,2,[{:\n", '"a","b",\\"\\', "\\", "ü,", '":{['])

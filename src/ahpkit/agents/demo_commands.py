@@ -17,12 +17,17 @@ from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputQuestion, Messa
 from ahpkit.protocol.common.reducing import without
 from ahpkit.protocol.common.state import JsonObject
 
+_MAX_PIECES = 5_000
+"""Pieces of one answer. A message of a few megabytes has millions of words."""
+
 
 async def stream(turn: Turn, text: str) -> None:
-    """Say a text word by word; others get their turn between the words."""
-    for piece in re.finditer(r"\S+\s*", text):
+    """Say a text word by word, a long one in larger pieces; others get their turn between them."""
+    size = len(text) // _MAX_PIECES
+    pattern = r"\S+\s*" if size < 10 else rf"(?s).{{1,{size}}}"
+    for number, piece in enumerate(re.finditer(pattern, text), 1):
         turn.text(piece[0])
-        await asyncio.sleep(0)
+        await (asyncio.sleep(0) if number % 100 else turn.room())
 
 
 def acknowledge(turn: Turn, message: Message | None) -> None:
@@ -33,7 +38,7 @@ def acknowledge(turn: Turn, message: Message | None) -> None:
 
 def quoted(text: str) -> str:
     """A Markdown quotation."""
-    return "\n".join(f"> {line}" for line in text.strip().split("\n"))
+    return "> " + text.strip().replace("\n", "\n> ")
 
 
 def fenced(text: str, language: str = "") -> str:

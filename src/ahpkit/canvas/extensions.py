@@ -19,7 +19,7 @@ from ahpkit.canvas import extension_protocol as plane
 from ahpkit.canvas.extension_protocol import ExtensionRefused, from_rpc_error
 from ahpkit.canvas.limits import check_declarations
 from ahpkit.canvas.provider import DuplicateExtension, ProviderEvents, ProviderGone, ProviderRegistrar
-from ahpkit.host.limits import FloodLimit
+from ahpkit.host.limits import MAX_ESCAPES, MAX_PROGRAM_VALUES, FloodLimit
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import MethodNotFound, RpcError, TransportClosed
 from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
@@ -149,9 +149,8 @@ async def serve_extension(
         elif provider is not None:
             provider.heard(method, params)
 
-    rpc = RpcConnection(
-        transport, on_request=_no_method, on_notification=on_notification, peer=Peer(max_bytes=MAX_LINE)
-    )
+    peer = Peer(max_bytes=MAX_LINE, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES)
+    rpc = RpcConnection(transport, on_request=_no_method, on_notification=on_notification, peer=peer)
     async with rpc:
         try:
             provider = ExtensionProvider(rpc, read_hello(await _greet(rpc, hello_timeout), default_id))

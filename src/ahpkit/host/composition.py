@@ -167,6 +167,7 @@ class TurnParts:
                 unsettled=spine.unsettled,
                 waiting=spine.waiting,
                 clients=clients.clients,
+                delivery=clients.delivery,
                 hooks=basis.registered.turns,
                 tasks=basis.tasks,
                 tracing=basis.tracing,

@@ -21,6 +21,10 @@ BYTE_BURST = 64 * 1024 * 1024
 MAX_VALUES = 50_000
 """JSON values in one message. Each costs time wherever the message goes; long texts are one value."""
 
+MAX_PROGRAM_VALUES = 200_000
+"""The same for a message of an agent or a canvas extension. Some send lists of thousands, which are cut where they are
+shown."""
+
 MAX_ESCAPES = 1_000_000
 """Backslashes in one message. Text in which every character is escaped takes ten times as long as other text, wherever
 it is read or written; a source file of 10 MB has some hundred thousand."""
@@ -166,6 +170,7 @@ __all__ = [
     "MAX_OFFERED_BYTES",
     "MAX_PENDING_REQUESTS",
     "MAX_PLUGINS",
+    "MAX_PROGRAM_VALUES",
     "MAX_QUEUED_MESSAGES",
     "MAX_REASON",
     "MAX_RULES",

@@ -301,6 +301,9 @@ class RecordingTurn:
     def think(self, delta: str) -> None:
         self._say("think", delta)
 
+    async def room(self) -> None:
+        await asyncio.sleep(0)
+
     def new_part(self) -> None:
         self._say("new_part")
 

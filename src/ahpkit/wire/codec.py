@@ -203,23 +203,40 @@ def _count_members(value: Json) -> int:
     return count
 
 
-def _check_values(data: bytes, limit: int) -> None:
-    """Refuse a message with too many values, because each costs time everywhere."""
-    if data.count(b'"') - data.count(b'\\"') <= 4 * limit:
-        data = _outside_strings(data)
-        if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:
-            if _LONG_NUMBER in data.translate(_AS_ZEROS):
-                raise InvalidRequest(f"Invalid request: in a long message a number has at most {_MAX_DIGITS} digits")
-            return
-    raise InvalidRequest(f"Invalid request: one message may hold {limit} values")
+def _too_much(data: bytes, *, max_values: int | None, max_escapes: int | None) -> str | None:
+    """Why a message is not read: it would take too long."""
+    if max_escapes is not None and len(data) > max_escapes and data.count(b"\\") > max_escapes:
+        # Reading and writing escapes takes ten times as long as other text.
+        return f"one message may hold {max_escapes} backslashes; send long text with many escapes as base64"
+    if max_values is None or len(data) <= 2 * max_values:
+        return None
+    if (
+        data.count(b'"') - data.count(b'\\"') > 4 * max_values
+        or _values_in(bare := _outside_strings(data)) > max_values
+    ):
+        return f"one message may hold {max_values} values"  # Each costs time everywhere.
+    if _LONG_NUMBER in bare.translate(_AS_ZEROS):
+        return f"in a long message a number has at most {_MAX_DIGITS} digits"
+    return None
 
 
-def _check_escapes(data: bytes, limit: int) -> None:
-    """Refuse too many escapes: reading and writing them takes ten times as long as other text."""
-    if data.count(b"\\") > limit:
-        raise InvalidRequest(
-            f"Invalid request: one message may hold {limit} backslashes; send long text with many escapes as base64"
-        )
+def _values_in(bare: bytes) -> int:
+    """How many values there are in JSON without its strings, or some more."""
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+
+
+def _head(data: bytes) -> dict[str, Any]:
+    """The id and the method of a message that is not read: enough to refuse it."""
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {"method": ""}
+    return {"id": head.id} if head.method is None else {"id": head.id, "method": head.method}
+
+
+class _Head(msgspec.Struct):
+    id: int | float | str | None = None
+    method: str | None = None
 
 
 def _check_depth(value: Json, data: bytes) -> None:
@@ -297,10 +314,9 @@ def decode(
     size = len(raw)
     if size > max_bytes:
         raise InvalidRequest(f"Invalid request: {size} bytes, at most {max_bytes} are accepted")
-    if max_escapes is not None and size > max_escapes:
-        _check_escapes(raw, max_escapes)
-    if max_values is not None and size > 2 * max_values:
-        _check_values(raw, max_values)
+    if (reason := _too_much(raw, max_values=max_values, max_escapes=max_escapes)) is not None:
+        head = _head(raw)
+        raise _refusal(f"Invalid request: {reason}", head, known=_request_id(head))
     value, repeated = _read(raw)
     if size > 2 * MAX_DEPTH:
         _check_depth(value, raw)

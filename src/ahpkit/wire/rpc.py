@@ -33,8 +33,8 @@ Params = JsonObject
 RequestHandler = Callable[[str, Params], Awaitable[Any]]
 """Serves an incoming request: method and params to result. An `RpcError` it raises is what the other side gets."""
 
-NotificationHandler = Callable[[str, Params], None]
-"""Handles a notification. A plain function, because the next message waits for it."""
+NotificationHandler = Callable[[str, Params], Awaitable[None] | None]
+"""Handles a notification: a plain function, because the next message waits for it, and for what it returns."""
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every raw message, in order: for logs and tests."""
@@ -48,6 +48,9 @@ REQUEST_CANCELLED = -32800
 
 UNREAD = 4008
 """Close code for a connection that was dropped because the other side does not read."""
+
+_LONG = 256 * 1024
+"""Bytes of a message that a thread reads, so that the event loop goes on."""
 
 _MAX_TOLD = 20
 """Rejected messages of one connection that are logged: enough to see what is wrong with a peer that sends millions."""
@@ -215,7 +218,8 @@ class RpcLoop:
 class RpcConnection(RpcLoop):
     """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport.
 
-    `peer` says which errors the protocol knows and how long a message may be.
+    `on_refused` hears of long messages that are not taken, because somebody may miss them. `peer` says which errors the
+    protocol knows and how long a message may be.
     """
 
     def __init__(
@@ -224,6 +228,7 @@ class RpcConnection(RpcLoop):
         *,
         on_request: RequestHandler,
         on_notification: NotificationHandler,
+        on_refused: Callable[[AhpError], None] = lambda error: None,
         peer: Peer | None = None,
         max_buffered: int = MAX_BUFFERED,
         tap: Tap | None = None,
@@ -231,8 +236,11 @@ class RpcConnection(RpcLoop):
         super().__init__(transport, peer or Peer())
         self._on_request = on_request
         self._on_notification = on_notification
+        self._on_refused = on_refused
         self._max_buffered = max_buffered
         self._tap = tap
+        self.received = 0
+        """Bytes of all messages that came."""
         self._told = 0
         self._runner: asyncio.Task[None]
 
@@ -286,15 +294,21 @@ class RpcConnection(RpcLoop):
 
     async def next_event(self) -> Event:
         data = await self.transport.receive()
+        self.received += len(data)
         if self._tap is not None:
             self._tap("received", data)
-        return self._peer.receive(data)
+        if len(data) <= _LONG:
+            return self._peer.receive(data)
+        event = self._peer.take(await asyncio.to_thread(self._peer.read, data))
+        if isinstance(event, Rejected):
+            self._on_refused(event.error)
+        return event
 
     def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         return Work(method, partial(self._serve, id, method, params))
 
-    def hear(self, method: str, params: Params) -> None:
-        self._on_notification(method, params)
+    def hear(self, method: str, params: Params) -> Awaitable[None] | None:
+        return self._on_notification(method, params)
 
     def on_rejected(self, error: AhpError) -> None:
         self._told += 1

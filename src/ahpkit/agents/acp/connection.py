@@ -25,12 +25,13 @@ from ahpkit.agents.acp.questions import ANSWER_META
 from ahpkit.agents.acp.registry import KNOWN_AGENTS
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import AgentError, AgentSession, LoginNeeded
+from ahpkit.host.limits import MAX_ESCAPES, MAX_PROGRAM_VALUES
 from ahpkit.platform.processes import MARK
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.transports.process import ChildProcess
 from ahpkit.transports.stdio import TOO_BIG
 from ahpkit.wire import rpc
-from ahpkit.wire.errors import RpcError, TransportClosed
+from ahpkit.wire.errors import AhpError, RpcError, TransportClosed
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 
@@ -74,6 +75,7 @@ class AcpConnection:
         cwd: Path,
         on_request: RequestHandler,
         on_notification: NotificationHandler,
+        on_refused: Callable[[AhpError], None] = lambda error: None,
         terminals: bool = False,
         extensions: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
@@ -92,6 +94,7 @@ class AcpConnection:
         self._cwd = config.cwd or cwd
         self._on_request = on_request
         self._on_notification = on_notification
+        self._on_refused = on_refused
         self._terminals = terminals
         self._extensions = extensions or {}
         self._secrets = secrets or {}
@@ -109,7 +112,8 @@ class AcpConnection:
                     self._process.transport,
                     on_request=self._on_request,
                     on_notification=self._on_notification,
-                    peer=Peer(max_bytes=self._max_line),
+                    on_refused=self._on_refused,
+                    peer=Peer(max_bytes=self._max_line, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES),
                 )
             )
             self.initialized = obj(await self.request("initialize", self._hello(), timeout=self._config.start_timeout))

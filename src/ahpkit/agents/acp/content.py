@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_TEXT, cut, short
+from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_PIECE, MAX_TEXT, cut, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
@@ -136,6 +136,17 @@ def shown_as_text(block: JsonObject) -> str | None:
     if block.get("type") == "resource_link" and text(block.get("uri")):
         return f"[{text(block.get('title')) or text(block.get('name')) or block['uri']}]({block['uri']})"
     return None
+
+
+def text_in_pieces(params: JsonObject) -> list[JsonObject]:
+    """The params of a `session/update`, as several of them where they bring a long text to be streamed."""
+    update = obj(params.get("update"))
+    content = obj(update.get("content"))
+    said = text(content.get("text")) or ""
+    if len(said) <= MAX_PIECE or not str(update.get("sessionUpdate")).endswith("_chunk"):
+        return [params]
+    pieces = (said[at : at + MAX_PIECE] for at in range(0, len(said), MAX_PIECE))
+    return [{**params, "update": {**update, "content": {**content, "text": piece}}} for piece in pieces]
 
 
 def as_json(value: Any) -> str:

@@ -16,6 +16,9 @@ MAX_TEXT = 1024 * 1024
 """Characters of one piece of a tool call: its input, or one item of its output. More is a file, not something to read.
 """
 
+MAX_PIECE = 512 * 1024
+"""Characters of streamed text that are taken in one step. More is taken piece by piece."""
+
 MAX_TURN_TEXT = 16 * 1024 * 1024
 """Characters of text and thoughts in one turn: several books, and still a state that a client can load."""
 

@@ -20,6 +20,7 @@ from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, Usage, notice_text
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.errors import AhpError
 
 MAX_UPDATES = 100_000
 """Updates of one history that are taken; what comes after them is only counted."""
@@ -193,6 +194,11 @@ class SessionMapper:
             self._replay.update(kind, update)
         elif not self.restoring and not self.selecting:
             self._between_turns(kind, update)
+
+    def refused(self, error: AhpError) -> None:
+        """The agent sent a message that is not taken: say so once in a turn, because something is missing in it."""
+        if self.turn is not None:
+            self.turn.tell_refused(str(error))
 
     def _session_update(self, kind: str, update: JsonObject) -> None:
         self._session_meta(update)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from ahpkit.agents.acp.limits import MAX_KINDS, short
@@ -22,6 +23,12 @@ META_KEY = "ahpkit/acp"
 
 MAX_META_BYTES = 8 * 1024
 """Enough for every agent seen but one, which sends 548 kB of skill texts with its commands."""
+
+_MAX_CLEANED = 16 * MAX_META_BYTES
+"""Bytes of an entry that is looked through. A larger one is left out, whatever is in it."""
+
+_MAX_ENTRIES = 1_000
+"""Entries that are looked at: far more than fit."""
 
 _SECRET = re.compile(
     r"(?i)(^env$|^headers$|terminal[-_]auth|token$|api[-_]?key|secret|password|authorization|credential)"
@@ -52,17 +59,20 @@ def without_secrets(value: Any, known: Collection[str]) -> Any:
 
 def upward(meta: Any) -> JsonObject:
     """An agent's `_meta`, fit to be shown: no secrets, and not too large."""
-    return bounded(clean(obj(meta)), MAX_META_BYTES)
+    facts = dict(islice(obj(meta).items(), _MAX_ENTRIES))
+    huge = {key for key, value in facts.items() if len(encode({key: value})) > _MAX_CLEANED}
+    looked_through = clean({key: None if key in huge else value for key, value in facts.items()})
+    return bounded(looked_through, MAX_META_BYTES, but=huge)
 
 
-def bounded(facts: JsonObject, limit: int) -> JsonObject:
-    """Facts with the largest entries left out until they are small enough."""
+def bounded(facts: JsonObject, limit: int, *, but: Collection[str] = ()) -> JsonObject:
+    """Facts with the largest entries left out until they are small enough, and without those of `but`."""
     sizes = {key: len(encode({key: value})) for key, value in facts.items()}
     kept: JsonObject = {}
     total = 0
     for key in sorted(facts, key=lambda name: sizes[name]):
         total += sizes[key]
-        if total <= limit:
+        if total <= limit and key not in but:
             kept[key] = facts[key]
     left_out = sorted(short(key) for key in facts.keys() - kept.keys())
     return kept | ({"ahpkit/left-out": left_out[:MAX_KINDS]} if left_out else {})

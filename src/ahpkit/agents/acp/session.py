@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,8 @@ from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.callbacks import Callbacks
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
+from ahpkit.agents.acp.content import text_in_pieces
+from ahpkit.agents.acp.limits import MAX_PIECE
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers
 from ahpkit.agents.acp.meta import with_meta_around
@@ -83,6 +85,7 @@ class AcpSession:
         self._broken = False
         self._over = False
         self._strange = False
+        self._taken = 0
         terminals = setup.terminals(chat) if setup.terminals else None
         self._mapper = SessionMapper(
             chat, terminal_uri=terminals.uri if terminals else lambda id: None, on_options=setup.on_options
@@ -100,6 +103,7 @@ class AcpSession:
             cwd=chat.working_directory,
             on_request=self._on_request,
             on_notification=self._on_notification,
+            on_refused=self._mapper.refused,
             terminals=terminals is not None,
             extensions=chat.extensions,
             secrets=setup.secrets,
@@ -355,15 +359,37 @@ class AcpSession:
             raise InvalidParams(f"sessionId: {params['sessionId']!r} is not a session of this process")
         return await self._callbacks.serve(method, params)
 
-    def _on_notification(self, method: str, params: JsonObject) -> None:
+    def _on_notification(self, method: str, params: JsonObject) -> Awaitable[None] | None:
         if method == "session/update":
-            self._on_update(params)
-        elif method == "$/cancel_request" and isinstance(params.get("requestId"), int | str):
+            first, *others = text_in_pieces(params)
+            self._on_update(first)
+            return self._go_on(others) if self._has_said_much() else None
+        if method == "$/cancel_request" and isinstance(params.get("requestId"), int | str):
             self.connection.rpc.cancel(params["requestId"])
         elif method == "elicitation/complete":
             self._callbacks.elicitation_complete(params)
         elif method.startswith("_"):
             self._chat.extension_notification(method, params)
+        return None
+
+    def _has_said_much(self) -> bool:
+        """Whether it said so much since the last time that clients may be behind."""
+        said = self.connection.rpc.received
+        if said - self._taken < MAX_PIECE:
+            return False
+        self._taken = said
+        return True
+
+    async def _go_on(self, pieces: Sequence[JsonObject]) -> None:
+        """Take more of a long text as clients read it."""
+        await self._room()
+        for piece in pieces:
+            self._on_update(piece)
+            await self._room()
+
+    async def _room(self) -> None:
+        if self._mapper.turn is not None:
+            await self._mapper.turn.turn.room()
 
     def _on_update(self, params: JsonObject) -> None:
         if self._over:

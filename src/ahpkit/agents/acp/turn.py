@@ -100,6 +100,7 @@ class TurnMapper:
         self.tool_calls = ToolCalls(turn, contents, may_begin=self._room, past=past_tool_calls)
         self._last: tuple[str, str | None] | None = None
         self._silent = True
+        self._told_refused = False
         self._echo = ""
         self._known = {turn.message["text"].strip(), turn.prompt.strip()}
         self._chunk_meta: JsonObject = {}
@@ -152,6 +153,11 @@ class TurnMapper:
         self._spoke(None)
         if self._room():
             self.turn.notice(cut(shown, MAX_WORDS), meta=wrapped({"update": upward(raw)}) or None)
+
+    def tell_refused(self, reason: str) -> None:
+        if not self._told_refused:
+            self._told_refused = True
+            self.notice(f"A message of the agent was not taken, so something may be missing here: {reason}")
 
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
         """The prompt was answered: close what is open, say what it took, and why it ended."""

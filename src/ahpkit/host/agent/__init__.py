@@ -177,6 +177,11 @@ class Turn(Protocol):
         """Stream reasoning, under the same rule."""
         ...
 
+    async def room(self) -> None:
+        """Wait until clients have read most of what was said. An agent that says megabytes at once waits now and then,
+        because a client that gets more than it can read is disconnected."""
+        ...
+
     def new_part(self) -> None:
         """Start a new part with the next text or reasoning (the model began another message)."""
         ...

@@ -61,6 +61,7 @@ class RecalledHistory:
             subchat=_no_subchat,
             before_call=_nothing_runs,
             writing=lambda turn_id, path: (),
+            room=_nobody_reads,
             now=now,
         )
         self._turn: LiveTurn | None = None
@@ -91,6 +92,10 @@ class RecalledHistory:
 
 async def _nothing_runs(turn_id: str, call_id: str) -> None:
     """The calls of a history are over."""
+
+
+async def _nobody_reads() -> None:
+    """Clients get a history when it is whole."""
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:

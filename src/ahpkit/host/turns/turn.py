@@ -74,6 +74,8 @@ class TurnPorts:
     """Called with the turn's id and the call's when a tool call may run, before it does."""
     writing: Callable[[str, Path], Sequence[AbstractAsyncContextManager[None]]]
     """Who wants to know that the agent writes a file in a turn."""
+    room: Callable[[], Awaitable[None]]
+    """Waits until clients have read most of the chat."""
     now: Callable[[], int]
 
 
@@ -171,6 +173,9 @@ class LiveTurn:
         if delta:
             part_id = self._streaming_part("reasoning")
             self.say(chat_reasoning(turn_id=self.id, part_id=part_id, content=delta))
+
+    async def room(self) -> None:
+        await self._ports.room()
 
     def new_part(self) -> None:
         self._open_part = None

@@ -15,6 +15,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Values
 from ahpkit.host.policy import check_agent
 from ahpkit.host.registration import AnyApplied, ChatApplied, Registration, ToolSource, TurnHooks
+from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
 from ahpkit.host.spine.store import Store
@@ -74,6 +75,7 @@ class TurnsPorts:
     unsettled: Unsettled
     waiting: WaitingSelections
     clients: Clients
+    delivery: Delivery
     hooks: TurnHooks
     tasks: Tasks
     tracing: Tracing
@@ -254,9 +256,14 @@ class Turns:
             subchat=self._open_subchat,
             before_call=lambda turn_id, call_id: self._before_call(chat, turn_id, call_id),
             writing=lambda turn_id, path: [enter(chat, turn_id, path) for enter in self._ports.hooks.writing],
+            room=lambda: self._room(chat.uri),
             now=self._ports.now,
         )
         return LiveTurn(chat, ports, id=turn_id, message=message, resumed=resumed)
+
+    async def _room(self, uri: str) -> None:
+        await self._ports.delivery.flush()
+        await self._ports.clients.drained(uri)
 
     def _tool(self, session_uri: str, name: str) -> tuple[Tool, ToolSource] | None:
         tool = self._ports.tools.registry(session_uri).find(name)
