@@ -50,6 +50,7 @@ async def test_help_names_every_command() -> None:
     async with commands() as (typed, notes, _):
         assert await typed.run(":help") is None
         assert [line.split()[0] for line in notes.said[:-1]] == [f":{name}" for name in COMMANDS]
+        assert max(map(len, notes.said)) <= 80, "each is one line of a usual terminal"
 
 
 async def test_models_are_listed_and_chosen() -> None:
@@ -87,7 +88,7 @@ async def test_queued_messages_are_listed_and_dropped() -> None:
             await chat.queue(text)
         for line in (":drop 1", ":drop", ":queue", ":drop 7", ":fork", ":chat 1"):
             await typed.run(line)
-        assert notes.said[:2] == ["  1. two", "✗ give a number from 1 to 1"]
+        assert notes.said[:2] == ["  1. two", "✗ there is only number 1"]
         assert [line[:19] for line in notes.said[2:]] == ["✗ a turn is running"] * 2
 
 

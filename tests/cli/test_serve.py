@@ -295,6 +295,7 @@ async def test_a_key_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     ("plugin", "problem"),
     [
         ("/nope", "there is no such folder"),
+        ("~nobody9/p", "there is no such folder"),
         ("npm:some-plugin", "packages and marketplaces by URI are not supported"),
         ("https://plugins.example/x", "packages and marketplaces by URI are not supported"),
     ],

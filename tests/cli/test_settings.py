@@ -184,6 +184,21 @@ def test_the_example_above_sets_all_there_is(tmp_path: Path) -> None:
         ("client_grace = nan", "client_grace must be a number of seconds, 0 or more, not nan"),
         ("client_grace = inf", "client_grace must be a number of seconds, 0 or more, not inf"),
         ('allowed_hosts = "one"', "allowed_hosts must be a list of strings, not 'one'"),
+        (
+            'allowed_hosts = ["https://a.example"]',
+            "allowed_hosts must be a list of names such as host.example, without scheme, port and path, "
+            "not ['https://a.example']",
+        ),
+        (
+            'allowed_hosts = ["a.example:80"]',
+            "allowed_hosts must be a list of names such as host.example, without scheme, port and path, "
+            "not ['a.example:80']",
+        ),
+        (
+            'allowed_origins = ["https://a.example/"]',
+            "allowed_origins must be a list of origins such as https://host.example, without a slash at the end, "
+            "not ['https://a.example/']",
+        ),
         ("allowed_origins = [1]", "allowed_origins must be a list of strings, not [1]"),
         ('terminals = "yes"', "terminals must be true or false, not 'yes'"),
     ],
@@ -215,6 +230,12 @@ def test_a_wrong_value_in_another_table_is_named_with_its_table(tmp_path: Path) 
 )
 def test_a_server_that_makes_no_sense_is_refused(tmp_path: Path, table: str, expected: str) -> None:
     assert expected in refused(tmp_path, f"[[mcp.servers]]\n{table}")
+
+
+def test_a_refused_server_is_named_and_its_secrets_are_not(tmp_path: Path) -> None:
+    good = '[[mcp.servers]]\nname = "a"\ncommand = "x"\nenv = { KEY = "sesame" }\n'
+    error = refused(tmp_path, f'{good}[[mcp.servers]]\nname = "b"\nheaders = {{ KEY = "sesame" }}')
+    assert error == "mcp.servers must be servers with either a command or a url; look at server 2, 'b'"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,56 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
         2,
         "the message is empty: there is nothing to send",
     ),
-    "the status of nobody": (["status", "--host-name", "nobody"], 1, "no host named nobody is running; start one with"),
+    "the status of nobody": (["status", "--host-name", "nobody"], 1, "there is no host named nobody; there are: d"),
+    "the end of nobody": (["down", "--host-name", "nobody"], 1, "there is no host named nobody; there are: d"),
+    "the log of a name that nobody has": (["logs", "--host-name", "nobody"], 1, "there is no host named nobody"),
+    "the inbox of nobody": (["inbox", "--host-name", "nobody"], 1, "To make one: ahpkit up --host-name nobody"),
+    "a phone for nobody": (["pair", "--host-name", "nobody"], 1, "there is no host named nobody; there are: d"),
+    "a page of nobody": (["open", "--print", "--host-name", "nobody"], 1, "there is no host named nobody"),
+    "a chat with nobody": (["chat", "--host-name", "nobody"], 1, "there is no host named nobody"),
+    "trust for nobody": (["trust", "list", "--host-name", "nobody"], 1, "there is no host named nobody"),
+    "a root for nobody": (["roots", "add", "empty", "--host-name", "nobody"], 1, "there is no host named nobody"),
+    "a file that cannot be read": (
+        ["prompt", "x", "--file", "/proc/self/mem"],
+        1,
+        "/proc/self/mem cannot be read: Input/output error",
+    ),
+    "a rule for a place that is not there": (
+        ["rules", "add", "deny", "--owner", "agent:x", "--tool", "t", "--workspace", "porject"],
+        2,
+        "'porject' does not exist",
+    ),
+    "a setting with a home that nobody has": (
+        ["config", "show", "--config", "home.toml"],
+        1,
+        "host.data_dir must be a path; ~NAME at its beginning is the home of a user of this machine, not '~nobody9/x'",
+    ),
+    "a home that nobody has in a rule": (["config", "show", "--config", "rule.toml"], 1, "rule 1 of [[rules]]: a path"),
+    "an agent in a home that nobody has": (
+        ["serve", "--config", "cwd.toml", "--port", "0", "--data-dir", "other"],
+        1,
+        "agents.mine.cwd: ~NAME is the home of a user of this machine, and '~nobody9' names none",
+    ),
+    "a model at an odd address": (
+        ["serve", "--config", "ftp.toml", "--port", "0", "--data-dir", "other"],
+        1,
+        "agent mine: 'ftp://x' is not an http or https URL",
+    ),
+    "a program and a model at once": (
+        ["serve", "--config", "both.toml", "--port", "0", "--data-dir", "other"],
+        1,
+        "agents.mine: give a command or a url, not both",
+    ),
+    "a first directory that is not there": (
+        ["serve", "--config", "first.toml", "--port", "0", "--data-dir", "other"],
+        1,
+        "host.default_directory: /gone9 is not a directory",
+    ),
+    "an address of another machine": (
+        ["serve", "--host", "192.0.2.1", "--port", "0", "--data-dir", "other"],
+        1,
+        "this machine has no such address",
+    ),
     "a phone for a host that nothing reaches": (
         ["pair"],
         1,
@@ -165,7 +214,6 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     ),
     "a port beyond the last": (["prompt", "x", "--url", "ws://127.0.0.1:99999"], 1, "the URL is malformed"),
     "a wrong token": (["prompt", "x", "--token", "wrong"], 1, "not let in: the token is wrong"),
-    "a host that has another name": (["prompt", "x", "--host-name", "nope"], 1, "no host named 'nope' is running"),
     "a port in words": (["serve", "--port", "abc"], 2, "'abc' is not a valid whole number"),
     "two agents of one name": (
         ["serve", "--agent", "a=b", "--agent", "a=c", "--port", "0"],
@@ -241,6 +289,13 @@ def places(host: HostProcess) -> Path:
     (host.home / "bad.toml").write_text("x = [")
     (host.home / "typo.toml").write_text("[host]\nprt = 1\n")
     (host.home / "types.toml").write_text('[host]\nport = "x"\n')
+    (host.home / "home.toml").write_text('[host]\ndata_dir = "~nobody9/x"\n')
+    rule = 'decision = "deny"\nowner = "agent:x"\ntool = "t"\nworkspace = "~nobody9"\n'
+    (host.home / "rule.toml").write_text(f"[[rules]]\n{rule}")
+    (host.home / "cwd.toml").write_text('[agents.mine]\ncommand = "x"\ncwd = "~nobody9"\n')
+    (host.home / "ftp.toml").write_text('[agents.mine]\nurl = "ftp://x"\n')
+    (host.home / "both.toml").write_text('[agents.mine]\ncommand = "x"\nurl = "http://x"\n')
+    (host.home / "first.toml").write_text('[host]\ndefault_directory = "/gone9"\n')
     return host.home
 
 

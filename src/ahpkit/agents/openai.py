@@ -97,6 +97,8 @@ _TABLE: Mapping[str, type | tuple[type, ...]] = {
 
 def config_from_table(name: str, table: Mapping[str, Any]) -> OpenAiConfig:
     """An `[agents.NAME]` table with a `url`."""
+    if "command" in table:
+        raise OpenAiConfigError(f"agents.{name}: give a command or a url, not both")
     for key, value in table.items():
         kind = _TABLE.get(key)
         if kind is None:

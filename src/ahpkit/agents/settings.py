@@ -64,7 +64,7 @@ def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
 def _kind(fields: Mapping[str, Any]) -> Literal["python", "openai", "acp"]:
     if isinstance(fields.get("python"), str):
         return "python"
-    return "openai" if _url(fields).startswith(_SCHEMES) else "acp"
+    return "openai" if "url" in fields or _url(fields).startswith(_SCHEMES) else "acp"
 
 
 def _url(fields: Mapping[str, Any]) -> str:

@@ -121,6 +121,8 @@ def _entering(session: Session, chat: Chat) -> str:
     if origin.get("kind") == "sideChat" and source is not None:
         named = "This is" if title == "Side chat" else f"{title}:"
         return f"{named} a side chat. :chat {source} goes back, :chats lists them."
+    if origin.get("kind") == "fork" and source is not None:
+        return f"{title}: a fork of chat {source}, which stays as it is. :chat {source} goes back, :chats lists them."
     return f"{title}. :chats lists them."
 
 

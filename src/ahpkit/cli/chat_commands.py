@@ -6,6 +6,7 @@ They begin with a colon, because everything that begins with a slash is the agen
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from difflib import get_close_matches
@@ -251,7 +252,7 @@ class Commands:
 
 def _directory(name: str) -> str:
     """The URI of a directory that a person names."""
-    path = Path(name).expanduser().absolute()
+    path = Path(os.path.abspath(os.path.expanduser(name)))
     if not name:
         raise Refused("say which: :add DIR")
     if not path.is_dir():
@@ -266,7 +267,9 @@ def _place(uri: str) -> str:
 
 def _chosen(items: Sequence[Any], number: str) -> Any:
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= len(items)):
-        raise Refused(f"give a number from 1 to {len(items)}" if items else "there is nothing to choose from")
+        if len(items) < 2:
+            raise Refused("there is only number 1" if items else "there is nothing to choose from")
+        raise Refused(f"give a number from 1 to {len(items)}")
     return items[int(number) - 1]
 
 
@@ -322,15 +325,15 @@ COMMANDS: dict[str, Command] = {
     "help": Command("", "what can be typed here", Commands.help),
     "model": Command("[ID]", "list the models, or use another from now on", Commands.model),
     "with": Command("ID TEXT", "send one message to another model", Commands.with_model),
-    "set": Command("[NAME [VALUE]]", "show the agent's settings, such as its mode, or change one", Commands.set),
+    "set": Command("[NAME [VALUE]]", "show the agent's settings, or change one", Commands.set),
     "steer": Command("TEXT", "tell the running turn something now", Commands.steer),
     "queue": Command("", "what waits for the end of the turn", Commands.queue),
-    "drop": Command("[N]", "take a queued message back; the last one without a number", Commands.drop),
+    "drop": Command("[N]", "take a queued message back: number N, or the last", Commands.drop),
     "resume": Command("", "go on with a turn that failed", Commands.resume),
     "pending": Command("", "ask again for what was left for later", Commands.pending),
     "plan": Command("", "the agent's plan", Commands.plan),
-    "fork": Command("", "go on from here in another chat; this one stays as it is", Commands.fork),
-    "side": Command("TEXT", "ask in a side chat that knows this one; this one stays as it is", Commands.side),
+    "fork": Command("", "go on from here in another chat; this one stays", Commands.fork),
+    "side": Command("TEXT", "ask in a side chat that knows this one", Commands.side),
     "chats": Command("", "the session's chats", Commands.chats),
     "chat": Command("N", "go on in another chat", Commands.chat),
     "dirs": Command("", "the directories in which the agent works", Commands.dirs),

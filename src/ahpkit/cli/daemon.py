@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -147,10 +148,9 @@ async def ensure_host(name: str | None, settings: Settings | None) -> None:
         say_which(chosen, name)
         if is_outdated(chosen) and offer_restart(chosen, ask=settings is not None) and chosen.data_dir is not None:
             await restart_host(chosen, Path(chosen.data_dir))
-    elif os.environ.get(URL_VARIABLE):
         return
-    elif settings is not None and may_start(settings, os.environ):
-        refuse_unknown_name(name)
+    refuse_unknown_name(name)
+    if not os.environ.get(URL_VARIABLE) and settings is not None and may_start(settings, os.environ):
         which, option = (f" named {name}", f" --host-name {name}") if name else ("", "")
         said = f"No host{which} is running: starting one in the background. `ahpkit down{option}` ends it."
         click.echo(said, err=True)
@@ -189,8 +189,17 @@ def offer_restart(running: Endpoint, *, ask: bool) -> bool:
     said = f"the host at {running.url} runs ahpkit {running.version}, this is {__version__}"
     if ask and running.background and sys.stdin.isatty() and sys.stderr.isatty():
         return confirm(f"{said}. Restart it now? Running turns are ended", error=True)
-    click.echo(f"Warning: {said}; restart it with: ahpkit up --restart", err=True)
+    click.echo(f"Warning: {said}; restart it with: {restart_command(running)}", err=True)
     return False
+
+
+def restart_command(running: Endpoint) -> str:
+    """What to type to start this host again."""
+    if running.data_dir in (None, str(named_data_dir(None))):
+        return "ahpkit up --restart"
+    named = running.data_dir == str(named_data_dir(running.name))
+    which = f"--host-name {running.name}" if named else f"--data-dir {shlex.quote(running.data_dir or '')}"
+    return f"ahpkit up --restart {which}"
 
 
 async def restart_host(running: Endpoint, data_dir: Path, options: Sequence[str] = ()) -> Endpoint:
@@ -310,6 +319,8 @@ __all__ = [
     "may_start",
     "named_data_dir",
     "offer_restart",
+    "refuse_unknown_name",
+    "restart_command",
     "restart_host",
     "running_at",
     "say_which",

@@ -15,7 +15,7 @@ import click
 
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.connection import chosen_name, host_name_option
-from ahpkit.cli.daemon import ensure_host
+from ahpkit.cli.daemon import ensure_host, refuse_unknown_name
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
@@ -36,6 +36,7 @@ def _host_options(command: Any) -> Any:
 def _endpoint(url: str | None, token: str | None) -> Endpoint:
     found = Endpoint(url, token) if url else find_endpoint(name=chosen_name())
     if found is None:
+        refuse_unknown_name(chosen_name())
         raise HostNotFound(chosen_name())
     if not found.url.startswith(("ws://", "wss://")):
         raise click.ClickException(f"{found.url.partition('?')[0]} has no page: it is not a WebSocket address")

@@ -232,6 +232,8 @@ def _read_file(path: Path) -> str:
             return read_whole(file, str(path), _LARGEST, _ADVICE).decode()
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
 
 
 class _OneShot:

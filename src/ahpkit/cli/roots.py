@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from ahpkit.cli.connection import chosen_name, host_name_option
-from ahpkit.cli.daemon import named_data_dir, say_which
+from ahpkit.cli.daemon import named_data_dir, refuse_unknown_name, say_which
 from ahpkit.cli.settings import Settings, SettingsError
 from ahpkit.cli.text import as_json
 from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints, links_directory
@@ -35,10 +35,8 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
     """The fence of a host that starts now; what it starts with is kept, so that `ahpkit roots list` can tell."""
     own = [config_file, settings.tls_key]
     cuts = host_cuts(data_dir, *(path for path in own if path is not None))
-    try:
-        start = [check_root(root, cuts) for root in settings.roots] or _default(settings, cuts)
-    except InvalidParams as error:
-        raise SettingsError(f"--root: {error.message}") from error
+    roots = "host.roots" if "host.roots" in settings.origins else "--root"
+    start = [_checked_root(roots, root, cuts) for root in settings.roots] or _default(settings, cuts)
     kept = OwnerFile(data_dir / ROOTS_FILE)
     kept.change(lambda said: {**said, "start": [str(root) for root in start]})
     return Fence(cuts, start, kept)
@@ -55,8 +53,16 @@ def host_cuts(data_dir: Path, *own: Path) -> Cuts:
     return Cuts(Path(os.path.realpath(Path.home())), private, folders)
 
 
+def _checked_root(setting: str, root: Path, cuts: Cuts) -> Path:
+    try:
+        return check_root(root, cuts)
+    except InvalidParams as error:
+        raise SettingsError(f"{setting}: {error.message}") from error
+
+
 def _default(settings: Settings, cuts: Cuts) -> list[Path]:
-    named = [] if settings.default_directory is None else [check_root(settings.default_directory, cuts)]
+    chosen = settings.default_directory
+    named = [] if chosen is None else [_checked_root("host.default_directory", chosen, cuts)]
     return list(dict.fromkeys([*named, *default_roots(Path.cwd(), Path.home(), cuts)]))
 
 
@@ -136,6 +142,7 @@ def owned_directory(data_dir: Path | None, url: str | None) -> Path:
     if running is not None and running.data_dir:
         say_which(running, name)
         return Path(running.data_dir)
+    refuse_unknown_name(name)
     return named_data_dir(name)
 
 

@@ -83,7 +83,9 @@ class _Decision(click.Choice[str]):
 @click.option("--path", "pattern", help='Only files that match: "/project/src/**".')
 @click.option("--session", shell_complete=SESSION, help="Only in this session: its URI, id, or part of its title.")
 @click.option(
-    "--workspace", type=click.Path(path_type=Path, file_okay=False), help="Only in sessions in this directory."
+    "--workspace",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Only in sessions in this directory.",
 )
 @click.option("--json", "json_output", is_flag=True, help="The rule as JSON.")
 @host_command

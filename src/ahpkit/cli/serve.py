@@ -156,9 +156,11 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
             raise click.UsageError(f"--agent {name} is given twice; give each agent a name of its own")
         added.add(name)
         agents[name] = {"option": option} if command or name not in agents else agents[name]
+    origins = {key: file for key, file in settings.origins.items() if key != "host.roots" or not options["roots"]}
     return replace(
         settings,
         **single,
+        origins=origins,
         agents=agents,
         roots=[*options["roots"]] or settings.roots,
         plugins=[*settings.plugins, *options["plugins"]],
@@ -254,7 +256,7 @@ def _end_at_once() -> None:
 
 
 def _warn_of_missing(settings: Settings) -> None:
-    """Say which agents are not installed and which plugins are not there: better now than in the first session."""
+    """Say which agents, plugins and trusted directories are not there: better now than in the first session."""
     from ahpkit.agents.settings import missing_program
 
     for name, table in settings.agents.items():
@@ -263,6 +265,9 @@ def _warn_of_missing(settings: Settings) -> None:
     for plugin in settings.plugins:
         if (problem := plugin_problem(plugin)) is not None:
             click.echo(f"Warning: the plugin {plugin} is not read: {problem}", err=True)
+    for trusted in settings.trusted:
+        if not os.path.exists(trusted):
+            click.echo(f"Warning: nothing is trusted at {trusted}: there is no such directory", err=True)
 
 
 def plugin_problem(plugin: Path) -> str | None:
@@ -270,7 +275,7 @@ def plugin_problem(plugin: Path) -> str | None:
     named = str(plugin)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", named):  # A path that was a URI lost one of its slashes.
         return "packages and marketplaces by URI are not supported; install it, and name its folder"
-    if not plugin.expanduser().exists():
+    if not os.path.exists(os.path.expanduser(plugin)):
         return "there is no such folder"
     return None
 

@@ -13,10 +13,10 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.sax.saxutils import escape
 
 import click
@@ -31,8 +31,11 @@ from ahpkit.cli.daemon import (
     log_file,
     named_data_dir,
     offer_restart,
+    refuse_unknown_name,
+    restart_command,
     restart_host,
     running_at,
+    say_which,
     start_host,
 )
 from ahpkit.cli.output import own_command, patiently, tilde
@@ -42,27 +45,28 @@ from ahpkit.client import connect
 from ahpkit.client.endpoints import NAME_VARIABLE, Endpoint, find_endpoint, find_endpoints
 from ahpkit.protocol.errors import AhpError
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _PATIENCE = 3.0
 """Seconds for a host to say how it is."""
 
 _FOLLOW = 0.2
-_NAME_HELP = "Which host, when there are several; a new name has a data directory of its own."
+_WHICH = "Which host, when there are several."
+_NEW_NAME = f"{_WHICH[:-1]}; a new name has a data directory of its own."
 
 
-def _name_option(function: Any) -> Any:
-    return click.option("--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=_NAME_HELP, callback=check_host_name)(
-        function
-    )
+def _name_option(says: str) -> Callable[[F], F]:
+    return click.option("--host-name", envvar=NAME_VARIABLE, metavar="NAME", help=says, callback=check_host_name)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@_name_option
+@_name_option(_NEW_NAME)
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option("--restart", is_flag=True, help="End a host that runs already and start it again.")
 @click.option(
     "--json", "json_output", is_flag=True, help="Print where it listens, and whether it was started, as JSON."
 )
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", metavar="[OPTIONS OF SERVE]...", nargs=-1, type=click.UNPROCESSED)
 def up(
     host_name: str | None, data_dir: Path | None, restart: bool, json_output: bool, options: tuple[str, ...]
 ) -> None:
@@ -111,7 +115,7 @@ async def _up(
 
 
 @click.command()
-@_name_option
+@_name_option(_WHICH)
 @click.option("--all", "every", is_flag=True, help="All hosts of yours.")
 def down(host_name: str | None, every: bool) -> None:
     """End the host. Sessions are kept; running turns are ended.
@@ -126,6 +130,7 @@ def down(host_name: str | None, every: bool) -> None:
         one = _only(running, host_name)
         running = [] if one is None else [one]
     if not running:
+        refuse_unknown_name(host_name)
         click.echo("no host is running" if not host_name else f"no host named {host_name} is running")
     for endpoint in running:
         asyncio.run(_end(endpoint))
@@ -137,7 +142,8 @@ def _only(running: Sequence[Endpoint], name: str | None) -> Endpoint | None:
     found = [one for one in running if name in (None, one.name)]
     if len(found) > 1:
         lines = [f"  {described(one)}" for one in found]
-        raise click.ClickException("\n".join(["which one? Use --host-name or --all:", *lines]))
+        advice = "Use --host-name or --all" if name is None else "Use --all, or end one by its process"
+        raise click.ClickException("\n".join([f"which one? {advice}:", *lines]))
     return found[0] if found else None
 
 
@@ -177,12 +183,18 @@ def status(host_name: str | None, watching: bool, json_output: bool) -> None:
         which, option = (f" named {host_name}", f" --host-name {host_name}") if host_name else ("", "")
         return click.echo("\n".join(lines) or f"no host{which} is running; start one with: {own_command()} up{option}")
 
+    if not (watching or json_output or _named(host_name)):
+        refuse_unknown_name(host_name)
     if not repeat(lambda: _running(host_name), show, watching=watching, clear=not json_output):
         raise SystemExit(1)
 
 
 def _running(name: str | None) -> list[tuple[Endpoint, _Health | str]]:
-    return [(one, asyncio.run(_health(one))) for one in find_endpoints() if name in (None, one.name)]
+    return [(one, asyncio.run(_health(one))) for one in _named(name)]
+
+
+def _named(name: str | None) -> list[Endpoint]:
+    return [one for one in find_endpoints() if name in (None, one.name)]
 
 
 async def _health(endpoint: Endpoint) -> _Health | str:
@@ -226,12 +238,12 @@ def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:
         if endpoint.background:
             lines.append(f"  log:  {tilde(log_file(Path(endpoint.data_dir)))}")
     if is_outdated(endpoint):
-        lines.append(f"  this command is ahpkit {__version__}; restart the host with: ahpkit up --restart")
+        lines.append(f"  this command is ahpkit {__version__}; restart the host with: {restart_command(endpoint)}")
     return lines
 
 
 @click.command()
-@_name_option
+@_name_option(_WHICH)
 @click.option("-n", "--lines", default=50, show_default=True, type=WholeNumber(0), help="How many lines.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory.")
@@ -244,6 +256,10 @@ def logs(host_name: str | None, lines: int, follow: bool, data_dir: Path | None)
       ahpkit logs --follow
     """
     running = find_endpoint(name=host_name)
+    if data_dir is None and running is None:
+        refuse_unknown_name(host_name)
+    elif data_dir is None and running is not None:
+        say_which(running, host_name)
     known = Path(running.data_dir) if running is not None and running.data_dir else named_data_dir(host_name)
     place = data_dir or known
     path = log_file(place)
@@ -300,9 +316,9 @@ def service() -> None:
 
 
 @service.command("install")
-@_name_option
+@_name_option(_NEW_NAME)
 @click.option("--print", "only_print", is_flag=True, help="Print the file; write nothing.")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", metavar="[-- OPTIONS OF SERVE]...", nargs=-1, type=click.UNPROCESSED)
 def install_service(host_name: str | None, only_print: bool, options: tuple[str, ...]) -> None:
     """Write a systemd user unit (Linux) or a launchd agent (macOS) for the host. Options after -- go to `serve`.
 
@@ -336,7 +352,7 @@ def _systemd_answers() -> bool:
 
 
 @service.command("uninstall")
-@_name_option
+@_name_option(_WHICH)
 def uninstall_service(host_name: str | None) -> None:
     """Remove the file again. A host that runs goes on until it is ended.
 

@@ -102,7 +102,7 @@ class Settings:
 def user_file() -> Path:
     """The user's configuration file, whether it exists or not."""
     if named := os.environ.get(CONFIG_VARIABLE):
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     import platformdirs  # Late: see `default_data_dir`.
 
     return platformdirs.user_config_path("ahpkit") / "config.toml"
@@ -170,7 +170,10 @@ def _durability(value: Any) -> Durability:
 
 
 def _path(value: Any) -> Path:
-    return Path(_text(value)).expanduser()
+    try:
+        return Path(_text(value)).expanduser()
+    except RuntimeError:
+        raise ValueError("a path; ~NAME at its beginning is the home of a user of this machine") from None
 
 
 def _web_url(value: Any) -> str:
@@ -191,6 +194,20 @@ def _texts(value: Any) -> list[str]:
     return cast("list[str]", value)
 
 
+def _host_names(value: Any) -> list[str]:
+    names = _texts(value)
+    if any(re.search(r"[/\s]|^[^:]*:[^:]*$", name) for name in names):
+        raise ValueError("a list of names such as host.example, without scheme, port and path")
+    return names
+
+
+def _origins(value: Any) -> list[str]:
+    origins = _texts(value)
+    if not all(re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+", origin) for origin in origins):
+        raise ValueError("a list of origins such as https://host.example, without a slash at the end")
+    return origins
+
+
 def _paths(value: Any) -> list[Path]:
     return [_path(item) for item in _texts(value)]
 
@@ -203,14 +220,22 @@ def _servers(value: Any) -> list[dict[str, Any]]:
     tables = cast("list[Any]", value) if isinstance(value, list) else [None]
     if not all(isinstance(table, dict) for table in tables):
         raise ValueError("tables: [[mcp.servers]]")
-    servers = [_server(cast("dict[str, Any]", table)) for table in tables]
+    servers = [_server(cast("dict[str, Any]", table), number) for number, table in enumerate(tables, 1)]
     names = [server["name"] for server in servers]
     if len(set(names)) < len(names):
         raise ValueError("servers with names of their own")
     return servers
 
 
-def _server(table: dict[str, Any]) -> dict[str, Any]:
+def _server(table: dict[str, Any], number: int) -> dict[str, Any]:
+    try:
+        _check_server(table)
+    except ValueError as error:
+        raise ValueError(f"{error}; look at server {number}, {table.get('name')!r}") from error
+    return table
+
+
+def _check_server(table: dict[str, Any]) -> None:
     unknown = table.keys() - _SERVER.keys()
     if unknown:
         raise ValueError(f"servers with these keys and no others: {', '.join(_SERVER)}")
@@ -223,7 +248,6 @@ def _server(table: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("servers with a name of letters, digits, - and _")
     if ("command" in table) == ("url" in table):
         raise ValueError("servers with either a command or a url")
-    return table
 
 
 def _agents_by(value: Any) -> str:
@@ -269,8 +293,8 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "client_grace": _seconds,
         "child_memory": _count,
         "child_processes": _count,
-        "allowed_hosts": _texts,
-        "allowed_origins": _texts,
+        "allowed_hosts": _host_names,
+        "allowed_origins": _origins,
         "tls_certificate": _path,
         "tls_key": _path,
         "tls_authority": _flag,
@@ -290,6 +314,9 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "client": {"auto_start": _flag},
 }
 """Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
+
+_SECRET = frozenset({"servers"})
+"""Keys whose value is not repeated in an error: it may hold keys and tokens."""
 
 _HARMLESS = frozenset({"session.agent", "session.model", "host.default_agent"})
 """Keys that a project may set without being trusted: they choose among what the host offers, and run nothing new."""
@@ -433,7 +460,8 @@ def _take_table(path: Path, table: str, content: dict[str, Any], settings: Setti
             setattr(settings, key, known[key](value))
             settings.origins[f"{table}.{key}"] = str(path)
         except ValueError as error:
-            raise SettingsError(f"{path}: {table}.{key} must be {error}, not {value!r}") from error
+            given = "" if key in _SECRET else f", not {value!r}"
+            raise SettingsError(f"{path}: {table}.{key} must be {error}{given}") from error
 
 
 def _rules(path: Path, content: Any) -> list[Rule]:
@@ -443,9 +471,9 @@ def _rules(path: Path, content: Any) -> list[Rule]:
     found: list[Rule] = []
     for number, table in enumerate(cast("list[dict[str, Any]]", tables), 1):
         words = dict(table)
-        if isinstance(words.get("workspace"), str) and words["workspace"]:
-            words["workspace"] = Path(words["workspace"]).expanduser().absolute().as_uri()
         try:
+            if isinstance(words.get("workspace"), str) and words["workspace"]:
+                words["workspace"] = _path(words["workspace"]).absolute().as_uri()
             found.append(Rule.made(words, id=f"configured-{number}"))
         except ValueError as error:
             raise SettingsError(f"{path}: rule {number} of [[rules]]: {error}") from error

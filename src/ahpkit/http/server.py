@@ -282,7 +282,8 @@ def _why(exc: OSError) -> str:
         return "the port is in use; stop the other program or choose another port (0 takes a free one)"
     if exc.errno == errno.EACCES:
         return "permission denied; ports below 1024 are for the system"
-    if isinstance(exc, socket.gaierror) or exc.errno == errno.EADDRNOTAVAIL:
+    none_bound = exc.errno is None  # From Python 3.13 on, asyncio names no reason when no address could be bound.
+    if isinstance(exc, socket.gaierror) or exc.errno == errno.EADDRNOTAVAIL or none_bound:
         return "this machine has no such address"
     return exc.strerror or str(exc)
 

@@ -147,13 +147,20 @@ def _fields(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         if key in fields:
             fields[key] = _all_strings(f"agents.{name}.{key}", fields[key])
     if "cwd" in fields:
-        fields["cwd"] = Path(fields["cwd"]).expanduser()
+        fields["cwd"] = _directory(f"agents.{name}.cwd", fields["cwd"])
     if "command" in fields:
         fields["command"] = os.path.expanduser(fields["command"])  # Not a Path: it would take the dot off ./agent.
         fields.setdefault("args", ())
     if fields.get("permissions", "ask") not in get_args(Policy):
         raise AcpConfigError(f"agents.{name}.permissions: expected one of {', '.join(get_args(Policy))}")
     return fields
+
+
+def _directory(where: str, name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise AcpConfigError(f"{where}: ~NAME is the home of a user of this machine, and {name!r} names none") from None
 
 
 def _all_strings(where: str, value: list[Any] | dict[str, Any]) -> tuple[str, ...] | dict[str, str]:
