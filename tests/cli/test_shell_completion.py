@@ -102,7 +102,7 @@ async def test_the_tab_key_completes_in_a_real_shell(host: HostProcess, shell: s
 
 
 async def test_fish_completes_as_well(host: HostProcess) -> None:
-    for typed, whole in TYPED.items():
+    for typed, whole in (*TYPED.items(), ("ahpkit sessions lis", "ahpkit sessions list")):
         asked = f"_AHPKIT_COMPLETE=fish_source ahpkit | source; complete --do-complete '{typed}'"
         process = await asyncio.create_subprocess_exec(
             program("fish"), "--no-config", "-c", asked,
@@ -110,3 +110,4 @@ async def test_fish_completes_as_well(host: HostProcess) -> None:
         )  # fmt: skip
         output, _ = await process.communicate()
         assert [line.split("\t")[0] for line in output.decode().splitlines()] == [whole.split()[-1]]
+        assert "lis" not in typed or "\tList sessions, the one" in output.decode(), "whole, with its comma"

@@ -196,6 +196,10 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # For as long as the process lives.
         elif mode == "w":
             stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
+    if "_AHPKIT_COMPLETE" in os.environ:
+        from ahpkit.cli.shell_completion import prepare_completion  # Late: only a shell that completes needs it.
+
+        prepare_completion()
     try:
         cli(prog_name="ahpkit")
     except OSError as error:  # Of help and version, which do not come to `invoke`.

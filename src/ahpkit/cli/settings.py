@@ -18,10 +18,6 @@ plugins = ["~/plugins/reviews"]
 [[mcp.servers]]
 name = "time"
 command = ["uvx", "mcp-server-time"]
-
-[[rules]]
-decision = "allow"
-owner = "mcp:time"
 """
 
 from __future__ import annotations
@@ -194,18 +190,14 @@ def _texts(value: Any) -> list[str]:
     return cast("list[str]", value)
 
 
-def _host_names(value: Any) -> list[str]:
-    names = _texts(value)
-    if any(re.search(r"[/\s]|^[^:]*:[^:]*$", name) for name in names):
-        raise ValueError("a list of names such as host.example, without scheme, port and path")
-    return names
+def _matching(form: str, says: str) -> Callable[[Any], list[str]]:
+    def read(value: Any) -> list[str]:
+        texts = _texts(value)
+        if not all(re.fullmatch(form, text) for text in texts):
+            raise ValueError(f"a list of {says}")
+        return texts
 
-
-def _origins(value: Any) -> list[str]:
-    origins = _texts(value)
-    if not all(re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+", origin) for origin in origins):
-        raise ValueError("a list of origins such as https://host.example, without a slash at the end")
-    return origins
+    return read
 
 
 def _paths(value: Any) -> list[Path]:
@@ -293,8 +285,12 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "client_grace": _seconds,
         "child_memory": _count,
         "child_processes": _count,
-        "allowed_hosts": _host_names,
-        "allowed_origins": _origins,
+        "allowed_hosts": _matching(
+            r"[^/\s:]+|[^/\s:]*:[^/\s]*:[^/\s]*", "names such as host.example, without scheme, port and path"
+        ),
+        "allowed_origins": _matching(
+            r"[A-Za-z][\w+.-]*://[^/\s]+", "origins such as https://host.example, without a slash at the end"
+        ),
         "tls_certificate": _path,
         "tls_key": _path,
         "tls_authority": _flag,

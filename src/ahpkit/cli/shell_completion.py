@@ -12,13 +12,25 @@ from contextlib import suppress
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, FishComplete, add_completion_class
 
 HOST_NAME = "ahpkit.host_name"
 """Where a command's context keeps its `--host-name`."""
 
 _PATIENCE = 5.0
 """Seconds after which the shell gets no completions."""
+
+
+class _Fish(FishComplete):
+    """Shows whole descriptions: click's own script cuts them at their first comma."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
+
+
+def prepare_completion() -> None:
+    """Tell click how shells complete, where it does not know well enough."""
+    add_completion_class(_Fish, "fish")
+
 
 Ask = Callable[[Any, click.Context], Awaitable[Iterable[tuple[str, str]]]]
 """Asks a client for values, each with a description. The context has what was typed before."""
@@ -73,4 +85,4 @@ AGENT = _completer(_agents)
 MODEL = _completer(_models)
 """Models of these agents, or of the one that `--agent` names."""
 
-__all__ = ["AGENT", "HOST_NAME", "MODEL", "SESSION", "Completer"]
+__all__ = ["AGENT", "HOST_NAME", "MODEL", "SESSION", "Completer", "prepare_completion"]
