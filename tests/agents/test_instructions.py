@@ -219,7 +219,7 @@ async def test_what_an_agent_reports_of_its_skills_and_agents_is_shown(tmp_path:
         await stage.turn("go")
         assert await shown() == SHOWN
         assert await _completed(stage, "/") == ["/plain "]
-        assert "switched off" in str((await stage.turn("/model-only now")).record)
+        assert "`/model-only` is for the model alone" in str((await stage.turn("/model-only now")).record)
         await stage.toggle("model-only", "skill", on=False)
         await stage.turn("on")
         assert await shown() == {**SHOWN, "off": ("skill", True, None), "model-only": ("skill", False, True)}

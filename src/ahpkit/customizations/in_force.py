@@ -22,7 +22,7 @@ from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.enablement import Customizations, Placed, is_enabled, walk
+from ahpkit.protocol.session.enablement import Customizations, Placed, walk
 
 META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""
@@ -85,7 +85,7 @@ class InForce:
         for placed in of_type:
             detail = self.details.get(placed.entry["id"])
             if isinstance(detail, TextDetail) and token in detail.tokens and not placed.effective.user_invocable:
-                return _refusal(placed, detail.name)
+                return placed.refusal(f"`{detail.name}`")
         return None
 
     def root_of(self, placed: Placed) -> str | None:
@@ -109,20 +109,6 @@ class InForce:
     def plain(self, text: Text) -> str:
         """The body of a text that takes no arguments."""
         return expand(text.detail, "", self.variables(text))
-
-
-def _refusal(placed: Placed, name: str) -> str:
-    """Why a user cannot call something, and what helps."""
-    if placed.effective.enabled:
-        if placed.entry.get("disableModelInvocation"):
-            return f"`{name}` can be called by nobody: its header forbids users and the model to call it"
-        return f"`{name}` is for the model alone; say in words what you need"
-    if placed.container is not None and not is_enabled(placed.container):
-        container = Placed(placed.container, None)
-        return (
-            f"`{name}` is in `{container.entry['name']}`, which is {container.effective.why}; switch that on to use it"
-        )
-    return f"`{name}` is {placed.effective.why}; switch it on to use it"
 
 
 def fill_context(

@@ -120,15 +120,14 @@ class AgentCommands(Feature):
         return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """Refuse a command that is switched off: the agent itself would run it."""
+        """Refuse a command that a user may not call: the agent itself would run it."""
         words = prompt.split(maxsplit=1)
         called = words[0][1:] if words and words[0].startswith("/") else ""
         session = self._services.session(chat.session_uri)
-        off = {placed.entry["name"] for placed in _commands(session) if not placed.effective.user_invocable}
+        off = {placed.entry["name"]: placed for placed in _commands(session) if not placed.effective.user_invocable}
         others = {placed.entry.get("name") for placed in walk(session) if placed.effective.user_invocable}
-        if called in off - others:
-            reason = f"`/{called}` is switched off in this session, or only the model may use it"
-            raise AgentError(reason, error_type="host/off")
+        if called in off and called not in others:
+            raise AgentError(off[called].refusal(f"`/{called}`"), error_type="host/off")
         return prompt
 
 

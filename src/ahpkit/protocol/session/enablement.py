@@ -68,6 +68,17 @@ class Placed:
             return f"{self.container['name']} is {_reason(self.container)}"
         return _reason(self.entry)
 
+    def refusal(self, called: str) -> str:
+        """Why a user cannot call it, and what helps. `called`: how the user called it."""
+        if self.effective.model_invocable:
+            return f"{called} is for the model alone; say in words what you need"
+        if self.effective.enabled:
+            return f"{called} can be called by nobody: it is closed to users and to the model"
+        if self.container is not None and not is_enabled(self.container):
+            where = f"`{self.container['name']}`, which is {_reason(self.container)}"
+            return f"{called} is in {where}; switch that on to use it"
+        return f"{called} is {_reason(self.entry)}; switch it on to use it"
+
 
 @dataclass(frozen=True, slots=True)
 class Effective:
