@@ -183,6 +183,29 @@ async def test_customization_folders_in_the_home_are_open_although_they_are_hidd
         assert (await client.ask("resourceRead", uri=skill.as_uri()))["data"] == "Changed."
 
 
+@requirement("security:roots:outside-refused")
+async def test_a_link_in_the_place_of_a_customization_folder_opens_nothing_outside(site: Site) -> None:
+    (site.work / ".github").mkdir()
+    (site.work / ".github" / "skills").symlink_to(site.outside)
+    (site.work / ".claude").symlink_to(site.outside.parent)
+    (site.work / "AGENTS.md").symlink_to(site.outside / "secret")
+    async with site.serving() as client:
+        session, _ = await site.session()
+        await site.shown(session, ".github/skills", "leads outside")
+        for path in (
+            site.outside / "secret",
+            site.work / ".github" / "skills" / "secret",
+            site.work / ".claude" / "outside" / "secret",
+            site.work / "AGENTS.md",
+        ):
+            assert (await client.refused("resourceRead", uri=path.as_uri()))["code"] == DENIED, path
+        error = await site.write(site.work / ".github" / "skills" / "new")
+        assert error is not None
+        assert error["code"] == DENIED
+        assert SECRET not in json.dumps(client.received)
+    assert os.listdir(site.outside) == ["secret"]
+
+
 @requirement("security:roots:still-readable")
 async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_more(site: Site) -> None:
     async with site.serving("--root", str(site.work), "--root", str(site.home)) as client:

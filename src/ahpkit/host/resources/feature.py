@@ -164,7 +164,7 @@ class Resources(Feature):
             own = [directory.as_uri() for directory in chat.working_directories]
             state = self.services.session(chat.session_uri) or NO_SESSION
             session: SessionState = {**state, "workingDirectories": own}
-            named: list[Named] = [("work", chat.working_directory), *opened_by(session)]
+            named = [Named("work", chat.working_directory), *opened_by(session)]
             opened.set(chat.session_uri, await self._workers.run(lambda: real_places(named)))
 
         unsaved = UnsavedText(self.services)

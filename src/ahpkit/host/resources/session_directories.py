@@ -7,12 +7,13 @@ session no longer names is closed at once.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import file_path, real_path
@@ -28,8 +29,14 @@ that they may only read. The picture of a plugin is a file that they may only re
 _PATIENCE = 1.0
 """Seconds that others wait for a directory to be found: a local disk answers in milliseconds."""
 
-Named = tuple[Opening, Path]
-"""A directory as a session names it."""
+
+class Named(NamedTuple):
+    """A directory as a session names it."""
+
+    kind: Opening
+    path: Path
+    within: Path | None = None
+    """Where it must really be. A project may have a link in the place of a customization directory."""
 
 
 class Opened:
@@ -44,12 +51,12 @@ class Opened:
         """Set what a session opens, and where that really is; nothing when it is gone."""
         with self._lock:
             old = self._of.pop(session_uri, {})
-            for (kind, _), path in places.items():
-                self._counts[kind][path] += 1
-            for (kind, _), path in old.items():
-                self._counts[kind][path] -= 1
-                if not self._counts[kind][path]:
-                    del self._counts[kind][path]
+            for named, path in places.items():
+                self._counts[named.kind][path] += 1
+            for named, path in old.items():
+                self._counts[named.kind][path] -= 1
+                if not self._counts[named.kind][path]:
+                    del self._counts[named.kind][path]
             if places:
                 self._of[session_uri] = places
 
@@ -73,11 +80,13 @@ class Opened:
 
 
 def real_places(named: Iterable[Named]) -> dict[Named, str]:
-    """Where directories really are; those that lead nowhere are left out. Blocks."""
+    """Where directories really are; those that lead nowhere, or out of where they must be, are left out. Blocks."""
     places: dict[Named, str] = {}
-    for kind, path in named:
+    for one in named:
         with suppress(InvalidParams):
-            places[kind, path] = str(real_path(path))
+            real = real_path(one.path)
+            if one.within is None or real.is_relative_to(real_path(one.within)):
+                places[one] = str(real)
     return places
 
 
@@ -171,15 +180,21 @@ class SessionDirectories:
 def opened_by(session: SessionState) -> list[Named]:
     """The directories that a session's state opens."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
-    opened: list[Named] = [("work", path) for path in workings]
+    opened = [Named("work", path) for path in workings]
     for container in session.get("customizations", ()):
         if container["type"] == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
-            opened.extend((kind, path) for path in _places(container, workings))
+            opened.extend(Named(kind, path, _boundary(path, workings)) for path in _places(container, workings))
         elif container["type"] == "plugin" and "clientId" not in container:
             icons = (_local(icon["src"]) for icon in container.get("icons", ()))
-            opened.extend(("shown", path) for path in icons if path is not None)
+            opened.extend(Named("shown", path, _boundary(path, workings)) for path in icons if path is not None)
     return opened
+
+
+def _boundary(path: Path, workings: Sequence[Path]) -> Path | None:
+    """The nearest folder that holds this and a working directory: links of a project lead nowhere else."""
+    shared = (Path(os.path.commonpath((path, working))) for working in workings)
+    return max(shared, key=lambda folder: len(folder.parts), default=None)
 
 
 def _places(container: DirectoryCustomization, workings: Sequence[Path]) -> Iterator[Path]:
