@@ -161,7 +161,9 @@ def fulfil(host: Hosted, wish: str) -> None:
 
 def main() -> int:
     with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ahpkit-vscode-")))
+        # Chromium may still write while it ends.
+        place = tempfile.TemporaryDirectory(prefix="ahpkit-vscode-", ignore_cleanup_errors=True)
+        home = Path(stack.enter_context(place))
         host = Hosted(home, stack)
         url = serve_vscode(host, home, stack)
         script = Path(__file__).with_name("vscode.mjs")

@@ -134,3 +134,67 @@ async def test_a_merge_writes_nothing_outside_the_roots(site: Site) -> None:
         refusal = await client.refused("invokeChangesetOperation", uri, operationId="merge")
     assert "a.txt" in refusal["message"]
     assert (site.work / "a.txt").read_text() == "one\n"
+
+
+def file_that_names(folder: Path, other: Path) -> None:
+    (folder / ".git").write_text(f"gitdir: {other}/.git\n")
+
+
+def link_to(folder: Path, other: Path) -> None:
+    (folder / ".git").symlink_to(other / ".git")
+
+
+def made_up_work_tree(folder: Path, other: Path) -> None:
+    """It says that it belongs to the other repository, which does not know it."""
+    made = folder / "made-up" / "worktrees" / "x"
+    made.mkdir(parents=True)
+    (made / "HEAD").write_text("ref: refs/heads/main\n")
+    (made / "commondir").write_text(f"{other}/.git\n")
+    (made / "gitdir").write_text(f"{folder}/.git\n")
+    (folder / ".git").write_text(f"gitdir: {made}\n")
+
+
+def borrowed_objects(folder: Path, other: Path) -> None:
+    Repository(folder)
+    (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+    (folder / ".git" / "refs" / "heads" / "main").symlink_to(other / ".git" / "refs" / "heads" / "main")
+
+
+def linked_objects(folder: Path, other: Path) -> None:
+    Repository(folder)
+    (folder / ".git" / "objects" / "info").rmdir()
+    (folder / ".git" / "objects" / "pack").rmdir()
+    (folder / ".git" / "objects").rmdir()
+    (folder / ".git" / "objects").symlink_to(other / ".git" / "objects")
+    (folder / ".git" / "refs" / "heads" / "main").symlink_to(other / ".git" / "refs" / "heads" / "main")
+
+
+async def test_the_repository_of_another_directory_outside_the_roots_is_not_used(site: Site) -> None:
+    other = Repository(site.outside)
+    other.commit()
+    async with site.serving() as client:
+        for way in (file_that_names, link_to, made_up_work_tree, borrowed_objects, linked_objects):
+            folder = site.work / way.__name__
+            folder.mkdir()
+            way(folder, site.outside)
+            session, _ = await site.session(folder)
+            state = (await client.ask("subscribe", session))["snapshot"]["state"]
+            kinds = [one["changeKind"] for one in state["changesets"]]
+            assert kinds == ["session", "turn"], way
+        assert "outside" not in json.dumps(client.received)
+    assert "which clients may not use" in site.host.errors
+
+
+async def test_a_repository_outside_the_roots_that_knows_the_work_tree_is_used(site: Site) -> None:
+    other = Repository(site.outside)
+    other.commit(a_txt="a")
+    other.git("worktree", "add", "--quiet", str(site.work / "tree"))
+    whole = Repository(site.home.parent / "whole")
+    whole.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(site.outside), "sub")
+    (site.work / "tree" / "new.txt").write_text("new")
+    (whole.root / "sub" / "new.txt").write_text("new")
+    async with site.serving("--root", str(site.work), "--root", str(whole.root / "sub")):
+        for folder in (site.work / "tree", whole.root / "sub"):
+            session, _ = await site.session(folder)
+            _, shown = await view(site, session, "uncommitted")
+            assert [Path(file["id"]).name for file in shown["files"]] == ["new.txt"], folder

@@ -80,11 +80,13 @@ class Changesets(Feature):
         default_directory: Path,
         trusts: Callable[[Path], bool] = lambda _: False,
         shows: Callable[[Path], bool] = lambda _: True,
+        reaches: Callable[[Path], bool] = lambda _: True,
         writing: Callable[[], Passage] = anywhere,
     ) -> None:
         """`default_directory` is the working directory of sessions that name none.
 
         `trusts`: filters and hooks of a repository run. `shows`: clients may see a file; else its changes are left out.
+        `reaches`: they may use a place; a repository that lies elsewhere must be the work tree's own.
         `writing`: lets through the files that undo and merge may write.
         """
         self._trusts = trusts
@@ -94,6 +96,7 @@ class Changesets(Feature):
             default_directory=default_directory,
             trusts=trusts,
             shows=shows,
+            reaches=reaches,
             writing=writing,
         )
 

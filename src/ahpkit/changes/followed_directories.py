@@ -90,6 +90,7 @@ class FollowedDirectories:
         default_directory: Path,
         trusts: Callable[[Path], bool],
         shows: Callable[[Path], bool],
+        reaches: Callable[[Path], bool] = lambda _: True,
         writing: Callable[[], Passage] = anywhere,
     ) -> None:
         self.services = services
@@ -97,6 +98,7 @@ class FollowedDirectories:
         self._place = place
         self._default_directory = default_directory
         self._shows = shows
+        self._reaches = reaches
         self._writing = writing
         self._sessions: dict[str, dict[Path, Followed]] = {}
         self._finding: dict[str, asyncio.Lock] = {}
@@ -168,7 +170,9 @@ class FollowedDirectories:
             named = hashlib.sha256(str(directory).encode("utf-8", "surrogateescape")).hexdigest()[:20]
             place = self._place / named
             try:
-                git = await find(directory, objects=place, runs_filters=lambda: self.trusts(directory))
+                git = await find(
+                    directory, objects=place, runs_filters=lambda: self.trusts(directory), reaches=self._reaches
+                )
                 git = git or make(directory, objects=place)
             except (GitError, OSError) as error:
                 _log.warning("no changesets for %s: %s", directory, error)

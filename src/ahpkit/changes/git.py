@@ -7,9 +7,10 @@ that we write go into a directory of ours; the repository's own objects are only
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from pathlib import Path
 from ahpkit.host.resources.safe_open import standing_in
 from ahpkit.platform.limits import limit_child
 from ahpkit.wire.tasks import running
+
+_log = logging.getLogger(__name__)
 
 DEADLINE = 60.0
 """Seconds. A scan of a very large work tree on a cold disk takes a few."""
@@ -178,9 +181,17 @@ def size_and_time(path: Path) -> tuple[int, int]:
 
 
 async def find(
-    directory: Path, *, objects: Path, runs_filters: Callable[[], bool] = lambda: False, program: str = "git"
+    directory: Path,
+    *,
+    objects: Path,
+    runs_filters: Callable[[], bool] = lambda: False,
+    reaches: Callable[[Path], bool] = lambda _: True,
+    program: str = "git",
 ) -> Git | None:
-    """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust."""
+    """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust.
+
+    `reaches`: clients may use a place. A repository that lies elsewhere must know this work tree.
+    """
     if shutil.which(program) is None or not await asyncio.to_thread(_may_be_in_a_repository, directory):
         return None
     ask = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
@@ -193,6 +204,9 @@ async def find(
         return None
     top, git_dir, common = (Path(line) for line in lines)
     if not (await asyncio.to_thread(directory.resolve)).is_relative_to(top):  # `core.worktree` points somewhere else.
+        return None
+    if not await _belongs(top, git_dir, common, reaches, program):
+        _log.warning("%s has the repository of another directory, which clients may not use: %s", top, common)
         return None
     place = objects / "objects"
     await asyncio.to_thread(place.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -207,6 +221,62 @@ async def find(
         program=program,
         extra={"core.ignoreCase": str(folds_case).lower()},
     )
+
+
+async def _belongs(top: Path, git_dir: Path, common: Path, reaches: Callable[[Path], bool], program: str) -> bool:
+    """Whether a repository is its work tree's own, or one that clients may use anyway.
+
+    A project may have a `.git` that leads to any other repository, or objects that are links to those of another one:
+    its files would be shown as deleted, with their contents.
+    """
+    own = await asyncio.to_thread(_is_own, top, git_dir, common) or await _names(top, git_dir, common, program)
+    return await asyncio.to_thread(_is_reached, git_dir, common, reaches, own=own)
+
+
+def _is_own(top: Path, git_dir: Path, common: Path) -> bool:
+    """Whether a work tree has its repository in it, or is one of those that a repository lists."""
+    place, real, shared = top.resolve() / ".git", git_dir.resolve(), common.resolve()
+    if real == place:
+        return shared == real
+    try:
+        listed = Path(os.fsdecode((real / "gitdir").read_bytes().rstrip(b"\n")))
+    except OSError:
+        return False
+    return real.parent == shared / "worktrees" and (real / listed).resolve() == place
+
+
+async def _names(top: Path, git_dir: Path, common: Path, program: str) -> bool:
+    """Whether a repository names its work tree in its settings, as that of a submodule does."""
+    ask = ("config", "--file", str(git_dir / "config"), "--get", "core.worktree")
+    answer = await run_git(program, *ask, cwd=top, env=environment(), deadline=10.0, check=False)
+    named = os.fsdecode(answer.rstrip(b"\n"))
+    return bool(named) and git_dir == common and await asyncio.to_thread(_same_place, git_dir / named, top)
+
+
+def _same_place(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _is_reached(git_dir: Path, common: Path, reaches: Callable[[Path], bool], *, own: bool) -> bool:
+    """Whether a repository, and everything that its objects are read from, is its own or may be used."""
+    shared = common.resolve()
+    places = [*_object_places(shared / "objects"), *(() if own else (git_dir.resolve(), shared))]
+    return all((own and place.is_relative_to(shared)) or reaches(place) for place in places)
+
+
+def _object_places(objects: Path, depth: int = 0) -> Iterator[Path]:
+    """Where the objects of a repository really are: the folder, links in it, and the folders that it borrows from."""
+    yield objects.resolve()
+    with suppress(OSError), os.scandir(objects) as entries:
+        yield from (Path(entry.path).resolve() for entry in entries if entry.is_symlink())
+    with suppress(OSError):
+        for line in (objects / "info" / "alternates").read_bytes().splitlines():
+            if depth < _BORROWED and line and not line.startswith(b"#"):
+                yield from _object_places(objects / os.fsdecode(line), depth + 1)
+
+
+_BORROWED = 5
+"""How far git follows repositories that borrow objects from others."""
 
 
 def _may_be_in_a_repository(directory: Path) -> bool:
