@@ -30,6 +30,9 @@ Open = Callable[..., AbstractAsyncContextManager[Stage]]
 
 ACP = [kind for kind in KINDS if kind.startswith("acp")]
 
+SHARED = pytest.mark.asyncio(loop_scope="module")
+"""A test in the session that the tests of this file share."""
+
 
 @pytest.fixture(params=KINDS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
@@ -132,51 +135,49 @@ async def test_where_a_setting_denies_nobody_is_asked_what_a_hook_leaves_to_a_pe
         assert not stage.board.calls
 
 
+@SHARED
 @requirement("client-tools:deny:while-running")
-async def test_the_owner_of_a_tool_cancels_it_while_it_runs(opened: Open) -> None:
-    async with opened() as stage:
+async def test_the_owner_of_a_tool_cancels_it_while_it_runs(stage: Stage) -> None:
+    async def deny(about: Json) -> None:
+        instead = {"text": "write a file", "origin": {"kind": "user"}}
+        no = {"approved": False, "reason": "denied", "reasonMessage": "no display", "userSuggestion": instead}
+        stage.client.post(stage.chat, {"type": "chat/toolCallConfirmed", **about, **no})
 
-        async def deny(about: Json) -> None:
-            instead = {"text": "write a file", "origin": {"kind": "user"}}
-            no = {"approved": False, "reason": "denied", "reasonMessage": "no display", "userSuggestion": instead}
-            stage.client.post(stage.chat, {"type": "chat/toolCallConfirmed", **about, **no})
-
-        turn = await stage.turn('CALL show_note {"text": "hi"}', own=deny)
-        [shown] = turn.calls
-        assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "no display")
-        assert "no display" in turn.text
-        assert "write a file" in turn.text
-        assert shown["userSuggestion"]["text"] == "write a file"
+    turn = await stage.turn('CALL show_note {"text": "hi"}', own=deny)
+    [shown] = turn.calls
+    assert (shown["status"], shown["reason"], shown["reasonMessage"]) == ("cancelled", "denied", "no display")
+    assert "no display" in turn.text
+    assert "write a file" in turn.text
+    assert shown["userSuggestion"]["text"] == "write a file"
 
 
-async def test_an_agent_reads_what_the_user_wants_instead_of_a_denied_call(opened: Open) -> None:
-    async with opened() as stage:
-        stage.suggests = "subtract"
-        turn = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["deny-once"])
-        [shown] = turn.calls
-        assert (shown["status"], shown["userSuggestion"]["text"]) == ("cancelled", "subtract")
-        if "was denied" not in turn.text:  # An agent that asks by itself gets it with the answer to its request.
-            assert "not today" in turn.text
-            assert "subtract" in turn.text
+@SHARED
+async def test_an_agent_reads_what_the_user_wants_instead_of_a_denied_call(stage: Stage) -> None:
+    stage.suggests = "subtract"
+    turn = await stage.turn('CALL test_add {"a": 1, "b": 2}', decisions=["deny-once"])
+    [shown] = turn.calls
+    assert (shown["status"], shown["userSuggestion"]["text"]) == ("cancelled", "subtract")
+    if "was denied" not in turn.text:  # An agent that asks by itself gets it with the answer to its request.
+        assert "not today" in turn.text
+        assert "subtract" in turn.text
 
 
+@SHARED
 @pytest.mark.parametrize("released", [True, False])
-async def test_a_result_is_held_back_until_it_is_confirmed(opened: Open, released: bool) -> None:
-    async with opened() as stage:
+async def test_a_result_is_held_back_until_it_is_confirmed(stage: Stage, released: bool) -> None:
+    async def hold(about: Json) -> None:
+        result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "the secret"}]}
+        held = {"type": "chat/toolCallComplete", **about, "result": result, "requiresResultConfirmation": True}
+        await stage.client.accepted(stage.chat, held)
+        state = await stage.bench.state(stage.client, stage.chat)
+        assert "the secret" not in str([part for part in _parts(state) if part["kind"] == "markdown"])
+        confirmed = {"type": "chat/toolCallResultConfirmed", **about, "approved": released}
+        stage.client.post(stage.chat, confirmed)
 
-        async def hold(about: Json) -> None:
-            result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "the secret"}]}
-            held = {"type": "chat/toolCallComplete", **about, "result": result, "requiresResultConfirmation": True}
-            await stage.client.accepted(stage.chat, held)
-            state = await stage.bench.state(stage.client, stage.chat)
-            assert "the secret" not in str([part for part in _parts(state) if part["kind"] == "markdown"])
-            confirmed = {"type": "chat/toolCallResultConfirmed", **about, "approved": released}
-            stage.client.post(stage.chat, confirmed)
-
-        turn = await stage.turn('CALL show_note {"text": "hi"}', own=hold)
-        assert ("the secret" in turn.text) is released
-        if not released:
-            assert "did not release" in turn.text
+    turn = await stage.turn('CALL show_note {"text": "hi"}', own=hold)
+    assert ("the secret" in turn.text) is released
+    if not released:
+        assert "did not release" in turn.text
 
 
 def _parts(chat: Json) -> list[Json]:
@@ -306,29 +307,36 @@ async def test_a_client_that_leaves_while_its_tool_runs_ends_the_call(opened: Op
         assert call.get("success") is not True
 
 
-@pytest.mark.parametrize("why", ["disabled", "untrusted", "not consented"])
-async def test_a_server_that_may_not_run_has_no_process(opened: Open, tmp_path: Path, why: str) -> None:
-    if why == "untrusted":
-        with pytest.raises(TimeoutError):
-            async with opened(trusted=False, seconds=1.0):
-                pass
-        assert not (tmp_path / "started").exists()
-        return
-    async with opened() as stage:
-        first = (tmp_path / "started").read_text().split()
-        if why == "disabled":
-            await stage.switch("test", on=False)
-            other, _ = await stage.bench.session(stage.client, workingDirectory=f"file://{tmp_path}/work")
-            entry = [one for one in _servers(await stage.bench.state(stage.client, other)) if one["name"] == "test"]
-            assert entry[0]["state"]["kind"] == "stopped"
-        else:
-            config = json.loads((tmp_path / "work/.mcp.json").read_text())
-            config["mcpServers"]["test"]["env"]["CHANGED"] = "1"  # Trusted as it was, not as it is.
-            (tmp_path / "work/.mcp.json").write_text(json.dumps(config))
-            await stage.server("test", "stopped")
+async def test_an_untrusted_server_has_no_process(opened: Open, tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError):
+        async with opened(trusted=False, seconds=1.0):
+            pass
+    assert not (tmp_path / "started").exists()
+
+
+async def test_a_server_that_may_not_run_has_no_process(opened: Open, tmp_path: Path) -> None:
+    """Because it was switched off, or because it is not what was trusted any more."""
+
+    async def does_not_run() -> None:
+        before = (tmp_path / "started").read_text().split()
         await stage.turn("hello")
-        assert (tmp_path / "started").read_text().split() == first
-        await until(lambda: not _alive(int(first[0])))
+        assert (tmp_path / "started").read_text().split() == before
+        await until(lambda: not any(_alive(int(pid)) for pid in before))
+
+    async with opened() as stage:
+        await stage.switch("test", on=False)
+        other, _ = await stage.bench.session(stage.client, workingDirectory=f"file://{tmp_path}/work")
+        entry = [one for one in _servers(await stage.bench.state(stage.client, other)) if one["name"] == "test"]
+        assert entry[0]["state"]["kind"] == "stopped"
+        await stage.client.ask("disposeSession", other)
+        await does_not_run()
+
+        await stage.switch("test", on=True)
+        config = json.loads((tmp_path / "work/.mcp.json").read_text())
+        config["mcpServers"]["test"]["env"]["CHANGED"] = "1"  # Trusted as it was, not as it is.
+        (tmp_path / "work/.mcp.json").write_text(json.dumps(config))
+        await stage.server("test", "stopped")
+        await does_not_run()
 
 
 def _servers(state: Json) -> list[Json]:
@@ -394,18 +402,18 @@ async def test_one_call_through_call_tool_is_one_card_and_one_question(tmp_path:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_of_very_many_tools_a_model_is_told_how_to_find_them(tmp_path: Path, kind: str) -> None:
-    many = server(tmp_path, env={"TEST_MODES": "many"})
+    many = server(tmp_path, env={"TEST_MODES": "many", "TEST_TOOLS": "500"})
     async with agent_of_kind(kind, tmp_path) as agent, staged(agent, tmp_path, servers=many) as stage:
         await stage.server("test", "ready")
-        found = await stage.turn('CALL find_tool {"query": "tool 4711"}')
-        assert '"test_tool_4711"' in found.text
+        found = await stage.turn('CALL find_tool {"query": "tool 471"}')
+        assert '"test_tool_471"' in found.text
         assert not found.approvals
         turn = await stage.turn(
-            'CALL call_tool {"name": "test_tool_4711", "arguments": {"x": 1}}', decisions=["allow-once"]
+            'CALL call_tool {"name": "test_tool_471", "arguments": {"x": 1}}', decisions=["allow-once"]
         )
-        assert [(call["toolName"], call["status"]) for call in turn.calls] == [("tool_4711", "completed")]
+        assert [(call["toolName"], call["status"]) for call in turn.calls] == [("tool_471", "completed")]
         assert len(turn.approvals) == 1
-        bad = 'CALL call_tool {"name": "test_tool_4711", "arguments": "none"}'
+        bad = 'CALL call_tool {"name": "test_tool_471", "arguments": "none"}'
         asked = ["allow-once"] if kind == "acp-asking" else []  # It asks by itself.
         wrong = await stage.turn(bad, decisions=asked)
         assert "nothing was called" in wrong.text
@@ -475,49 +483,49 @@ ORDER: dict[str, tuple[list[Json], int | None]] = {
 """The list in `docs/topics/approvals.md`: rules, and which of them decides; None: a person does."""
 
 
-async def test_the_same_rule_wins_for_every_agent(opened: Open) -> None:
-    async with opened() as stage:
-        await stage.turn('CALL test_add {"a": 1, "b": 1}', decisions=["deny-once"])
-        owner = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]["owner"]
-        workspace = stage.bench.config.default_directory.as_uri()
-        places = {"chat": stage.chat, "session": stage.session, "workspace": workspace}
-        for case, (rules, winner) in ORDER.items():
-            made: list[Json] = []
-            for rule in rules:
-                place = {"place": places[rule["scope"]]} if rule["scope"] in places else {}
-                tool = {} if rule["kind"] == "server" else {"tool": "add"}
-                made.append(await stage.client.ask("_ahpkit/rules/add", **{"owner": owner, **tool, **place, **rule}))
-            turn = await stage.turn(
-                'CALL test_add {"a": 1, "b": 2}', decisions=[] if winner is not None else ["allow-once"]
-            )
-            decided = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
-            who = stage.client.client_id if winner is None else made[winner]["id"]
-            assert (decided["by"], decided["who"]) == ("person" if winner is None else "rule", who), case
-            allowed = winner is None or rules[winner]["decision"] == "allow"
-            assert [call["status"] for call in turn.calls] == ["completed" if allowed else "cancelled"], case
-            for rule in made:
-                await stage.client.ask("_ahpkit/rules/remove", id=rule["id"])
+@SHARED
+async def test_the_same_rule_wins_for_every_agent(stage: Stage) -> None:
+    await stage.turn('CALL test_add {"a": 1, "b": 1}', decisions=["deny-once"])
+    owner = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]["owner"]
+    workspace = stage.bench.config.default_directory.as_uri()
+    places = {"chat": stage.chat, "session": stage.session, "workspace": workspace}
+    for case, (rules, winner) in ORDER.items():
+        made: list[Json] = []
+        for rule in rules:
+            place = {"place": places[rule["scope"]]} if rule["scope"] in places else {}
+            tool = {} if rule["kind"] == "server" else {"tool": "add"}
+            made.append(await stage.client.ask("_ahpkit/rules/add", **{"owner": owner, **tool, **place, **rule}))
+        turn = await stage.turn(
+            'CALL test_add {"a": 1, "b": 2}', decisions=[] if winner is not None else ["allow-once"]
+        )
+        decided = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
+        who = stage.client.client_id if winner is None else made[winner]["id"]
+        assert (decided["by"], decided["who"]) == ("person" if winner is None else "rule", who), case
+        allowed = winner is None or rules[winner]["decision"] == "allow"
+        assert [call["status"] for call in turn.calls] == ["completed" if allowed else "cancelled"], case
+        for rule in made:
+            await stage.client.ask("_ahpkit/rules/remove", id=rule["id"])
 
 
-async def test_rules_come_before_what_is_never_asked(opened: Open) -> None:
+@SHARED
+async def test_rules_come_before_what_is_never_asked(stage: Stage) -> None:
     """A client's tool and a canvas run without a question: a denial holds, and one that nobody can judge asks."""
-    async with opened() as stage:
-        everywhere = {"decision": "deny", "scope": "everywhere"}
-        note = {"owner": "client:Editor", "tool": "show_note", **everywhere}
-        await stage.client.ask("_ahpkit/rules/add", kind="tool", owner="host", tool="canvas_open", **everywhere)
-        opening = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
-        assert [(call["status"], call["reason"]) for call in opening.calls] == [("cancelled", "denied")]
-        assert not stage.board.calls
+    everywhere = {"decision": "deny", "scope": "everywhere"}
+    note = {"owner": "client:Editor", "tool": "show_note", **everywhere}
+    await stage.client.ask("_ahpkit/rules/add", kind="tool", owner="host", tool="canvas_open", **everywhere)
+    opening = await stage.turn('CALL canvas_open {"canvasId": "board", "instanceId": "one"}')
+    assert [(call["status"], call["reason"]) for call in opening.calls] == [("cancelled", "denied")]
+    assert not stage.board.calls
 
-        await stage.client.ask("_ahpkit/rules/add", kind="path", pattern="/secret/**", **note)
-        asked = await stage.turn('CALL show_note {"text": "no path is named"}', decisions=["deny-once"])
-        assert ([call["status"] for call in asked.calls], stage.ran) == (["cancelled"], [])
-        await stage.turn('CALL show_note {"text": "fine"}', decisions=["allow-once"])
-        assert stage.ran == [("show_note", {"text": "fine"})]
+    await stage.client.ask("_ahpkit/rules/add", kind="path", pattern="/secret/**", **note)
+    asked = await stage.turn('CALL show_note {"text": "no path is named"}', decisions=["deny-once"])
+    assert ([call["status"] for call in asked.calls], stage.ran) == (["cancelled"], [])
+    await stage.turn('CALL show_note {"text": "fine"}', decisions=["allow-once"])
+    assert stage.ran == [("show_note", {"text": "fine"})]
 
-        await stage.client.ask("_ahpkit/rules/add", kind="tool", **note)
-        denied = await stage.turn('CALL show_note {"text": "no"}')
-        assert [call["status"] for call in denied.calls] == ["cancelled"]
+    await stage.client.ask("_ahpkit/rules/add", kind="tool", **note)
+    denied = await stage.turn('CALL show_note {"text": "no"}')
+    assert [call["status"] for call in denied.calls] == ["cancelled"]
 
 
 @pytest.mark.parametrize("kind", ACP)

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from mcp_servers.running import PROGRAM
 from support import requirement
-from support.agent_kinds import KINDS, agent_of_kind
+from support.agent_kinds import agent_of_kind
 from support.bench import say
 from support.canvases import CHART, claim, complete, request_for
 from support.stage import Stage, every, staged
 
-FILES = {".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets\n---\nSay the word xylophone."}
-
-
-@pytest.fixture(params=KINDS)
-async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage]:
-    started = str(tmp_path / "started")
-    servers = {"test": {"command": sys.executable, "args": [PROGRAM], "env": {"TEST_STARTED": started}}}
-    async with (
-        agent_of_kind(request.param, tmp_path) as agent,
-        staged(agent, tmp_path, servers=servers, files=FILES) as stage,
-    ):
-        await stage.server("test", "ready")
-        yield stage
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # As the session that they share.
 
 
 async def test_it_reaches_a_server_with_approval_denial_and_a_rule(stage: Stage) -> None:

@@ -260,17 +260,18 @@ async def test_unknown_variants_are_kept_and_shown_up_to_a_number(stage: Stage) 
     assert len(notices(chat)) == 20
 
 
-async def test_thousands_of_questions_at_once_are_refused_but_for_as_many_as_a_person_could_see(stage: Stage) -> None:
-    said, _ = await stage.play("permissions 3000")
+async def test_hundreds_of_questions_at_once_are_refused_but_for_as_many_as_a_person_could_see(stage: Stage) -> None:
+    said, _ = await stage.play("permissions 600")
     served, refused = (int(number) for number in said.replace(",", "").split()[::2])
 
     assert served >= 64
-    assert served + refused == 3000
+    assert refused
+    assert served + refused == 600
 
 
 async def test_open_questions_end_with_the_turn_that_asked_them(stage: Stage) -> None:
     chat = await stage.chat()
-    turn = chat.send("elicitations 3000")
+    turn = chat.send("elicitations 300")
     await until(lambda: len(open_requests(chat.confirmed)) == 64)
     chat.cancel()
 
@@ -279,15 +280,15 @@ async def test_open_questions_end_with_the_turn_that_asked_them(stage: Stage) ->
 
 
 async def test_terminals_are_refused_beyond_the_hosts_number_and_end_with_the_session(stage: Stage) -> None:
-    said, _ = await stage.play("terminals 200")
+    said, _ = await stage.play("terminals 80")
     served, refused = (int(number) for number in said.replace(",", "").split()[::2])
 
     assert served <= 64
-    assert served + refused == 200
+    assert served + refused == 80
 
 
 async def test_a_flood_of_output_in_a_terminal_is_kept_up_to_what_the_agent_asked_for(stage: Stage) -> None:
-    said, _ = await stage.play("terminal-output 20000000")
+    said, _ = await stage.play("terminal-output 5000000")
 
     assert said == "100 True end"
 

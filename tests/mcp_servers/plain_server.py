@@ -95,7 +95,7 @@ def tools() -> list[Json]:
     if "mirror" in MODES:
         return [json.loads(os.environ["TEST_TOOL"])]
     if "many" in MODES:
-        return [tool(f"tool_{number}") for number in range(5000)]
+        return [tool(f"tool_{number}") for number in range(int(os.environ.get("TEST_TOOLS", "5000")))]
     if "twice" in MODES:
         return [tool(name) for name in ("add", "add", "bad name!", "x" * 200, "додати")]
     if "schemas" in MODES:

@@ -107,15 +107,15 @@ def noise(turn: Hostile, arg: str) -> None:
 @way
 def noise_flood(turn: Hostile, arg: str) -> None:
     """More broken messages than anybody wants in a log."""
-    for _ in range(20_000):
+    for _ in range(3_000):
         sys.stdout.buffer.write(b'{"jsonrpc":"2.0"}\n{"jsonrpc":"2.0","id":99,"result":1}\n')
     sys.stdout.buffer.flush()
 
 
 @way
 def stderr_flood(turn: Hostile, arg: str) -> None:
-    sys.stderr.write("x" * 20_000_000)
-    for _ in range(100_000):
+    sys.stderr.write("x" * 5_000_000)
+    for _ in range(20_000):
         sys.stderr.write("y" * 100 + "\n")
     sys.stderr.flush()
 

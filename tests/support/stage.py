@@ -104,6 +104,8 @@ class Stage:
     seconds: float = 30.0
     suggests: str = ""
     """What the person wants instead of a call that they deny."""
+    claim: Json = field(default_factory=dict[str, Any])
+    """What the client offers."""
     _own: Own | None = None
     """What the client does with a call of its own tool, in place of running it."""
     _meanwhile: Callable[[], None] | None = None
@@ -134,6 +136,16 @@ class Stage:
         assert not left, f"nobody was asked: {left}"
         seen.record = (await self.bench.state(self.client, self.chat))["turns"][-1]
         return seen
+
+    async def begin_again(self) -> None:
+        """For the next test in this session: no rule is left, the client offers what it did, nothing is remembered."""
+        for rule in (await self.client.ask("_ahpkit/rules/list"))["rules"]:
+            await self.client.ask("_ahpkit/rules/remove", id=rule["id"])
+        await self.client.accepted(self.session, {"type": "session/activeClientChanged", "activeClient": self.claim})
+        self.client.received.clear()
+        self.ran.clear()
+        self.board.calls.clear()
+        self.suggests = ""
 
     def _worded(self, prompt: str) -> str:
         """The demo agent has its own words for a call."""
@@ -290,7 +302,7 @@ async def staged(
         active = {"clientId": "editor", "displayName": "Editor", "tools": list(tools_of_client)}
         await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
         answers = {tool["name"]: _shown(tool["name"]) for tool in tools_of_client}
-        yield Stage(bench, client, session, chat, board, answers, seconds=seconds)
+        yield Stage(bench, client, session, chat, board, answers, seconds=seconds, claim=active)
     finally:
         await bench.stop()
 
