@@ -12,6 +12,7 @@ import sys
 
 def main() -> None:
     door, module, *arguments = sys.argv[1:]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # Until there is a copy to pass it on to.
     ours, theirs = os.pipe()
     job = {"module": module, "arguments": arguments, "directory": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
@@ -22,6 +23,7 @@ def main() -> None:
     with os.fdopen(ours) as told:
         pid = int(told.readline())
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(pid, number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         code = int(told.readline())
     os._exit(code if code >= 0 else 128 - code)
 
