@@ -1,7 +1,7 @@
 /** What a program printed: the first and last lines, carriage returns folded, colours where there are any. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CopyButton } from "../ui/bits.tsx";
 import { size } from "./markdown.tsx";
 
@@ -64,14 +64,24 @@ function Coloured({ text }: { text: string }): JSX.Element {
   return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}>{piece.text}</span> : piece.text))}</>;
 }
 
-export function Output({ text, live = false }: { text: string; live?: boolean }): JSX.Element {
+/** `fromEnd`: the end is what tells, as of a command that runs or that failed. It stays in sight unless somebody scrolls away from it. */
+export function Output({ text, live = false, fromEnd = false }: { text: string; live?: boolean; fromEnd?: boolean }): JSX.Element {
+  const box = useRef<HTMLPreElement>(null);
+  const follows = useRef(true);
   const [all, set] = useState(false);
   const clean = folded(text);
   const { head, tail, left } = all && clean.length < 2_000_000 ? { head: clean, tail: "", left: 0 } : ends(clean);
+  useLayoutEffect(() => {
+    if (fromEnd && follows.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+  });
+  const onScroll = (): void => {
+    const { scrollHeight, scrollTop, clientHeight } = box.current as HTMLPreElement;
+    follows.current = scrollHeight - scrollTop - clientHeight < 24;
+  };
   if (!clean) return <p class="small muted">{live ? "No output yet." : "No output."}</p>;
   return (
     <div class="stack" style={{ gap: "4px" }}>
-      <pre class="output" tabIndex={0} role="region" aria-label="Output">
+      <pre ref={box} class="output" onScroll={onScroll} tabIndex={0} role="region" aria-label="Output">
         <Coloured text={head} />
         {left > 0 && <span class="gap">… {size(left)} left out …</span>}
         {tail && <Coloured text={tail} />}

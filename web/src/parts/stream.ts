@@ -98,15 +98,16 @@ export class MarkdownStream {
   }
 
   #openFence(rest: string, fence: RegExpExecArray): void {
+    const block = document.createDocumentFragment();
     const pre = document.createElement("pre");
     const code = document.createElement("code");
-    const box = document.createElement("div");
-    box.className = "code";
+    const language = fence[2]?.trim().split(/\s/)[0];
+    if (language) code.className = `language-${language}`;
     const node = document.createTextNode(rest.slice(fence[0].length));
     code.append(node);
     pre.append(code);
-    box.append(pre);
-    this.#tail.replaceChildren(box);
+    block.append(pre);
+    this.#tail.replaceChildren(decorate(block, true)); // Its head is there from the beginning: nothing jumps when it is closed.
     this.#fence = { closing: closing(fence[1] as string), node, shown: this.#text.length };
   }
 

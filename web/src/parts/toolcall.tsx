@@ -4,11 +4,11 @@ import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
 import { failed, type Helper as HelperChat, helpersOf, isOpen, plain, waitsForPerson } from "../mirror/selectors.ts";
-import { read } from "../mirror/store.ts";
 import { Mark } from "../ui/bits.tsx";
 import { EditView } from "./edit.tsx";
 import { size } from "./markdown.tsx";
 import { Output } from "./output.tsx";
+import { Referred } from "./referred.tsx";
 
 /** What a call needs from the chat around it; the chat's own views, handed down so that parts import no views. */
 export interface Around {
@@ -38,25 +38,6 @@ export function oneLine(call: ToolCall): string {
   return plain(call.invocationMessage) || name;
 }
 
-/** Content that is kept outside of the state is loaded when it is asked for. */
-function Referred({ content }: { content: Extract<ToolContent, { type: "resource" }> }): JSX.Element {
-  const [shown, set] = useState<{ text?: string; image?: string; error?: string } | undefined>(undefined);
-  const load = async (): Promise<void> => {
-    try {
-      const { data, encoding, contentType } = await read(content.uri);
-      const type = contentType ?? content.contentType ?? "";
-      if (/^image\/(png|jpeg|gif|webp|avif)/.test(type) && encoding === "base64") set({ image: `data:${type};base64,${data}` });
-      else set({ text: encoding === "base64" ? atob(data) : data });
-    } catch (error) {
-      set({ error: (error as Error).message });
-    }
-  };
-  if (shown?.image) return <img class="md" alt="Result" src={shown.image} style={{ maxWidth: "100%" }} />;
-  if (shown?.text !== undefined) return <Output text={shown.text} />;
-  if (shown?.error) return <p class="small danger">It cannot be read: {shown.error}</p>;
-  return <button type="button" class="btn" onClick={() => void load()}>Load {content.contentType ?? "the content"}{content.sizeHint ? ` (${size(content.sizeHint)})` : ""}</button>;
-}
-
 type TerminalComponent = ComponentType<{ uri: Uri }>;
 
 function TerminalContent({ content, live }: { content: Extract<ToolContent, { type: "terminal" }>; live: boolean }): JSX.Element {
@@ -78,10 +59,10 @@ function TerminalContent({ content, live }: { content: Extract<ToolContent, { ty
   );
 }
 
-function Content({ content, live }: { content: ToolContent; live: boolean }): JSX.Element | null {
+function Content({ content, live, fromEnd }: { content: ToolContent; live: boolean; fromEnd: boolean }): JSX.Element | null {
   switch (content.type) {
     case "text":
-      return <Output text={String(content.text ?? "")} live={live} />;
+      return <Output text={String(content.text ?? "")} live={live} fromEnd={fromEnd} />;
     case "terminal":
       return <TerminalContent content={content} live={live} />;
     case "resource":
@@ -132,7 +113,7 @@ function Body({ call, around }: { call: ToolCall; around: Around }): JSX.Element
         ? <details class="fold"><summary>Input of the call</summary><div class="folded"><Payload call={call} /></div></details>
         : <Payload call={call} />}
       {isOpen(call) && call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} roots={around.session?.workingDirectories} />)}
-      {call.content?.map((content, index) => <Content key={index} content={content} live={call.status === "running"} />)}
+      {call.content?.map((content, index) => <Content key={index} content={content} live={call.status === "running"} fromEnd={isOpen(call) || failed(call)} />)}
       {call.error && call.error.message !== "failed" && <p class="note danger break">{call.error.message}</p>}
       {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}
       {call.userSuggestion && <p class="small break">“{call.userSuggestion.text}”</p>}

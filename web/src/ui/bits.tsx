@@ -47,24 +47,28 @@ export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
   );
 }
 
-const STATES: Record<Activity, string> = {
+/** A state of work, or a step that nobody has begun. */
+type State = Activity | "todo";
+
+const STATES: Record<State, string> = {
   needs: "M7 2 12 7 7 12 2 7z",
   running: "M11.5 7a4.5 4.5 0 1 1-9 0 4.5 4.5 0 0 1 9 0z",
   failed: "m3.500 3.500 7 7m0-7-7 7",
   done: "m2.500 7.500 3 3 6-7",
+  todo: "M11.5 7a4.5 4.5 0 1 1-9 0 4.5 4.5 0 0 1 9 0z",
 };
 
 /** The drawing of a state. It stands on the line of the text beside it. */
-export const MarkIcon = ({ of }: { of: Activity }): JSX.Element => (
+export const MarkIcon = ({ of }: { of: State }): JSX.Element => (
   <span class={`mark ${of}`} aria-hidden="true"><svg width="14" height="14" viewBox="0 0 14 14" fill={of === "needs" ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d={STATES[of]} /></svg></span>
 );
 
 /** A state as icon, word and colour. */
-export function Mark({ of, word }: { of: Activity; word?: boolean }): JSX.Element {
+export function Mark({ of, word }: { of: State; word?: boolean }): JSX.Element {
   return (
     <>
       <MarkIcon of={of} />
-      <span class={word ? undefined : "sr"}>{WORDS[of]}</span>
+      <span class={word ? undefined : "sr"}>{of === "todo" ? "Not begun" : WORDS[of]}</span>
     </>
   );
 }

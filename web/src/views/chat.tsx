@@ -10,6 +10,7 @@ import { comesFrom, customizationsOf, failed, keyOf, duration, elapsed, isOpen, 
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
+import { Referred } from "../parts/referred.tsx";
 import { type Around, Finished, oneLine, Shown, showsMore, ToolCallView } from "../parts/toolcall.tsx";
 import { announce, Boundary, confirmed, copy, CopyButton, focusNow, Icon, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
@@ -69,7 +70,7 @@ const Part = memo(function Part({ part, live, around, onMessage }: { part: Respo
     case "systemNotification":
       return <div class="note break"><Markdown content={typeof part.content === "string" ? part.content : String(part.content?.markdown ?? "")} /></div>;
     case "contentRef":
-      return <p class="small muted break">Content: {part.uri}</p>;
+      return <Referred content={part} />;
     default:
       return <p class="small muted">A part of a kind this page does not know.</p>;
   }
@@ -160,6 +161,8 @@ interface TurnProps {
   live: boolean;
   /** Somebody has to answer before it goes on: this turn asks, or a helper of it. */
   waits: boolean;
+  /** What the agent says it does. */
+  activity: string | undefined;
   last: boolean;
   sending: "sent" | "sending" | "waiting";
   around: Around;
@@ -177,17 +180,17 @@ const TurnView = memo(function TurnView(props: TurnProps): JSX.Element {
     <article class="turn" aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
       {editing === undefined ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} text={editing} onEnd={() => edit(undefined)} />}
       <Parts parts={turn.responseParts} live={live} around={mine} onMessage={send} />
-      {live ? <Working turn={turn as ActiveTurn} waits={props.waits} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
+      {live ? <Working turn={turn as ActiveTurn} waits={props.waits} activity={props.activity} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
     </article>
   );
 });
 
-function Working({ turn, waits }: { turn: ActiveTurn; waits: boolean }): JSX.Element {
+function Working({ turn, waits, activity }: { turn: ActiveTurn; waits: boolean; activity: string | undefined }): JSX.Element {
   const at = useNow(1000);
   const open = turn.responseParts.findLast((part) => part.kind === "toolCall" && isOpen(part.toolCall));
   return (
     <p class="activity"><Mark of={waits ? "needs" : "running"} />
-      <span class="cut">{waits ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : "Working"}</span>
+      <span class="cut">{waits ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : activity || "Working"}</span>
       <span>{elapsed(at - Date.parse(turn.startedAt))}</span>
     </p>
   );
@@ -381,10 +384,7 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
     <details class="fold edits-bar">
       <summary><span class="grow cut">Plan: {done} of {entries.length} done{now ? ` · ${now.content}` : ""}</span></summary>
       <ul class="plan folded">{entries.map((entry, index) => (
-        <li key={index} class={entry.status}>
-          {entry.status === "completed" ? <Mark of="done" /> : entry.status === "in_progress" ? <Mark of="running" /> : <><span class="mark" aria-hidden="true">·</span><span class="sr">Not begun</span></>}
-          <span class="break">{entry.content}</span>
-        </li>
+        <li key={index} class={entry.status}><Mark of={entry.status === "completed" ? "done" : entry.status === "in_progress" ? "running" : "todo"} /><span class="break">{entry.content}</span></li>
       ))}</ul>
     </details>
   );
@@ -512,7 +512,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
           {allTurns.length === 0 && <Empty session={session} />}
           {allTurns.map((turn, index) => (
             <Boundary key={turn.id} of={turn}>
-              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} waits={waits && turn === chat.activeTurn} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
+              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} waits={waits && turn === chat.activeTurn} activity={turn === chat.activeTurn ? chat.activity : undefined} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
                 canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
             </Boundary>
           ))}

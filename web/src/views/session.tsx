@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ChatState, SessionState, SessionSummary } from "../ahp/index.ts";
+import type { ChatState, ChatSummary, SessionState, SessionSummary } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
@@ -164,15 +164,26 @@ async function disposeChat(session: string, chat: ChatState): Promise<void> {
   await request("disposeChat", { channel: chat.resource }).then(() => go(sessionUrl(session)), (error: Error) => tellRefused(error.message));
 }
 
+/** Chats by their titles. A fork has its chat's title until it gets one of its own, and chats of one title are counted. */
+export function chatNames(chats: Pick<ChatSummary, "title" | "origin">[]): string[] {
+  const first = chats.map((chat, index) => chat.title || `Chat ${index + 1}`);
+  const named = first.map((title, index) => (chats[index]?.origin?.kind === "fork" && first.indexOf(title) < index ? `Fork of ${title}` : title));
+  return named.map((name, index) => {
+    const before = named.slice(0, index).filter((each) => each === name).length;
+    return before ? `${name} (${before + 1})` : name;
+  });
+}
+
 function Chats({ at, state, current }: { at: Here; state: SessionState; current: string | undefined }): JSX.Element | null {
   const shown = state.chats.filter((chat) => chat.interactivity !== "hidden" && (chat.resource === current || (chat.origin?.kind !== "tool" && !isArchived(chat.status))));
   if (shown.length < 2) return null;
+  const names = chatNames(shown);
   return (
     <nav class="row" aria-label="Chats" style={{ padding: "4px 12px", borderBottom: "1px solid var(--line)" }}>
       <div class="tabs">
         {shown.map((chat, index) => (
           <a key={chat.resource} class={`btn quiet${isRead(chat.status) || chat.resource === current ? "" : " unread"}`} href={sessionUrl(at.session, chat.resource)} aria-current={chat.resource === current ? "true" : undefined}>
-            {activity(chat.status) !== "done" && <Mark of={activity(chat.status)} />}{chat.origin?.kind === "sideChat" ? "↳ " : ""}{chat.title || `Chat ${index + 1}`}
+            {activity(chat.status) !== "done" && <Mark of={activity(chat.status)} />}{chat.origin?.kind === "sideChat" ? "↳ " : ""}{names[index]}
           </a>
         ))}
       </div>

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
+import { mayWrite } from "../local/me.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf, WORDS } from "../mirror/selectors.ts";
 import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
@@ -42,8 +43,13 @@ export const menuFor = (summary: SessionSummary): MenuEntry[] => [
 
 const Row = memo(function Row({ summary, current, at }: { summary: SessionSummary; current: boolean; at: number }): JSX.Element {
   const state = activity(summary.status);
+  const [near, come] = useState(false);
+  const leave = (event: Event): void => {
+    const row = event.currentTarget as HTMLElement;
+    if (!row.matches(":hover, :focus-within") && !row.querySelector(":popover-open")) come(false);
+  };
   return (
-    <li style={{ position: "relative" }}>
+    <li class="listed" onPointerEnter={() => come(true)} onFocusIn={() => come(true)} onPointerLeave={leave} onFocusOut={leave}>
       <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto">{titleOf(summary)}</span>
@@ -54,6 +60,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>
       </a>
+      {near && mayWrite() && <Menu label={`What to do with ${titleOf(summary)}`} class="btn quiet icon row-menu" entries={menuFor(summary)} />}
     </li>
   );
 });

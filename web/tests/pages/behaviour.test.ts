@@ -749,6 +749,34 @@ describe("the transcript", () => {
   });
 });
 
+describe("what an agent shows", () => {
+  const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
+
+  it("pictures at once, other content when asked for, the end of what failed, what it does, and steps that nobody has begun", async () => {
+    const made = host.addSession("shows", { title: "Shows", status: 8 }, { turns: [turn("t1", "draw", [
+      { kind: "contentRef", uri: "ahp-content:/dot", contentType: "image/png", sizeHint: 78 },
+      { kind: "contentRef", uri: "ahp-content:/words", contentType: "text/plain", sizeHint: 6 },
+      { kind: "contentRef", uri: "file:///home/ada/secret.png", contentType: "image/png", sizeHint: 6 },
+      call("c1", { success: false, pastTenseMessage: "make failed", content: [{ type: "text", text: `${"passed\n".repeat(150)}THE ONE THAT FAILED\n` }] }),
+    ])] });
+    host.resources.set("ahp-content:/dot", { data: DOT, encoding: "base64" });
+    host.resources.set("ahp-content:/words", { data: btoa(String.fromCharCode(...new TextEncoder().encode("grün"))), encoding: "base64" });
+    host.startTurn(made.chat, "t2", "go");
+    host.act(made.chat, { type: "chat/activityChanged", activity: "Reading src/limits.py" });
+    host.act(made.session, { type: "session/metaChanged", _meta: { "ahpkit/plan": { [made.chat]: [{ entries: [{ content: "One", status: "completed" }, { content: "Two", status: "pending" }] }] } } });
+    const page = await visit(at(made.session));
+    await page.waitForFunction(() => (document.querySelector<HTMLImageElement>(".picture img")?.naturalWidth ?? 0) === 10);
+    await page.getByRole("button", { name: /Load text\/plain/ }).click();
+    await page.getByText("grün").waitFor();
+    expect(host.requests.filter((each) => each.method === "resourceRead").map((each) => each.params?.uri)).not.toContain("file:///home/ada/secret.png");
+    const output = page.locator(".tool .output");
+    expect(await output.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight)).toBeLessThan(2);
+    await page.locator(".activity").getByText("Reading src/limits.py").waitFor();
+    await page.getByText("Plan: 1 of 2 done").click();
+    expect(await page.locator(".plan li").evaluateAll((steps) => steps.map((step) => step.querySelector(".sr")?.textContent))).toEqual(["Done", "Not begun"]);
+  });
+});
+
 describe("helpers", () => {
   it("that only their own chat tells of are shown inside the call that started them, and what they ask is what the turn waits for (9)", async () => {
     const made = host.addSession("boss", { title: "Boss", status: 24 });
@@ -1214,6 +1242,25 @@ describe("F8", () => {
     }, before);
     return String(await found.jsonValue());
   };
+
+  it("archives a session from the list, without opening it, by mouse or by keys", async () => {
+    const first = host.addSession("first", { title: "First" });
+    const second = host.addSession("second", { title: "Second" });
+    const page = await visit("#/");
+    const row = (title: string): Locator => page.locator(".listed", { hasText: title });
+    await row("First").hover();
+    await row("First").getByRole("button", { name: "What to do with First" }).click();
+    await page.getByRole("menuitem", { name: "Archive" }).click();
+    await row("Second").getByRole("link").focus();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("menuitem", { name: /^Mark/ }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await until(() => dispatched("session/isArchivedChanged").length === 2, "archived");
+    expect(host.dispatched.filter((each) => each.action.type === "session/isArchivedChanged").map((each) => each.channel)).toEqual([first.session, second.session]);
+    expect(new URL(page.url()).hash).toBe("#/");
+  });
 
   it("brings the keyboard to each thing that waits, in every session, and answers none of them", async () => {
     const made = approval("p1", "make first");

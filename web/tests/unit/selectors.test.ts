@@ -12,6 +12,7 @@ import { narrowest } from "../../src/views/approvals.tsx";
 import { checkCanvasUrl } from "../../src/views/canvas-policy.ts";
 import { expand } from "../../src/views/changes.tsx";
 import { firstShown, runs } from "../../src/views/chat.tsx";
+import { chatNames } from "../../src/views/session.tsx";
 import { decided, effective } from "../../src/views/setup.tsx";
 import { call, md } from "../scripted/scenes.ts";
 
@@ -252,4 +253,10 @@ describe("lines of a diff", () => {
   it("are coloured by the name of their file", () => {
     expect(["a/b.py", "x.tsx", "m.go", "data.json", "Makefile", "x.toml"].map(languageOf)).toEqual(["python", "typescript", "go", "json", "", ""]);
   });
+});
+
+it("chats of one title are told apart", () => {
+  const fork = { kind: "fork", chat: "c:/1" };
+  expect(chatNames([{ title: "Parser" }, { title: "Parser", origin: fork }, { title: "Parser", origin: fork }, { title: "" }, { title: "Side chat" }, { title: "Side chat" }, { title: "Own", origin: fork }])).toEqual(
+    ["Parser", "Fork of Parser", "Fork of Parser (2)", "Chat 4", "Side chat", "Side chat (2)", "Own"]);
 });
