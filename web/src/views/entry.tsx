@@ -18,15 +18,15 @@ export default function EntryView(): JSX.Element {
   };
   return (
     <main class="page" style={{ maxWidth: "480px", alignContent: "center", minHeight: "100dvh" }}>
-      <h1>ahpkit</h1>
+      <h1 class="row"><img src="/icon.svg" alt="" width="28" height="28" />ahpkit</h1>
       <p>This browser is not known to the host yet.</p>
       {error && <p class="note danger" role="alert">{error}</p>}
-      <ol class="stack" style={{ paddingInlineStart: "20px" }}>
-        <li>On the machine that runs the host, run <code>ahpkit open</code>. It opens this page with a fresh link.</li>
+      <ul class="stack" style={{ paddingInlineStart: "20px" }}>
+        <li>On the machine of the host, run <code>ahpkit open</code>. It opens this page with a fresh link.</li>
         <li>For a phone, run <code>ahpkit pair</code> there and scan the code.</li>
-      </ol>
+      </ul>
       <form class="stack" onSubmit={(event) => void submit(event)}>
-        <label class="field"><span>Or type the code</span><input class="mono" autocomplete="one-time-code" autocapitalize="characters" spellcheck={false} value={code} onInput={(event) => set(event.currentTarget.value)} /></label>
+        <label class="field"><span>Or type the code</span><input class="mono" placeholder="ABCDE-FGHJK" autocomplete="one-time-code" autocapitalize="characters" spellcheck={false} value={code} onInput={(event) => set(event.currentTarget.value)} /></label>
         <div><button type="submit" class="btn primary" disabled={!code.trim()}>Come in</button></div>
       </form>
     </main>

@@ -176,7 +176,12 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
       const value = answer?.state === "skipped" ? undefined : (valueOf(answer) ?? initial(question));
       if (answer?.state === "skipped" && !question.required) given[question.id] = answer;
       else if (isGiven(value)) given[question.id] = { state: "submitted", value: value as AnswerValue };
-      else if (question.required) return setMissing(question.id);
+      else if (question.required) {
+        setMissing(question.id);
+        const show = (): void => form.current?.querySelector<HTMLElement>(".question:has([role=alert]) :is(input, textarea)")?.focus();
+        requestAnimationFrame(() => requestAnimationFrame(show)); // It may be out of sight; the chat has followed its end by then.
+        return;
+      }
     }
     setMissing(undefined);
     for (const timer of timers.current.values()) clearTimeout(timer);
@@ -188,7 +193,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   };
 
   return (
-    <form ref={form} tabIndex={-1} class={`card stack ${closed ? "" : "needs"}`} noValidate onSubmit={submit} aria-label="Question">
+    <form ref={form} tabIndex={-1} class={`card stack ${closed ? "" : "needs"} ${response === undefined ? "" : "answered"}`} noValidate onSubmit={submit} aria-label="Question">
       {request.message && <Markdown content={request.message} />}
       {request.url && /^https?:/.test(request.url) && <a class="break" href={request.url} target="_blank" rel="noopener noreferrer">{request.url}</a>}
       <div class="questions">{request.questions?.map((question) => {
@@ -199,7 +204,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
         const value = valueOf(answer) ?? (closed ? undefined : initial(question));
         return (
           <fieldset key={question.id} class="question">
-            <legend>{question.title || question.message}{question.required ? <span class="muted"> (required)</span> : null}
+            <legend>{question.title || question.message}{question.required && response === undefined ? <span class="muted"> (required)</span> : null}
               {!closed && !question.required && (
                 <button type="button" class="btn quiet skip" aria-pressed={skipped} onClick={() => share(question.id, skipped ? { state: "draft", value: initial(question) ?? EMPTY[question.kind] ?? { kind: "text", value: "" } } : { state: "skipped" })}>{skipped ? "Skipped" : "Skip"}</button>
               )}

@@ -106,6 +106,9 @@ describe("the connection", () => {
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Waiting for the connection…").waitFor();
     await page.locator(".app.stale").waitFor({ timeout: 20_000 });
+    const [old, mine] = await page.evaluate(() => [".transcript", ".composer"].map((each) => getComputedStyle(document.querySelector(each) as Element).opacity));
+    expect(Number(old)).toBeLessThan(1);
+    expect(mine).toBe("1");
     await shot(page, "offline");
     server = await new PageServer(host).listen(port);
     await page.getByText("Waiting for the connection…").waitFor({ state: "detached", timeout: 30_000 });
@@ -439,11 +442,17 @@ describe("questions", () => {
     expect(Object.keys(dispatched("chat/inputCompleted")[0]?.answers as object)).toEqual(["style"]);
   });
 
-  it("say which required answer is missing", async () => {
+  it("say which required answer is missing, and bring one there", async () => {
     const { session } = asking(host);
-    const page = await visit(at(session));
+    const page = await visit(at(session), { viewport: { width: 390, height: 500 } });
     await page.getByRole("button", { name: "Submit" }).click();
     await page.getByText("This one needs an answer.").waitFor();
+    await page.waitForFunction(() => document.activeElement?.closest(".question")?.textContent?.includes("This one needs"));
+    const inSight = await page.evaluate(() => {
+      const { top, bottom } = (document.activeElement as Element).getBoundingClientRect();
+      return top > 0 && bottom < innerHeight;
+    });
+    expect(inSight).toBe(true);
     expect(dispatched("chat/inputCompleted")).toEqual([]);
   });
 
