@@ -51,9 +51,14 @@ function unload(image: HTMLImageElement): void {
 
 export const lex = (text: string): TokensList => marked.lexer(text, { gfm: true });
 
-/** The first part of a paragraph that is longer than `long`, up to a word between two of its marks; undefined when it has no such place. */
+/**
+ * The first part of what is longer than `long` and may still grow: a paragraph up to a word between two of its marks, a list up
+ * to its last item. Undefined when it has no such place.
+ */
 export function firstPart(token: Token, long: number): string | undefined {
-  if (token.type !== "paragraph" || token.raw.length <= long) return undefined;
+  if (token.raw.length <= long) return undefined;
+  if (token.type === "list") return (token as Tokens.List).items.slice(0, -1).map((item) => item.raw).join("") || undefined;
+  if (token.type !== "paragraph") return undefined;
   let end = 0;
   let found: number | undefined;
   for (const inline of (token as Tokens.Paragraph).tokens) {

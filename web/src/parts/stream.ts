@@ -10,7 +10,7 @@ import { firstPart, lex, renderMarkdown, renderTokens } from "./safe.ts";
 /** How many finished blocks form one group. A group that is out of sight is neither laid out nor painted again, see `.chunk`. */
 const CHUNK = 24;
 
-/** Characters of a paragraph from which on its first part is settled. */
+/** Characters of a paragraph or a list from which on its first part is settled. */
 const LONG = 4_000;
 
 const OPEN_FENCE = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/;
@@ -74,7 +74,7 @@ export class MarkdownStream {
     this.#tail.replaceChildren(decorate(renderTokens(open, tokens.links), true));
   }
 
-  /** Settle the first part of a paragraph that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
+  /** Settle the first part of a paragraph or a list that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
   #splitLong(tokens: TokensList): boolean {
     const part = tokens.length === 1 && tokens[0] ? firstPart(tokens[0], LONG) : undefined;
     if (part === undefined) return false;

@@ -41,6 +41,23 @@ describe("a stream of Markdown", () => {
     expect(root.textContent).toContain("third");
   });
 
+  it("draws only the end of a list that does not end, and counts on", () => {
+    const stream = new MarkdownStream(root);
+    let text = "";
+    for (let count = 1; count <= 400; count += 1) {
+      text += `${count}. a step with \`code\` and more words about it\n`;
+      stream.show(text, false);
+    }
+    const before = new Set(root.querySelectorAll("li"));
+    stream.show(`${text}401. last`, false);
+    const fresh = [...root.querySelectorAll("li")].filter((each) => !before.has(each));
+    expect(fresh.length).toBeLessThan(100);
+    expect(root.querySelectorAll("li").length).toBe(401);
+    expect(root.lastElementChild?.querySelector("ol")?.start).toBe(401 - (root.lastElementChild?.querySelectorAll("li").length ?? 0) + 1);
+    stream.show(`${text}401. last`, true);
+    expect(root.querySelectorAll("ol").length).toBe(1);
+  });
+
   it("draws only the end of a paragraph that does not end, and of hundreds of blocks", () => {
     const stream = new MarkdownStream(root);
     for (const piece of ["a few words ".repeat(50), "a paragraph of its own\n\n".repeat(25)]) {
