@@ -157,7 +157,7 @@ describe("a chat of 5,000 turns", () => {
     expect(best[1]).toBeLessThan(allowed(best[0]));
     expect(await page.locator(".turn").count()).toBe(60);
     await page.getByRole("button", { name: "Earlier turns" }).click();
-    await expect.poll(() => page.locator(".turn").count()).toBe(100);
+    await expect.poll(() => page.locator(".turn").count(), { timeout: 20_000 }).toBe(100);
   }, 240_000);
 });
 

@@ -254,7 +254,7 @@ describe("a chat", () => {
     await begin(page, host, "Plan the work");
     await page.getByText("Plan: 1 of 3 done · Read it line by line").click();
     await page.getByText("Run the tests").waitFor();
-    expect(await page.locator(".plan li").allTextContents()).toEqual(["DoneFind where the file is read", "RunningRead it line by line", "·Not begunRun the tests"]);
+    expect(await page.locator(".plan li").allTextContents()).toEqual(["DoneFind where the file is read", "RunningRead it line by line", "Not begunRun the tests"]);
   });
 });
 
