@@ -129,3 +129,10 @@ async def test_answers_go_to_their_questions(given: list[str], answers: dict[str
 async def test_too_many_answers_are_refused() -> None:
     with pytest.raises(click.UsageError, match="2 asked, 3 answered"):
         read_answers(QUESTIONS, ["x", "1", "2"])
+
+
+async def test_a_mistyped_name_answers_no_other_question() -> None:
+    questions = [{"id": "name", "kind": "text"}, {"id": "colour", "kind": "text"}]
+    with pytest.raises(click.UsageError, match="there is no question 'color'; there are: name, colour"):
+        read_answers(questions, ["color=blue"])
+    assert read_answers(questions, ["x=1"]) == {"name": "x=1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -290,6 +291,8 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
         name, named, value = text.partition("=")
         if named and name in by_id:
             question = by_id[name]
+        elif named and get_close_matches(name, by_id):  # A mistyped name is no answer to another question.
+            raise click.UsageError(f"there is no question {name!r}; there are: {', '.join(by_id)}")
         elif left:
             question, value = left.pop(0), text
         else:
