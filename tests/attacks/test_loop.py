@@ -89,7 +89,7 @@ async def timed(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tupl
 async def target(timed: tuple[HostProcess, Path]) -> AsyncGenerator[Target]:
     host, steps = timed
     client = await host.client(ROOT)
-    session, chat = await open_session(client)
+    session, chat = await open_session(client, provider="demo")
     await client.ask("subscribe", f"{session}/annotations")
     yield Target(host, steps, client, session, chat)
     await client.ask("disposeSession", session)
@@ -232,7 +232,9 @@ async def many_remarks(target: Target) -> None:
 async def long_configuration(target: Target) -> None:
     config = {str(number): "x" for number in range(VALUES // 2)}
     await target.client.call("resolveSessionConfig", config=config)
-    await target.client.call("createSession", f"ahp-session:/configured-{time.monotonic_ns()}", config=config)
+    await target.client.call(
+        "createSession", f"ahp-session:/configured-{time.monotonic_ns()}", provider="demo", config=config
+    )
     await target.dispatch(target.session, {"type": "session/configChanged", "config": config})
 
 
@@ -253,7 +255,7 @@ async def many_rules(target: Target) -> None:
         (folder / f"r{number}.instructions.md").write_text(text)
     session = f"ahp-session:/rules-{time.monotonic_ns()}"
     directory = (target.host.home / "workspace").as_uri()
-    await target.client.ask("createSession", session, workingDirectory=directory)
+    await target.client.ask("createSession", session, provider="demo", workingDirectory=directory)
     state = (await target.client.ask("subscribe", session))["snapshot"]["state"]
     if state["lifecycle"] == "creating":
         await target.client.action(
@@ -279,7 +281,8 @@ async def _working(target: Target) -> Path:
     """A folder that a session works in."""
     folder = target.host.home / f"folder-{time.monotonic_ns()}"
     folder.mkdir()
-    await target.client.ask("createSession", f"ahp-session:/{folder.name}", workingDirectory=folder.as_uri())
+    uri = f"ahp-session:/{folder.name}"
+    await target.client.ask("createSession", uri, provider="demo", workingDirectory=folder.as_uri())
     return folder
 
 
@@ -409,7 +412,7 @@ async def many_changes(target: Target) -> None:
     folder = target.host.home / f"repository-{time.monotonic_ns()}"
     _repository(folder, files=6_000)
     session = f"ahp-session:/{folder.name}"
-    await target.client.ask("createSession", session, workingDirectory=folder.as_uri())
+    await target.client.ask("createSession", session, provider="demo", workingDirectory=folder.as_uri())
     found = (await begun(target.client, session))["changesets"]
     changeset = next(one["uriTemplate"] for one in found if one["uriTemplate"].endswith("/uncommitted"))
     state = await state_of(target.client, changeset)

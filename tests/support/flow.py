@@ -19,10 +19,10 @@ async def begun(client: RawClient, uri: str) -> Json:
     return (await client.ask("subscribe", uri))["snapshot"]["state"]
 
 
-async def open_session(client: RawClient, uri: str | None = None) -> tuple[str, str]:
+async def open_session(client: RawClient, uri: str | None = None, **params: str) -> tuple[str, str]:
     """A ready session and its default chat, both subscribed: their URIs."""
     uri = uri or f"ahp-session:/s{next(_numbers)}"
-    await client.ask("createSession", uri)
+    await client.ask("createSession", uri, **params)
     state = (await client.ask("subscribe", uri))["snapshot"]["state"]
     if state["lifecycle"] == "creating":
         await client.action(lambda said: said["channel"] == uri and said["action"]["type"] == "session/ready")

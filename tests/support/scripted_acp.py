@@ -12,7 +12,7 @@ from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.host.agent import Chat
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles
-from ahpkit.host.resources.session_directories import Opened, real_places
+from ahpkit.host.resources.session_directories import Named, Opened, real_places
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 
@@ -22,7 +22,7 @@ MARK = "AHPKIT_TEST"
 def directory_files(chat: Chat) -> AgentFiles:
     """The files of a chat's working directory, as the host's resources serve them to agents."""
     opened = Opened()
-    opened.set("session", real_places([("work", chat.working_directory)]))
+    opened.set("session", real_places([Named("work", chat.working_directory)]))
 
     async def nothing_unsaved(uri: str) -> None:
         return None
