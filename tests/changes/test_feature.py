@@ -218,10 +218,8 @@ async def test_whoever_leaves_a_view_and_comes_back_at_once_follows_a_new_one(de
     stranger.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})  # It never subscribed.
     await stranger.ask("ping")
     assert names(await desk.until(uri, lambda state: bool(state["files"]))) == {"a.txt"}
-    assert [envelope["action"]["type"] for envelope in desk.client.actions(uri)][seen:] == [
-        "changeset/contentChanged",
-        "changeset/statusChanged",
-    ]
+    told = [envelope["action"]["type"] for envelope in desk.client.actions(uri)][seen:]
+    assert told[:2] == ["changeset/contentChanged", "changeset/statusChanged"]
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
 
