@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -169,11 +170,46 @@ def linked_objects(folder: Path, other: Path) -> None:
     (folder / ".git" / "refs" / "heads" / "main").symlink_to(other / ".git" / "refs" / "heads" / "main")
 
 
+def borrowed_without_end(folder: Path, other: Path) -> None:
+    """Thousands of lines that lead back to the same folder, by another name each, and one that leads outside."""
+    Repository(folder)
+    names = "".join(f"{'./' * number}\n" for number in range(250))
+    (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n{names}")
+
+
+def borrowed_in_quotes(folder: Path, other: Path) -> None:
+    """Git reads a quoted name without its quotes."""
+    borrowed_objects(folder, other)
+    (folder / ".git" / "objects" / "info" / "alternates").write_text(f'"{other}/.git/objects"\n')
+
+
+def borrowed_far_below(folder: Path, other: Path) -> None:
+    borrowed_objects(folder, other)
+    padding = "# nothing\n" * 10_000
+    (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{padding}{other}/.git/objects\n")
+
+
+def pipe_in_its_place(folder: Path, other: Path) -> None:
+    """Reading it never ends."""
+    file_that_names(folder, other)
+    os.mkfifo(other / ".git" / "gitdir")
+
+
 async def test_the_repository_of_another_directory_outside_the_roots_is_not_used(site: Site) -> None:
     other = Repository(site.outside)
     other.commit()
     async with site.serving() as client:
-        for way in (file_that_names, link_to, made_up_work_tree, borrowed_objects, linked_objects):
+        for way in (
+            file_that_names,
+            link_to,
+            made_up_work_tree,
+            borrowed_objects,
+            linked_objects,
+            borrowed_without_end,
+            borrowed_in_quotes,
+            borrowed_far_below,
+            pipe_in_its_place,
+        ):
             folder = site.work / way.__name__
             folder.mkdir()
             way(folder, site.outside)

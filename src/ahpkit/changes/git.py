@@ -10,9 +10,11 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from ahpkit.host.resources.safe_open import standing_in
@@ -238,10 +240,7 @@ def _is_own(top: Path, git_dir: Path, common: Path) -> bool:
     place, real, shared = top.resolve() / ".git", git_dir.resolve(), common.resolve()
     if real == place:
         return shared == real
-    try:
-        listed = Path(os.fsdecode((real / "gitdir").read_bytes().rstrip(b"\n")))
-    except OSError:
-        return False
+    listed = Path(os.fsdecode(_read_small(real / "gitdir").rstrip(b"\n")))
     return real.parent == shared / "worktrees" and (real / listed).resolve() == place
 
 
@@ -260,23 +259,59 @@ def _same_place(one: Path, other: Path) -> bool:
 def _is_reached(git_dir: Path, common: Path, reaches: Callable[[Path], bool], *, own: bool) -> bool:
     """Whether a repository, and everything that its objects are read from, is its own or may be used."""
     shared = common.resolve()
-    places = [*_object_places(shared / "objects"), *(() if own else (git_dir.resolve(), shared))]
+    places = _object_places(shared / "objects")
+    if places is None:
+        return False
+    if not own:
+        places |= {git_dir.resolve(), shared}
     return all((own and place.is_relative_to(shared)) or reaches(place) for place in places)
 
 
-def _object_places(objects: Path, depth: int = 0) -> Iterator[Path]:
-    """Where the objects of a repository really are: the folder, links in it, and the folders that it borrows from."""
-    yield objects.resolve()
-    with suppress(OSError), os.scandir(objects) as entries:
-        yield from (Path(entry.path).resolve() for entry in entries if entry.is_symlink())
-    with suppress(OSError):
-        for line in (objects / "info" / "alternates").read_bytes().splitlines():
-            if depth < _BORROWED and line and not line.startswith(b"#"):
-                yield from _object_places(objects / os.fsdecode(line), depth + 1)
+_MAX_PLACES = 1_000
+"""Places that objects are read from. Git makes fewer than 300 folders, and few repositories borrow from others."""
 
 
-_BORROWED = 5
-"""How far git follows repositories that borrow objects from others."""
+def _object_places(objects: Path) -> set[Path] | None:
+    """Where the objects of a repository really are: the folder, links in it, and the folders that it borrows from.
+
+    None: there are more than any honest repository has, or they are written in a way that only git reads.
+    """
+    found: set[Path] = set()
+    folders = [objects]
+    while folders:
+        folder = folders.pop()
+        if (real := folder.resolve()) in found:
+            continue
+        found.add(real)
+        with suppress(OSError), os.scandir(folder) as entries:
+            looked_at = list(islice(entries, _MAX_PLACES))
+            found.update(Path(entry.path).resolve() for entry in looked_at if entry.is_symlink())
+            if len(looked_at) == _MAX_PLACES:
+                return None
+        borrowed = _read_small(folder / "info" / "alternates")
+        lines = [line for line in borrowed.splitlines() if line and not line.startswith(b"#")]
+        if len(borrowed) == _SMALL or len(found) + len(lines) > _MAX_PLACES or any(b'"' in line for line in lines):
+            return None
+        folders += (folder / os.fsdecode(line) for line in lines)
+    return found
+
+
+def _read_small(path: Path) -> bytes:
+    """The beginning of a file; nothing when it is no regular file: a repository can have anything in its place."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(file, _SMALL) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+
+
+_SMALL = 64 * 1024
+"""Bytes of the short files that say where a repository is."""
 
 
 def _may_be_in_a_repository(directory: Path) -> bool:
