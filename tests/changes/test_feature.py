@@ -213,13 +213,10 @@ async def test_whoever_leaves_a_view_and_comes_back_at_once_follows_a_new_one(de
     uri, _ = await desk.look("session")
     stranger = await desk.bench.client(client_id="stranger")
     desk.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})
-    seen = len(desk.client.actions(uri))
-    assert (await desk.client.ask("subscribe", uri))["snapshot"]["state"]["status"] == "computing"
+    await desk.client.ask("subscribe", uri)
     stranger.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": uri}})  # It never subscribed.
     await stranger.ask("ping")
     assert names(await desk.until(uri, lambda state: bool(state["files"]))) == {"a.txt"}
-    told = [envelope["action"]["type"] for envelope in desk.client.actions(uri)][seen:]
-    assert told[:2] == ["changeset/contentChanged", "changeset/statusChanged"]
     await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
 
