@@ -197,10 +197,11 @@ def terminals(turn: Hostile, arg: str) -> str:
 
 
 def many(turn: Hostile, count: int, method: str, **params: Any) -> str:
-    """Ask that often without listening, then say what the answers were."""
+    """Ask that often without listening, tell that all was asked, then say what the answers were."""
     if os.fork() == 0:
         for number in range(count):
             turn.ask(number + 1000, method, **params)
+        turn.update("agent_thought_chunk", content={"type": "text", "text": "all asked"})
         os._exit(0)
     answers = (message for message in INCOMING if "method" not in message)
     refused = sum("error" in next(answers) for _ in range(count))
