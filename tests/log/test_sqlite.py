@@ -55,6 +55,11 @@ def pragma(storage: SqliteStorage, name: str) -> object:
     return writer.execute(f"PRAGMA {name}").fetchone()[0]
 
 
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("normal", 1)])
 def test_durability_is_how_often_the_disk_is_waited_for(tmp_path: Path, durability: str, synchronous: int) -> None:
     storage = loaded(tmp_path / "log.db", durability=durability)
@@ -420,3 +425,28 @@ def test_at_rest_nothing_depends_on_the_write_ahead_log(tmp_path: Path) -> None:
     assert seqs(again.load().tail) == [1]
     again.close()
     storage.close()
+
+
+def test_nothing_of_a_large_state_is_held_once_it_is_stored(tmp_path: Path) -> None:
+    storage = loaded(tmp_path / "log.db", durability="normal")
+    storage.commit([opening()])
+    before = resident()
+    storage.commit([ChannelSnapshot("ahp-chat:/large", 0, b"x" * (48 << 20))])
+    storage.tidy(at_rest=True)
+    assert resident() - before < 16 << 20
+    storage.close()
+
+
+def test_a_large_state_is_replaced_by_larger_and_smaller_ones(tmp_path: Path) -> None:
+    sizes = [(3 << 20) + 7, 2 << 20, (5 << 20) + 1, 10, 1 << 20, 4 << 20]
+    storage = loaded(tmp_path / "log.db", durability="normal")
+    for number, size in enumerate(sizes):
+        state = bytes([65 + number]) * size
+        storage.commit([ChannelSnapshot("ahp-chat:/large", 0, state)])
+        with closing(SqliteStorage(tmp_path / "log.db")) as reader:
+            assert reader.load().snapshots == {"ahp-chat:/large": ChannelSnapshot("ahp-chat:/large", 0, state)}
+    ahead, last = divided("ahp-chat:/large", 1, b"a" * 100, b"b" * (2 << 20))
+    storage.commit([entry(1, "ahp-chat:/large"), *ahead, last])
+    storage.close()
+    with closing(SqliteStorage(tmp_path / "log.db")) as reader:
+        assert reader.load().snapshots["ahp-chat:/large"].state == b"a" * 100 + b"b" * (2 << 20)

@@ -76,6 +76,11 @@ _INSERT = {
     size: f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * size)}" for size in _ROWS_AT_ONCE
 }
 
+_SET_STATE = """
+    INSERT INTO channels (uri, seq, checksum, state) VALUES (?, ?, ?, ?) ON CONFLICT (uri) DO UPDATE
+    SET seq = excluded.seq, checksum = excluded.checksum, state = excluded.state RETURNING id"""
+_SET_PART = "INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)"
+_DELETE_PARTS = "DELETE FROM parts WHERE channel = ? AND seq = ? AND number >= ?"
 _PARTS = "SELECT data FROM parts WHERE channel = ? AND seq = ? ORDER BY number"
 _FORGET_A_PART = """
     DELETE FROM parts WHERE rowid = (
@@ -85,6 +90,9 @@ _FORGET_A_PART = """
 _SET_VALUE = """
     INSERT INTO keyed VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET checksum = excluded.checksum, data = excluded.data"""
+
+_PART = 1 << 20
+"""Bytes of a state that are written in one piece."""
 
 _PORTION = 64
 """Numbers of entries that are looked up first; more are looked up when these were not enough."""
@@ -103,7 +111,7 @@ DAMAGE = (Damaged, UnicodeDecodeError)
 """What reading a damaged database raises, besides SQLite's own errors."""
 
 
-def checksum(data: bytes, place: str) -> int:
+def checksum(data: bytes | memoryview, place: str) -> int:
     """SQLite does not notice flipped bits in a row. `place` ties the data to where it belongs."""
     return crc32(data, crc32(place.encode()))
 
@@ -234,26 +242,12 @@ class Tables:
         match step:
             case StatePart(channel, seq, number, data):
                 if (id_ := self._ids.get(channel)) is not None:
-                    self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", (id_, seq, number, data))
+                    self._db.execute(_SET_PART, (id_, seq, number, data))
                     self._divided.add(id_)
                     self._part_bytes += len(data)
                     self._forget_a_part(id_, seq)
-            case ChannelSnapshot(channel, seq, state, ahead):
-                id_ = self._ids[channel] = self._one(
-                    "INSERT INTO channels (uri, seq, checksum, state) VALUES (?, ?, ?, ?) ON CONFLICT (uri) DO UPDATE"
-                    " SET seq = excluded.seq, checksum = excluded.checksum, state = excluded.state RETURNING id",
-                    *(
-                        channel,
-                        seq,
-                        checksum(state, place_of_state(channel, seq, (part.checksum for part in ahead))),
-                        state,
-                    ),
-                )
-                if id_ in self._divided:
-                    self._db.execute(
-                        "DELETE FROM parts WHERE channel = ? AND seq = ? AND number >= ?", (id_, seq, len(ahead))
-                    )
-                    self._forget_a_part(id_, seq)
+            case ChannelSnapshot():
+                self._set_state(step)
             case Removal(channel):
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
                 if (id_ := self._ids.pop(channel, None)) in self._divided:
@@ -266,6 +260,22 @@ class Tables:
                     self._db.execute(_SET_VALUE, (key, checksum(data, key), data))
             case Entry():
                 self._insert((step,))
+
+    def _set_state(self, snapshot: ChannelSnapshot) -> None:
+        """Write a state, a large one in parts: SQLite keeps a copy of what a statement wrote until it is used again."""
+        channel, seq, state, ahead = snapshot
+        parts = [memoryview(state)[at : at + _PART] for at in range(0, len(state) - _PART, _PART)]
+        rest = memoryview(state)[len(parts) * _PART :]
+        checksums = (*(part.checksum for part in ahead), *map(crc32, parts))
+        expected = checksum(rest, place_of_state(channel, seq, checksums))
+        id_ = self._ids[channel] = self._one(_SET_STATE, channel, seq, expected, rest)
+        for number, part in enumerate(parts, len(ahead)):
+            self._db.execute(_SET_PART, (id_, seq, number, part))
+        if parts:
+            self._divided.add(id_)
+        if id_ in self._divided:
+            self._db.execute(_DELETE_PARTS, (id_, seq, len(checksums)))
+            self._forget_a_part(id_, seq)
 
     def _forget_a_part(self, id_: int, newest: int) -> None:
         """Delete one part of a replaced state. Deleting all at once would take as long as writing them did."""
