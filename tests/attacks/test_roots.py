@@ -206,17 +206,40 @@ async def test_a_link_in_the_place_of_a_customization_folder_opens_nothing_outsi
     assert os.listdir(site.outside) == ["secret"]
 
 
+async def test_customization_folders_of_a_repository_that_reaches_beyond_the_roots_stay_shut(site: Site) -> None:
+    inner, agents = site.work / "inner", site.work / ".github" / "agents"
+    for folder in (site.work / ".git", inner, agents):
+        folder.mkdir(parents=True)
+    (agents / "outer.md").write_text(SECRET)
+    (site.work / "AGENTS.md").write_text("be kind")
+    async with site.serving("--root", str(inner)) as client:
+        await site.session(inner)
+        for file in (agents / "new.md", agents / "outer.md", site.work / "AGENTS.md"):
+            error = await client.refused("resourceWrite", uri=file.as_uri(), data="x", encoding="utf-8")
+            assert (error["code"], "--root" in error["message"]) == (DENIED, True)
+            assert (await client.refused("resourceRead", uri=file.as_uri()))["code"] == DENIED
+    assert ((site.work / "AGENTS.md").read_text(), os.listdir(agents)) == ("be kind", ["outer.md"])
+
+
 @requirement("security:roots:still-readable")
 async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_more(site: Site) -> None:
     async with site.serving("--root", str(site.work), "--root", str(site.home)) as client:
         (site.work / "a").write_text("a")
+        saved = site.work / ".github" / "agents" / "a.md"
+        saved.parent.mkdir(parents=True)
         session, chat = await site.session(site.work)
         assert (await site.turn(chat))["type"] == "chat/turnComplete"
+        await client.ask("resourceWrite", uri=saved.as_uri(), data="x", encoding="utf-8")
         for root in (site.home, site.work):
             await site.run("roots", "remove", str(root))
         assert (await client.ask("subscribe", session))["snapshot"]["state"]["summary"]["title"]
         assert len((await client.ask("fetchTurns", chat))["turns"]) == 1
-        assert (await client.refused("resourceRead", uri=(site.work / "a").as_uri()))["code"] == DENIED
+        for file in (site.work / "a", saved):
+            assert (await client.refused("resourceRead", uri=file.as_uri()))["code"] == DENIED
+            error = await client.refused("resourceWrite", uri=file.as_uri(), data="y", encoding="utf-8")
+            assert error["code"] == DENIED
+        assert saved.read_text() == "x"
+        assert (await client.ask("completions", chat, kind="userMessage", text="#", offset=1))["items"] == []
         refused = await site.turn(chat, "again")
         assert "--root" in refused["error"]["message"]
         await site.run("roots", "add", str(site.work))

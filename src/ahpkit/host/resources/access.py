@@ -48,7 +48,7 @@ class Access:
         granted = frozenset(read | write)
 
         def check(path: Path) -> None:
-            self._check_open(path, granted, _denied(uri, path, write=False), ("work", "saved", "shown"))
+            self._check_open(path, granted, _denied(uri, path, write=False), ("saved", "shown", "picture"))
 
         return Passage(check, self.fence.barred())
 
@@ -59,7 +59,7 @@ class Access:
         sealed = self._sealed()
 
         def check(path: Path) -> None:
-            self._check_open(path, granted, _denied(uri, path, write=True), ("work", "saved"))
+            self._check_open(path, granted, _denied(uri, path, write=True), ("saved",))
             if _is_odd(str(path)):
                 raise InvalidParams(f"uri: {path} is not UTF-8; a new name must be")
             if path != approved and (what := self._why_sealed(path, sealed)) is not None:
@@ -101,8 +101,10 @@ class Access:
             self.fence.check_cuts(path)
         elif self._opened.opens("work", path):
             self.fence.check(path)
-        elif any(self._opened.opens(kind, path) for kind in by):
+        elif "picture" in by and self._opened.opens("picture", path):
             self.fence.check_cuts(path)
+        elif any(self._opened.opens(kind, path) for kind in by):
+            self.fence.check_customization(path)
         else:
             raise denial
 

@@ -73,7 +73,7 @@ class Resources(Feature):
         self._access = Access(self._opened, fence=fence, grantable=grantable, sealed=sealed)
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
-        self._mentions = Mentions(lambda path: self._access.fence.cuts.reason(path) is None)
+        self._mentions = Mentions(lambda path: self._access.fence.refusal(path) is None)
         self._claims = Claims()
 
     def register(self, host: Registration, services: Services) -> None:

@@ -64,6 +64,12 @@ class Cuts:
             return f"{inner.parts[0]} is a hidden entry of a home directory"
         return None
 
+    def opens(self, path: PurePath) -> bool:
+        """Whether this is in a folder of the user's home that clients may use."""
+        return (
+            path.is_relative_to(self.home) and self._is_open(path.relative_to(self.home)) and self.reason(path) is None
+        )
+
     def _home_of(self, path: PurePath) -> PurePath | None:
         if path.is_relative_to(self.home):
             return self.home
@@ -116,6 +122,12 @@ class Fence:
         """The same for what may lie outside the roots: only the cuts count."""
         if (reason := self.cuts.reason(path)) is not None:
             raise PermissionDenied(f"{path}: {reason}, and --root cannot allow it")
+
+    def check_customization(self, path: Path) -> None:
+        """The same for a customization directory: the home's are open whatever the roots are, those of a project that
+        reaches beyond the roots are not."""
+        if not self.cuts.opens(path):
+            self.check(path)
 
     def barred(self) -> frozenset[Identity]:
         """The host's own directories, whatever name leads to them."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import file_path, real_path
@@ -22,9 +22,9 @@ from ahpkit.protocol.errors import AhpError, InvalidParams
 from ahpkit.protocol.session.customizations import DirectoryCustomization
 from ahpkit.protocol.session.state import SessionState
 
-Opening = Literal["work", "saved", "shown"]
+Opening = Literal["work", "saved", "shown", "picture"]
 """Why clients may use a directory: it is a working directory, a customization directory that they may write, or one
-that they may only read. The picture of a plugin is a file that they may only read."""
+that they may only read. The picture of a plugin is a file that they may only read, also outside the roots."""
 
 _PATIENCE = 1.0
 """Seconds that others wait for a directory to be found: a local disk answers in milliseconds."""
@@ -45,7 +45,7 @@ class Opened:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of: dict[str, Mapping[Named, str]] = {}
-        self._counts: dict[Opening, Counter[str]] = {"work": Counter(), "saved": Counter(), "shown": Counter()}
+        self._counts: dict[Opening, Counter[str]] = {kind: Counter() for kind in get_args(Opening)}
 
     def set(self, session_uri: str, places: Mapping[Named, str]) -> None:
         """Set what a session opens, and where that really is; nothing when it is gone."""
@@ -74,7 +74,7 @@ class Opened:
         for place in map(str, (real, *real.parents)):
             if place in self._counts["work"] or place in self._counts["saved"]:
                 return False
-            if place in self._counts["shown"]:
+            if place in self._counts["shown"] or place in self._counts["picture"]:
                 return True
         return False
 
@@ -187,7 +187,7 @@ def opened_by(session: SessionState) -> list[Named]:
             opened.extend(Named(kind, path, _boundary(path, workings)) for path in _places(container, workings))
         elif container["type"] == "plugin" and "clientId" not in container:
             icons = (_local(icon["src"]) for icon in container.get("icons", ()))
-            opened.extend(Named("shown", path, _boundary(path, workings)) for path in icons if path is not None)
+            opened.extend(Named("picture", path, _boundary(path, workings)) for path in icons if path is not None)
     return opened
 
 
