@@ -51,13 +51,20 @@ function unload(image: HTMLImageElement): void {
 
 export const lex = (text: string): TokensList => marked.lexer(text, { gfm: true });
 
+/** The two lines that make rows a table. */
+export const tableHead = (raw: string): string => raw.split("\n", 2).map((line) => `${line}\n`).join("");
+
 /**
  * The first part of what is longer than `long` and may still grow: a paragraph up to a word between two of its marks, a list up
- * to its last item. Undefined when it has no such place.
+ * to its last item, a table up to its last row. Undefined when it has no such place.
  */
 export function firstPart(token: Token, long: number): string | undefined {
   if (token.raw.length <= long) return undefined;
   if (token.type === "list") return (token as Tokens.List).items.slice(0, -1).map((item) => item.raw).join("") || undefined;
+  if (token.type === "table") {
+    const part = token.raw.slice(0, token.raw.lastIndexOf("\n", token.raw.length - 2) + 1);
+    return part.length > tableHead(token.raw).length ? part : undefined;
+  }
   if (token.type !== "paragraph") return undefined;
   let end = 0;
   let found: number | undefined;

@@ -3,14 +3,14 @@
  * An open code fence grows as plain text in one node. When the text is complete it is drawn once as a whole.
  */
 
-import type { TokensList } from "marked";
+import type { Token, TokensList } from "marked";
 import { decorate } from "./code.ts";
-import { firstPart, lex, renderMarkdown, renderTokens } from "./safe.ts";
+import { firstPart, lex, renderMarkdown, renderTokens, tableHead } from "./safe.ts";
 
 /** How many finished blocks form one group. A group that is out of sight is neither laid out nor painted again, see `.chunk`. */
 const CHUNK = 24;
 
-/** Characters of a paragraph or a list from which on its first part is settled. */
+/** Characters of a paragraph, a list or a table from which on its first part is settled. */
 const LONG = 4_000;
 
 const OPEN_FENCE = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/;
@@ -21,6 +21,8 @@ export class MarkdownStream {
   #text = "";
   /** How much of the text stands in settled blocks. */
   #end = 0;
+  /** The first lines of a table whose first rows are settled: without them its other rows would be no table. */
+  #head = "";
   #fence: { closing: RegExp; node: Text; shown: number } | undefined;
   #complete = false;
 
@@ -52,36 +54,45 @@ export class MarkdownStream {
     this.#tail.replaceChildren();
     this.#text = "";
     this.#end = 0;
+    this.#head = "";
     this.#fence = undefined;
     this.#complete = false;
   }
 
   #tailAnew(text: string): void {
     this.#fence = undefined;
-    const tokens = lex(text.slice(this.#end));
+    const tokens = lex(this.#head + text.slice(this.#end));
     const last = tokens.length - 1;
     // A run of blank lines belongs to the block before it.
     const done = tokens.slice(0, Math.max(0, last));
     if (done.some((token) => token.type !== "space")) {
-      this.#settle(decorate(renderTokens(done, tokens.links)));
-      for (const token of done) this.#end += token.raw.length;
+      this.#settle(this.#drawn(done, tokens));
+      this.#end += done.reduce((sum, token) => sum + token.raw.length, 0) - this.#head.length;
+      this.#head = "";
     }
     else if (this.#splitLong(tokens)) return this.#tailAnew(text);
     const rest = text.slice(this.#end);
     const fence = OPEN_FENCE.exec(rest);
     if (fence && !closing(fence[1] as string).test(rest.slice(fence[0].length))) return this.#openFence(rest, fence);
     const open = done.some((token) => token.type !== "space") ? tokens.slice(last) : tokens;
-    this.#tail.replaceChildren(decorate(renderTokens(open, tokens.links), true));
+    this.#tail.replaceChildren(this.#drawn(open, tokens, true));
   }
 
-  /** Settle the first part of a paragraph or a list that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
+  #drawn(tokens: Token[], all: TokensList, open = false): DocumentFragment {
+    const blocks = decorate(renderTokens(tokens, all.links), open);
+    if (this.#head) blocks.querySelector("table")?.classList.add("continued");
+    return blocks;
+  }
+
+  /** Settle the first part of a paragraph, a list or a table that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
   #splitLong(tokens: TokensList): boolean {
     const part = tokens.length === 1 && tokens[0] ? firstPart(tokens[0], LONG) : undefined;
     if (part === undefined) return false;
-    const drawn = renderTokens(lex(part), tokens.links);
+    const drawn = this.#drawn(lex(part), tokens);
     drawn.lastElementChild?.classList.add("goes-on");
     this.#settle(drawn);
-    this.#end += part.length;
+    this.#end += part.length - this.#head.length;
+    this.#head = tokens[0]?.type === "table" ? tableHead(part) : "";
     return true;
   }
 

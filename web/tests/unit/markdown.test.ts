@@ -17,13 +17,13 @@ const html = (fragment: DocumentFragment): string => {
   return box.innerHTML;
 };
 
-const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence", "word ".repeat(1_500), "Some **bold words** and `code` in a paragraph that does not end, - with 1. marks. ".repeat(100), "**bold ".repeat(900)];
+const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence", "word ".repeat(1_500), "Some **bold words** and `code` in a paragraph that does not end, - with 1. marks. ".repeat(100), "**bold ".repeat(900), `| a | b |\n|---|---|\n${"| some words | and more of them |\n".repeat(250)}\nend`, `| a |\n|---|\n| ${"one endless row ".repeat(400)}`];
 
 describe("a stream of Markdown", () => {
   for (const [index, text] of TEXTS.entries())
-    it(`draws every prefix and ends like one drawing (${index})`, () => {
+    it(`draws its prefixes and ends like one drawing (${index})`, () => {
       const stream = new MarkdownStream(root);
-      for (let end = 0; end <= text.length; end += text.length > 5_000 ? 997 : 1) stream.show(text.slice(0, end), false);
+      for (let end = 0; end <= text.length; end += text.length > 5_000 ? 997 : text.length > 400 ? 3 : 1) stream.show(text.slice(0, end), false);
       stream.show(text, true);
       const once = document.createElement("div");
       new MarkdownStream(once).show(text, true);
@@ -44,18 +44,39 @@ describe("a stream of Markdown", () => {
   it("draws only the end of a list that does not end, and counts on", () => {
     const stream = new MarkdownStream(root);
     let text = "";
-    for (let count = 1; count <= 400; count += 1) {
+    for (let count = 1; count <= 200; count += 1) {
       text += `${count}. a step with \`code\` and more words about it\n`;
-      stream.show(text, false);
+      if (count % 20 === 0) stream.show(text, false);
     }
     const before = new Set(root.querySelectorAll("li"));
-    stream.show(`${text}401. last`, false);
+    stream.show(`${text}201. last`, false);
     const fresh = [...root.querySelectorAll("li")].filter((each) => !before.has(each));
     expect(fresh.length).toBeLessThan(100);
-    expect(root.querySelectorAll("li").length).toBe(401);
-    expect(root.lastElementChild?.querySelector("ol")?.start).toBe(401 - (root.lastElementChild?.querySelectorAll("li").length ?? 0) + 1);
-    stream.show(`${text}401. last`, true);
+    expect(root.querySelectorAll("li").length).toBe(201);
+    expect(root.lastElementChild?.querySelector("ol")?.start).toBe(201 - (root.lastElementChild?.querySelectorAll("li").length ?? 0) + 1);
+    stream.show(`${text}201. last`, true);
     expect(root.querySelectorAll("ol").length).toBe(1);
+  });
+
+  it("draws only the end of a table that does not end, and knows what comes after it", () => {
+    const stream = new MarkdownStream(root);
+    let text = "Before.\n\n| step | what |\n|---|---:|\n";
+    for (let count = 1; count <= 150; count += 1) {
+      text += `| ${count} | some \`code\` and more words about it |\n`;
+      if (count % 20 === 0) stream.show(text, false);
+    }
+    const before = new Set(root.querySelectorAll("tbody tr"));
+    stream.show(`${text}| 151 | la`, false);
+    const fresh = [...root.querySelectorAll("tbody tr")].filter((each) => !before.has(each));
+    expect(fresh.length).toBeLessThan(100);
+    expect([...root.querySelectorAll("tbody tr")].map((each) => each.firstElementChild?.textContent)).toEqual(Array.from({ length: 151 }, (_, index) => String(index + 1)));
+    expect(root.querySelectorAll("table:not(.continued)").length).toBe(1);
+    const end = `${text}| 151 | last |\n\n| another |\n|---|\n| table |\n\n## After`;
+    stream.show(end, false);
+    expect(root.querySelectorAll("table:not(.continued)").length).toBe(2);
+    expect(root.querySelector("h2")?.textContent).toBe("After");
+    stream.show(end, true);
+    expect(root.querySelectorAll("table").length).toBe(2);
   });
 
   it("draws only the end of a paragraph that does not end, and of hundreds of blocks", () => {
