@@ -2,7 +2,7 @@
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { entry } from "./local/me.ts";
+import { entry, mayWrite } from "./local/me.ts";
 import { sideWidth } from "./local/settings.ts";
 import { inbox } from "./mirror/inbox.ts";
 import { link, notice, refusal, retry } from "./mirror/store.ts";
@@ -141,7 +141,7 @@ export function App(): JSX.Element | null {
       <nav class="tabbar" aria-label="Pages">
         <a href="#/" aria-current={at.name === "inbox" ? "page" : undefined}><Icon name="inbox" />Inbox{count ? ` (${count})` : ""}</a>
         <a href="#/sessions" aria-current={at.name === "sessions" ? "page" : undefined}><Icon name="list" />Sessions</a>
-        <a href="#/new" aria-current={at.name === "new" ? "page" : undefined}><Icon name="plus" />New</a>
+        {mayWrite() && <a href="#/new" aria-current={at.name === "new" ? "page" : undefined}><Icon name="plus" />New</a>}
       </nav>
       <Palette />
       <Help />

@@ -218,9 +218,12 @@ WATCHING = frozenset(
         "resourceRead",
         "resourceList",
         "resourceResolve",
+        "_ahpkit/turns/times",
+        "_ahpkit/rules/list",
+        "_ahpkit/approvals/list",
     }
 )
-"""Methods that only look."""
+"""Methods that only look. What they tell of calls and their inputs can be read in the chats as well."""
 
 ANSWERS = frozenset(
     {

@@ -72,4 +72,6 @@ export const frameFor = (data: string): Promise<{ path: string }> => call("/page
 export const leave = (): Promise<unknown> => call("/page/out", {});
 
 export const mayWrite = (): boolean => (me.value?.right ?? "everything") === "everything";
+/** What a device without a right is told in the place of what it may not do. */
+export const onlyWords = (): string => `This device may ${me.value?.right} only.`;
 export const mayAnswer = (): boolean => (me.value?.right ?? "everything") !== "watch";

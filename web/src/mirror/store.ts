@@ -1,6 +1,6 @@
 /** The host's state as signals: one per channel, painted every second frame however much arrives. Uses no DOM elements. */
 
-import { batch, computed, type ReadonlySignal, signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import {
   type Action, type Channel, type ChannelKind, Client, type InitializeResult, type LinkStatus, type Outcome, ROOT,
@@ -156,6 +156,29 @@ export function watch<T>(uri: Uri, kind?: ChannelKind): { seen: ReadonlySignal<S
   return { seen: entry.seen as unknown as ReadonlySignal<Seen<T>>, stop: () => letGo(uri, entry) };
 }
 
+/** What `find` sees in a channel, as soon as it sees something; nothing when the channel is gone, or after `patience` milliseconds. */
+export async function firstSeen<T, Found>(uri: Uri, kind: ChannelKind, find: (state: T) => Found | undefined, patience?: number): Promise<Found | undefined> {
+  const { seen, stop } = watch<T>(uri, kind);
+  let end = stop;
+  try {
+    return await new Promise((resolve) => {
+      const timer = patience === undefined ? undefined : setTimeout(resolve, patience);
+      const unfollow = effect(() => {
+        const { state, error } = seen.value;
+        const found = state && find(state);
+        if (found !== undefined || error) resolve(found);
+      });
+      end = () => {
+        clearTimeout(timer);
+        unfollow();
+        stop();
+      };
+    });
+  } finally {
+    end();
+  }
+}
+
 // The root and the list of sessions.
 
 let rootEntry: Held;
@@ -289,9 +312,9 @@ export function request<T>(method: string, params: Record<string, unknown>): Pro
   return client.request<T>(method, params);
 }
 
-/** Read a resource as text. Large ones come whole: the host sets the limit. */
 const contents = new Map<string, Promise<{ data: string; encoding: string; contentType?: string }>>();
 
+/** Read a resource. Large ones come whole: the host sets the limit. */
 export function read(uri: Uri, fresh = false): Promise<{ data: string; encoding: string; contentType?: string }> {
   let answer = contents.get(uri);
   if (!answer || fresh) {

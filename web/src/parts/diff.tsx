@@ -75,7 +75,8 @@ export function rowsOf(before: string, after: string): Row[] {
 export interface LineComments {
   /** Text of comments by line of the new file. */
   at(line: number): string[];
-  add(line: number): void;
+  /** Not there for who may not write. */
+  add?(line: number): void;
 }
 
 /** The colours of both sides, line by line; nothing until they are known. */
@@ -102,8 +103,8 @@ function Text({ row, colours }: { row: Row; colours: Colours | undefined }): JSX
 }
 
 function Number({ line, comments, first }: { line: number | undefined; comments: LineComments | undefined; first?: boolean }): JSX.Element {
-  if (line === undefined || !comments) return <span class="ln">{line}</span>;
-  return <button type="button" class="ln" tabIndex={first ? 0 : -1} aria-label={`Comment on line ${line}`} onClick={() => comments.add(line)}>{line}</button>;
+  if (line === undefined || !comments?.add) return <span class="ln">{line}</span>;
+  return <button type="button" class="ln" tabIndex={first ? 0 : -1} aria-label={`Comment on line ${line}`} onClick={() => comments.add?.(line)}>{line}</button>;
 }
 
 /** Tab reaches a diff's lines once; the arrows go from line to line. */

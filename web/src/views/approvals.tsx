@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
-import { mayAnswer, mayWrite } from "../local/me.ts";
+import { mayAnswer, mayWrite, onlyWords } from "../local/me.ts";
 import { pointed } from "../mirror/inbox.ts";
 import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
 import { agentName, dispatch, readText } from "../mirror/store.ts";
@@ -111,7 +111,7 @@ function Long({ text }: { text: string }): JSX.Element {
 export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   const referred = useReference(call);
   const text = inputText(call) ?? referred;
-  if (text === undefined || text === "") return null;
+  if (text === undefined || /^\s*(\{\s*\}\s*)?$/.test(text)) return null;
   const shown = pretty(text);
   const members = call.status === "streaming" ? undefined : fields(text);
   return (
@@ -221,7 +221,7 @@ function Answers({ request }: { request: Approval }): JSX.Element {
       setBusy(false);
     });
   };
-  if (!mayAnswer()) return <div ref={ref}><p class="small muted">This device may watch only.</p></div>;
+  if (!mayAnswer()) return <div ref={ref} class="answers"><p class="small muted">{onlyWords()}</p></div>;
   return (
     <div ref={ref}>
       {editing !== undefined && (
@@ -307,7 +307,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
         <div class="scroll">{approvals.map((each) => (
           <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small break"><Exact text={plain(each.toolCall.invocationMessage) || each.toolCall.displayName} /></strong><Payload call={each.toolCall} /></div>
         ))}</div>
-        {first && <AllowAll count={approvals.length} run={allowAll} />}
+        {first && mayAnswer() && <AllowAll count={approvals.length} run={allowAll} />}
       </section>
     );
   return (

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CanvasInstance } from "../ahp/index.ts";
-import { frameFor } from "../local/me.ts";
+import { frameFor, mayWrite } from "../local/me.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Icon, tellRefused } from "../ui/bits.tsx";
 import { checkCanvasUrl } from "./canvas-policy.ts";
@@ -56,7 +56,7 @@ export default function Canvases({ uri, session }: PanelProps): JSX.Element {
         ) : <strong class="cut grow small">{current.title ?? current.instanceId}</strong>}
         {current.status && <span class="small muted cut">{current.status}</span>}
         {current.availability === "stale" && open.length === 1 && <span class="chip needs">Stale</span>}
-        <button type="button" class="btn quiet icon" aria-label="Close this canvas" onClick={() => close(current)}><Icon name="close" /></button>
+        {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Close this canvas" onClick={() => close(current)}><Icon name="close" /></button>}
       </div>
       <Frame key={current.instanceId} instance={current} />
     </>

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type AnnotationsState, type Changeset, type ChangesetFile, type ChangesetOperation, type ChangesetState } from "../ahp/index.ts";
+import { mayWrite } from "../local/me.ts";
 import { splitDiff } from "../local/settings.ts";
 import { nameOf, plain } from "../mirror/selectors.ts";
 import { dispatch, request, useChannel } from "../mirror/store.ts";
@@ -22,7 +23,7 @@ function Operations({ uri, operations, file }: { uri: string; operations: Change
   const scope = file ? "resource" : "changeset";
   const fitting = operations.filter((operation) => operation.scopes.includes(scope));
   const [committing, commit] = useState<ChangesetOperation | undefined>(undefined);
-  if (!fitting.length) return null;
+  if (!fitting.length || !mayWrite()) return null;
   const run = async (operation: ChangesetOperation, message?: string): Promise<void> => {
     if (operation.id === "commit" && message === undefined) return commit(operation);
     if (operation.confirmation !== undefined && !(await confirmed(plain(operation.confirmation) || `${operation.label}?`, operation.label))) return;
@@ -62,7 +63,7 @@ function File({ uri, file, operations, review, comments, roots }: { uri: string;
         <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />
         {review && (
           <label class="check small">
-            <input type="checkbox" aria-label={`Reviewed: ${path}`} checked={file.reviewed === true} onChange={(event) => {
+            <input type="checkbox" aria-label={`Reviewed: ${path}`} disabled={!mayWrite()} checked={file.reviewed === true} onChange={(event) => {
               const reviewed = event.currentTarget.checked;
               if (reviewed) set(false);
               void dispatch(uri, { type: "changeset/filesReviewChanged", files: [file.id], reviewed }, "changeset").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
@@ -94,7 +95,7 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
   const reviewed = state.files.filter((file) => file.reviewed).length;
   const on = (resource: string): LineComments => ({
     at: (at) => (annotations?.annotations ?? []).filter((each) => each.resource === resource && each.range?.start.line === at - 1 && !each.resolved).flatMap((each) => each.entries.map((entry) => plain(entry.text))),
-    add: (at) => setLine({ resource, line: at }),
+    ...(mayWrite() ? { add: (at: number) => setLine({ resource, line: at }) } : {}),
   });
   return (
     <>

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Device, devices, leave, me, pair, revoke, type Right, RIGHTS } from "../local/me.ts";
+import { type Device, devices, leave, mayWrite, me, onlyWords, pair, revoke, type Right, RIGHTS } from "../local/me.ts";
 import { renderSVG } from "uqr";
 import { ago } from "../mirror/selectors.ts";
 import { confirmed, CopyButton, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -46,12 +46,16 @@ function Pair({ onPaired }: { onPaired(): void }): JSX.Element {
   );
 }
 
+const SignOut = (): JSX.Element => <button type="button" class="btn" onClick={() => void leave().finally(() => location.replace("/"))}>Sign out</button>;
+
 export default function DevicesView(): JSX.Element {
   const at = useNow(30_000);
   const [list, set] = useState<Device[] | undefined>(undefined);
   const [error, fail] = useState("");
   const load = (): void => void devices().then((answer) => set(answer.devices), (problem: Error) => fail(problem.message));
-  useEffect(load, []);
+  useEffect(() => {
+    if (mayWrite()) load();
+  }, []);
   const remove = async (device: Device): Promise<void> => {
     if (!(await confirmed(`Revoke “${device.name}”? It is disconnected at once and has to be paired again.`, "Revoke"))) return;
     await revoke(device.id).then(() => toast("Revoked"), (problem: Error) => tellRefused(problem.message));
@@ -66,11 +70,11 @@ export default function DevicesView(): JSX.Element {
           <li key={device.id} class="tree-row card">
             <div class="grow stack" style={{ gap: "2px" }}><div class="row wrap"><strong class="break">{device.name}</strong>{device.current && <span class="chip">This one</span>}</div><p class="small muted break">{RIGHTS[device.right]} · last seen {ago(device.lastSeenAt, at)}</p></div>
             {!device.current && <button type="button" class="btn bad" onClick={() => void remove(device)}>Revoke</button>}
-            {device.current && <button type="button" class="btn" onClick={() => void leave().finally(() => location.replace("/"))}>Sign out</button>}
+            {device.current && <SignOut />}
           </li>
         ))}
       </ul>
-      <Pair onPaired={load} />
+      {mayWrite() ? <Pair onPaired={load} /> : <div class="note row wrap"><span class="grow">{onlyWords()}</span><SignOut /></div>}
     </div></div>
   );
 }

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ChatState, InputNeeded, SessionState } from "../ahp/index.ts";
+import { mayAnswer, mayWrite } from "../local/me.ts";
 import type { InboxItem } from "../mirror/inbox.ts";
 import { age } from "../mirror/selectors.ts";
 import { dispatch, useChannel } from "../mirror/store.ts";
@@ -23,11 +24,11 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
     <div class="card stack">
       <p class="danger break">{part?.kind === "error" ? part.error.message : "The last turn failed."}</p>
       <div class="row wrap">
-        {resumable && turn && chatUri && (
+        {resumable && turn && chatUri && mayWrite() && (
           <button type="button" class="btn primary" onClick={() => void dispatch(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason))}>Go on</button>
         )}
         <a class="btn" href={item.url}>Open</a>
-        <button type="button" class="btn quiet" onClick={() => void markRead(item.session, true)}>Dismiss</button>
+        {mayAnswer() && <button type="button" class="btn quiet" onClick={() => void markRead(item.session, true)}>Dismiss</button>}
       </div>
     </div>
   );
@@ -44,7 +45,7 @@ function Question({ request, alone }: { request: Extract<InputNeeded, { kind: "c
   return (
     <div class="card needs stack">
       {request.request.message && <Markdown content={request.request.message} />}
-      <div><button type="button" class="btn primary" onClick={() => set(true)}>Answer {count} questions</button></div>
+      <div><button type="button" class="btn primary" onClick={() => set(true)}>{mayAnswer() ? "Answer" : "Show"} {count} questions</button></div>
     </div>
   );
 }
@@ -56,7 +57,7 @@ export default function Item({ item, at, alone }: { item: InboxItem; at: number;
     <article class="stack" style={{ gap: "8px" }} aria-label={`${item.title}: ${item.what}`}>
       <div class="row small">
         <Mark of={item.kind === "failure" ? "failed" : "needs"} />
-        <a class="cut grow calm" href={item.url}><strong>{item.title}</strong></a>
+        <a class="cut grow calm" href={item.url} title={item.title}><strong>{item.title}</strong></a>
         <span class="muted">{item.summary ? age(item.summary.modifiedAt, at) : ""}</span>
       </div>
       {request?.kind === "toolConfirmation" && <ApprovalCard request={request} session={session} />}

@@ -2,6 +2,7 @@
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { mayWrite } from "../local/me.ts";
 import { ask, possible } from "../local/notifications.ts";
 import { notifyMe } from "../local/settings.ts";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
@@ -40,7 +41,7 @@ export function InboxView(): JSX.Element {
             <Icon name="inbox" />
             <p class="big">Nothing waits for you.{running ? ` ${running} ${running === 1 ? "session is" : "sessions are"} running.` : ""}</p>
             {!sessions.value.size && <p class="small" style={{ maxWidth: "28rem" }}>An agent works in a session. Whatever it asks you, an approval or a question, appears here, whichever session it comes from.</p>}
-            <a class="btn primary" href="#/new">New session</a>
+            {mayWrite() && <a class="btn primary" href="#/new">New session</a>}
           </div>
         )}
       </div>

@@ -2,12 +2,13 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ConfigProperty, type ConfigSchema, type Message, ROOT } from "../ahp/index.ts";
+import { type ConfigProperty, type ConfigSchema, type Message, ROOT, type SessionState } from "../ahp/index.ts";
+import { mayWrite, onlyWords } from "../local/me.ts";
 import { sendMessage, userMessage } from "../local/outbox.ts";
 import { lastAgent } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { directoryOf, pathOf, toUri } from "../mirror/selectors.ts";
-import { hostInfo, presence, request, root, sessions } from "../mirror/store.ts";
+import { firstSeen, hostInfo, presence, request, root, sessions } from "../mirror/store.ts";
 import { go } from "../routes.ts";
 import { announce, copy, toast } from "../ui/bits.tsx";
 
@@ -105,6 +106,7 @@ export default function NewSession(): JSX.Element {
     if (text.trim()) void firstMessage(session, userMessage(text, model ? { model: { id: model } } : {}));
   };
 
+  if (!mayWrite()) return <p class="empty">{onlyWords()}</p>;
   const properties = Object.entries(schema?.properties ?? {});
   const option = ([name, property]: [string, ConfigProperty]): JSX.Element => (
     <Property key={name} name={name} property={property} value={values[name] ?? property.default} onChange={(value) => setValues({ ...values, [name]: value })}
@@ -149,17 +151,7 @@ export default function NewSession(): JSX.Element {
 
 /** The chat exists as soon as its session does; the message waits for it like any other, however long that takes. */
 async function firstMessage(session: string, message: Message): Promise<void> {
-  const { watch } = await import("../mirror/store.ts");
-  const { seen, stop } = watch<{ defaultChat?: string; chats: { resource: string }[] }>(session, "session");
-  while (!seen.peek().error) {
-    const state = seen.peek().state;
-    const chat = state?.defaultChat ?? state?.chats[0]?.resource;
-    if (chat) {
-      stop();
-      return void (await sendMessage(chat, message, "turn"));
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  stop();
+  const chat = await firstSeen(session, "session", (state: SessionState) => state.defaultChat ?? state.chats[0]?.resource);
+  if (chat) return void (await sendMessage(chat, message, "turn"));
   toast("The first message was not sent: its session is gone.", { label: "Copy it", run: () => void copy(message.text) });
 }

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { inbox, type InboxItem, pointed, sessionUrl } from "../mirror/inbox.ts";
+import { mayWrite } from "../local/me.ts";
 import { theme } from "../local/settings.ts";
 import { titleOf } from "../mirror/selectors.ts";
 import { agentName, sessions } from "../mirror/store.ts";
@@ -33,7 +34,7 @@ function commands(): Command[] {
   const at = route.value;
   const list: Command[] = [
     { label: "Inbox", run: () => show("#/", "region-main") },
-    { label: "New session", run: () => show("#/new") },
+    ...(mayWrite() ? [{ label: "New session", run: () => show("#/new") }] : []),
     { label: "Usage and cost", run: () => show("#/usage", "region-main") },
     { label: "Approval rules", run: () => show("#/rules", "region-main") },
     { label: "Devices", run: () => show("#/devices", "region-main") },
@@ -47,7 +48,7 @@ function commands(): Command[] {
   if (at.name === "session") {
     const summary = sessions.value.get(at.session);
     list.unshift(...PANELS.map(([panel, label]) => ({ label: `Show ${label.toLowerCase()}`, run: () => show(panelUrl(at, panel), "region-side") })));
-    if (summary) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
+    if (summary && mayWrite()) list.push({ label: "Archive this session", run: () => void archive(summary, true) }, { label: "Mark this session unread", run: () => void markRead(summary.resource, false) });
   }
   for (const summary of sessions.value.values()) list.push({ label: titleOf(summary), hint: `Session · ${agentName(summary.provider)}`, run: () => show(sessionUrl(summary.resource)) });
   return list;
@@ -107,7 +108,7 @@ function Open(): JSX.Element {
         <div role="listbox" id="palette-list" aria-label="Commands" style={{ maxHeight: "50dvh", overflow: "auto" }}>
           {found.map((command, at) => (
             <button key={`${command.label}${at}`} id={`palette-${at}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={at === index} onClick={() => run(command)}>
-              <span class="row" style={{ width: "100%" }}><span class="grow cut">{command.label}</span>{command.hint && <span class="sub">{command.hint}</span>}</span>
+              <span class="row" style={{ width: "100%" }}><span class="grow cut" title={command.label}>{command.label}</span>{command.hint && <span class="sub">{command.hint}</span>}</span>
             </button>
           ))}
           {!found.length && <p class="small muted" style={{ padding: "12px" }}>Nothing found.</p>}
@@ -118,8 +119,8 @@ function Open(): JSX.Element {
 }
 
 const KEYS: [string, string][] = [
-  ["Ctrl/⌘ K", "Commands and sessions"], ["F8", "Next thing that waits"], ["F6", "Next region"], ["Ctrl/⌘ .", "Stop the agent"],
-  ["Ctrl/⌘ Enter", "Send"], ["Shift Enter", "New line"], ["Esc", "Close the topmost layer, nothing else"], ["Ctrl/⌘ /", "This list"],
+  ["Ctrl/⌘ K", "Commands and sessions"], ["F8", "Next thing that waits"], ["F6", "Next part of the page"], ["Ctrl/⌘ .", "Stop the agent"],
+  ["Ctrl/⌘ Enter", "Send"], ["Shift Enter", "New line"], ["Esc", "Close a menu or dialog"], ["Ctrl/⌘ /", "This list"],
 ];
 
 export function Help(): JSX.Element | null {

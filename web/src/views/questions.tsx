@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from "../ahp/index.ts";
+import { mayAnswer, mayWrite, onlyWords } from "../local/me.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { tellRefused, usePointed } from "../ui/bits.tsx";
@@ -205,14 +206,14 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
         return (
           <fieldset key={question.id} class="question">
             <legend>{question.title || question.message}{question.required && response === undefined ? <span class="muted"> (required)</span> : null}
-              {!closed && !question.required && (
+              {!closed && mayAnswer() && !question.required && (
                 <button type="button" class="btn quiet skip" aria-pressed={skipped} onClick={() => share(question.id, skipped ? { state: "draft", value: initial(question) ?? EMPTY[question.kind] ?? { kind: "text", value: "" } } : { state: "skipped" })}>{skipped ? "Skipped" : "Skip"}</button>
               )}
             </legend>
             {question.title && <p class="small muted break">{question.message}</p>}
             {response !== undefined
               ? <p class="break">{skipped ? <span class="muted">Skipped</span> : shown(value, question) || <span class="muted">No answer</span>}</p>
-              : <label for={name} class="stack"><span class="sr">{question.message}</span><Field question={question} name={name} value={skipped ? undefined : value} disabled={skipped} onChange={(next) => share(question.id, { state: "draft", value: next })} /></label>}
+              : <label for={name} class="stack"><span class="sr">{question.message}</span><Field question={question} name={name} value={skipped ? undefined : value} disabled={skipped || !mayAnswer()} onChange={(next) => share(question.id, { state: "draft", value: next })} /></label>}
             {missing === question.id && <p class="small danger" role="alert">This one needs an answer.</p>}
           </fieldset>
         );
@@ -220,9 +221,9 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
       {response !== undefined ? <p class="small muted">{RESPONSES[response]}</p> : expired ? (
         <div class="row wrap">
           <span class="small muted">The agent did not wait for this answer.</span>
-          {onSendAsMessage && <button type="button" class="btn" onClick={() => onSendAsMessage(asText(request, answers))}>Send as message</button>}
+          {onSendAsMessage && mayWrite() && <button type="button" class="btn" onClick={() => onSendAsMessage(asText(request, answers))}>Send as message</button>}
         </div>
-      ) : (
+      ) : !mayAnswer() ? <p class="small muted">{onlyWords()}</p> : (
         <div class="row wrap">
           <button type="submit" class="btn primary">Submit</button>
           <button type="button" class="btn" onClick={() => void finish("decline")}>Decline</button>

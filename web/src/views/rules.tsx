@@ -101,12 +101,15 @@ function DecisionRow({ decision, rules, at }: { decision: Decision; rules: Rule[
   );
 }
 
+/** JSON-RPC: the host does not know the method. */
+const NO_METHOD = -32601;
+
 export default function RulesView(): JSX.Element {
   const at = useNow(30_000);
   const [rules, set] = useState<Rule[] | undefined>(undefined);
-  const [missing, miss] = useState(false);
+  const [missing, miss] = useState("");
   const [decisions, record] = useState<Decision[]>([]);
-  const load = (): void => void request<{ rules: Rule[] }>("_ahpkit/rules/list", { channel: ROOT }).then((answer) => set(answer.rules), () => miss(true));
+  const load = (): void => void request<{ rules: Rule[] }>("_ahpkit/rules/list", { channel: ROOT }).then((answer) => set(answer.rules), (error: Error & { code?: number }) => miss(error.code === NO_METHOD ? "This host remembers no approvals." : error.message));
   useEffect(() => {
     load();
     void request<{ approvals: Decision[] }>("_ahpkit/approvals/list", { channel: ROOT, limit: 100 }).then((answer) => record(answer.approvals.toReversed()), () => undefined);
@@ -123,7 +126,7 @@ export default function RulesView(): JSX.Element {
         <h1>Approval rules</h1>
         <p class="muted">What runs, or does not, without asking. You make a rule with “Always…” when a call waits.</p>
       </div>
-      {missing && <p class="empty">This host remembers no approvals.</p>}
+      {missing && <p class="empty">{missing}</p>}
       {rules?.length === 0 && <p class="empty">Nothing is remembered. Every call asks, unless its agent decides otherwise.</p>}
       {rules && rules.length > 0 && <ul class="tree" style={{ gap: "8px" }}>{rules.map((rule) => <RuleRow key={rule.id} rule={rule} at={at} onTake={() => take(rule)} />)}</ul>}
       {!missing && (

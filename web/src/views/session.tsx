@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChatState, ChatSummary, SessionState, SessionSummary } from "../ahp/index.ts";
-import { mayWrite } from "../local/me.ts";
+import { mayAnswer, mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
@@ -45,7 +45,7 @@ function useReading(uri: string, summary: SessionSummary | undefined): void {
     const same = before.current.what === what;
     const kept = same && !isRead(status) && (before.current.read || before.current.kept);
     before.current = { what, read: isRead(status), kept };
-    if (!isRead(status) && !kept && visible.value && activity(status) !== "running") void markRead(uri, true);
+    if (!isRead(status) && !kept && visible.value && mayAnswer() && activity(status) !== "running") void markRead(uri, true);
   }, [uri, status, modifiedAt, visible.value]);
 }
 
@@ -53,7 +53,7 @@ function useReading(uri: string, summary: SessionSummary | undefined): void {
 function useChatReading(chat: ChatState | undefined): void {
   const unread = chat !== undefined && !isRead(chat.status) && activity(chat.status) !== "running";
   useEffect(() => {
-    if (unread && visible.value && mayWrite()) void dispatch(chat.resource, { type: "chat/isReadChanged", isRead: true }, "chat");
+    if (unread && visible.value && mayAnswer()) void dispatch(chat.resource, { type: "chat/isReadChanged", isRead: true }, "chat");
   }, [unread, chat?.resource, chat?.modifiedAt, visible.value]);
 }
 
@@ -69,61 +69,67 @@ function useFinished(uri: string, title: string, chat: ChatState | undefined): v
   }, [running]);
 }
 
-function Title({ uri, title, opening }: { uri: string; title: string; opening: string | undefined }): JSX.Element {
-  const [editing, edit] = useState<string | undefined>(undefined);
-  if (editing === undefined)
-    return <h1 class={`cut${opening ? " muted" : ""}`} style={{ fontSize: "1rem" }} dir="auto" title={title} onDblClick={() => edit(title)}>{opening ?? (title || "Untitled")}</h1>;
-  const save = (): void => {
-    if (editing.trim() && editing !== title) void dispatch(uri, { type: "session/titleChanged", title: editing.trim() }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
-    edit(undefined);
+function Rename({ uri, title, onEnd }: { uri: string; title: string; onEnd(): void }): JSX.Element {
+  const [text, write] = useState(title);
+  const over = useRef(false); // The field also loses the keyboard when it goes away.
+  const end = (keep: boolean): void => {
+    if (over.current) return;
+    over.current = true;
+    if (keep && text.trim() && text !== title) void dispatch(uri, { type: "session/titleChanged", title: text.trim() }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+    onEnd();
   };
   return (
     <form class="grow" onSubmit={(event) => {
       event.preventDefault();
-      save();
+      end(true);
     }}>
-      <input ref={focusNow} aria-label="Title" value={editing} onInput={(event) => edit(event.currentTarget.value)} onBlur={save} onKeyDown={(event) => event.key === "Escape" && edit(undefined)} />
+      <input ref={focusNow} aria-label="Title" value={text} onInput={(event) => write(event.currentTarget.value)} onBlur={() => end(true)} onKeyDown={(event) => event.key === "Escape" && end(false)} />
     </form>
   );
 }
 
 function Head({ at, state, summary, chat }: { at: Here; state: SessionState | undefined; summary: SessionSummary | undefined; chat: ChatState | undefined }): JSX.Element {
-  const [renaming, rename] = useState(0);
+  const [renaming, rename] = useState(false);
   const sum = total(chat ? (chat.activeTurn ? [...chat.turns, chat.activeTurn] : chat.turns) : []);
   const cost = price(sum) || (sum.turns ? `${tokens(sum.input + sum.output)} tokens` : "");
   const others = (state?.activeClients ?? []).filter((each) => each.clientId !== clientId);
   const doing = chat && waitingIn(state, chat).some((each) => comesFrom(each, chat.resource, state)) ? "needs" : activity(chat?.status ?? summary?.status ?? 1);
   const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
   const canvases = state?.openCanvases?.length ?? 0;
+  const title = state?.title ?? summary?.title ?? "";
+  const command = opening(summary);
+  const company = others.map((each) => each.displayName ?? each.clientId).join(", ");
   const fresh = chat !== undefined && doing === "done" && !chat.turns.length;
   return (
     <header class="pane-head">
       <a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a>
       <Mark of={doing} />
       <div class="grow" style={{ lineHeight: 1.25 }}>
-        <Title key={renaming} uri={at.session} title={state?.title ?? summary?.title ?? ""} opening={opening(summary)} />
+        {renaming
+          ? <Rename uri={at.session} title={title} onEnd={() => rename(false)} />
+          : <h1 class={`cut${command ? " muted" : ""}`} style={{ fontSize: "1rem" }} dir="auto" title={title} onDblClick={() => rename(mayWrite())}>{command ?? (title || "Untitled")}</h1>}
         <div class="small muted cut" style={{ fontSize: ".75rem" }}>
           {fresh ? "Ready" : WORDS[doing]} · {agentName(state?.provider ?? summary?.provider)}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>
       </div>
-      {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${others.map((each) => each.displayName ?? each.clientId).join(", ")}`}><Icon name="person" /><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">{others.length}</span></span>}
+      {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${company}`}><Icon name="person" /><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">{others.length}</span></span>}
       <a class="btn quiet wide-only" href={toggle("changes")} aria-current={at.panel === "changes" ? "true" : undefined}>Changes <Counts added={summary?.changes?.additions} removed={summary?.changes?.deletions} /></a>
       {canvases > 0 && <a class="btn quiet wide-only" href={toggle("canvases")} aria-current={at.panel === "canvases" ? "true" : undefined}>Canvases {canvases}</a>}
-      <a class="btn quiet wide-only" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
+      <a class="btn quiet wide-only roomy" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
       <Menu label="This session" entries={[
+        ...(company ? [{ label: `Also here: ${company}`, disabled: true, run: () => undefined }] : []),
         { label: "Changes", run: () => go(panelUrl(at, "changes")) },
         ...(canvases > 0 ? [{ label: "Canvases", run: () => go(panelUrl(at, "canvases")) }] : []),
         { label: "Terminals", run: () => go(panelUrl(at, "terminals")) },
         { label: "Setup", sub: "Directories, MCP servers, plugins", run: () => go(panelUrl(at, "setup")) },
         { label: "Timeline of the last turn", run: () => go(panelUrl(at, "timeline")) },
         { label: "Usage", run: () => go(panelUrl(at, "usage")) },
-        { label: "Rename", apart: true, run: () => {
-          rename(renaming + 1);
-          requestAnimationFrame(() => document.querySelector("header h1")?.dispatchEvent(new MouseEvent("dblclick", { bubbles: true })));
-        } },
-        ...(mayWrite() ? [{ label: "New chat in this session", run: () => void newChat(at.session) }] : []),
-        ...(chat && (state?.chats.length ?? 0) > 1 && mayWrite() ? chatMenu(at.session, chat, state) : []),
-        ...(summary ? menuFor(summary) : []),
+        ...(mayWrite() ? [
+          { label: "Rename", apart: true, run: () => rename(true) },
+          { label: "New chat in this session", run: () => void newChat(at.session) },
+          ...(chat && (state?.chats.length ?? 0) > 1 ? chatMenu(at.session, chat, state) : []),
+          ...(summary ? menuFor(summary) : []),
+        ] : []),
       ]} />
     </header>
   );

@@ -7,7 +7,7 @@ import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf, WORDS } from "../mirror/selectors.ts";
-import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { agentName, askAgents, dispatch, firstSeen, link, request, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
 import { memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -52,7 +52,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
     <li class="listed" onPointerEnter={() => come(true)} onFocusIn={() => come(true)} onPointerLeave={leave} onFocusOut={leave}>
       <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
-        <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto">{titleOf(summary)}</span>
+        <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto" title={titleOf(summary)}>{titleOf(summary)}</span>
         <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>
         <span class="meta">
           <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" || state === "failed" ? WORDS[state] : agentName(summary.provider)}</span>
@@ -103,15 +103,12 @@ function useTextHits(words: string): ReadonlySet<Uri> {
   return hits;
 }
 
+/** Milliseconds to wait for one chat: after that the search goes on without it. */
+const PATIENCE = 2_000;
+
 async function textOf(chat: Uri): Promise<string> {
-  const { seen, stop } = watch<ChatState>(chat, "chat");
-  try {
-    for (let tries = 0; tries < 40 && !seen.peek().state && !seen.peek().error; tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
-    const turns = seen.peek().state?.turns ?? [];
-    return turns.map((turn) => `${turn.message.text} ${turn.responseParts.map((part) => ("content" in part && typeof part.content === "string" ? part.content : "")).join(" ")}`).join(" ").toLowerCase();
-  } finally {
-    stop();
-  }
+  const turns = (await firstSeen(chat, "chat", (state: ChatState) => state.turns, PATIENCE)) ?? [];
+  return turns.map((turn) => `${turn.message.text} ${turn.responseParts.map((part) => ("content" in part && typeof part.content === "string" ? part.content : "")).join(" ")}`).join(" ").toLowerCase();
 }
 
 export function SessionsPane(): JSX.Element {
@@ -127,7 +124,7 @@ export function SessionsPane(): JSX.Element {
       <div class="pane-head">
         <span class="brand grow row"><img src="/icon.svg" alt="" width="20" height="20" />ahpkit</span>
         <LinkState />
-        <a class="btn icon" href="#/new" aria-label="New session" title="New session"><Icon name="plus" /></a>
+        {mayWrite() && <a class="btn icon" href="#/new" aria-label="New session" title="New session"><Icon name="plus" /></a>}
       </div>
       <a class="nav-link" href="#/" aria-current={here.name === "inbox" ? "page" : undefined}>
         <Icon name="inbox" /> Inbox
@@ -144,7 +141,7 @@ export function SessionsPane(): JSX.Element {
           {list.map((group) => <GroupView key={group.directory} directory={group.directory} place={placeOf(group.directory, list.map((each) => each.directory))} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
           {!list.length && (
             <p class="small muted" style={{ padding: "16px 8px" }}>
-              {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? "Nothing found." : archived.value ? "Nothing is archived." : "No sessions yet. Start one with +."}
+              {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? "Nothing found." : archived.value ? "Nothing is archived." : (mayWrite() ? "No sessions yet. Start one with +." : "No sessions yet.")}
             </p>
           )}
         </div>
@@ -159,7 +156,7 @@ export function SessionsPane(): JSX.Element {
           palette.value = true;
         }}><Icon name="search" /></button>
         <Menu label="More" entries={[
-          { label: "Look for agents' own conversations", sub: "Starts agents that do not run", run: () => void askAgents().then(() => toast("The agents were asked"), (error: Error) => tellRefused(error.message)) },
+          ...(mayWrite() ? [{ label: "Look for agents' own conversations", sub: "Starts agents that do not run", run: () => void askAgents().then(() => toast("The agents were asked"), (error: Error) => tellRefused(error.message)) }] : []),
           { label: "Settings", run: () => (location.hash = "#/settings") },
           { label: "Approval rules", run: () => (location.hash = "#/rules") },
           { label: "Devices", run: () => (location.hash = "#/devices") },

@@ -37,7 +37,8 @@ export default function SettingsView(): JSX.Element {
       </section>
       <section class="stack" aria-label="Host">
         <h2>Host</h2>
-        <p class="small muted break">{host?.serverInfo?.title ?? host?.serverInfo?.name ?? "ahpkit"} {host?.serverInfo?.version ?? version ?? ""} · AHP {host?.protocolVersion}{me.value ? ` · this browser may: ${RIGHTS[me.value.right]}` : ""}</p>
+        <p class="small muted break">{host?.serverInfo?.title ?? host?.serverInfo?.name ?? "ahpkit"} {host?.serverInfo?.version ?? version ?? ""} · AHP {host?.protocolVersion}</p>
+        {me.value && <p class="small muted">The right of this browser: {RIGHTS[me.value.right]}.</p>}
       </section>
     </div></div>
   );

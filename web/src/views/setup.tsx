@@ -166,8 +166,8 @@ function Server({ uri, item, running }: { uri: string; item: Customization; runn
       {state?.kind === "authRequired" && <SignIn auth={state} server={{ session: uri, id: item.id }} />}
       <div class="row wrap" style={{ gap: "4px" }}>
         {running && mayWrite() && (state?.kind === "stopped" || state?.kind === "error") && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerStartRequested")}>{state.kind === "error" ? "Try again" : "Start"}</button>}
-        {state?.kind === "ready" && item.channel && <button type="button" class="btn tiny" aria-expanded={tools !== undefined} onClick={() => (tools ? setTools(undefined) : list())}>Tools</button>}
-        {state && <button type="button" class="btn tiny" aria-expanded={log !== undefined} onClick={() => (log ? setLog(undefined) : readLog())}>Log</button>}
+        {mayWrite() && state?.kind === "ready" && item.channel && <button type="button" class="btn tiny" aria-expanded={tools !== undefined} onClick={() => (tools ? setTools(undefined) : list())}>Tools</button>}
+        {mayWrite() && state && <button type="button" class="btn tiny" aria-expanded={log !== undefined} onClick={() => (log ? setLog(undefined) : readLog())}>Log</button>}
         {mayWrite() && (state?.kind === "ready" || state?.kind === "starting" || state?.kind === "authRequired") && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerStopRequested")}>Stop</button>}
         {state?.kind === "starting" && state.blocking && mayWrite() && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerBackgroundRequested")}>Do not wait for it</button>}
       </div>

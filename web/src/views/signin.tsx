@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { type AuthRequirement, ROOT } from "../ahp/index.ts";
-import { beginSignIn, mayWrite } from "../local/me.ts";
+import { beginSignIn, mayWrite, onlyWords } from "../local/me.ts";
 import { request, signIns } from "../mirror/store.ts";
 import { toast } from "../ui/bits.tsx";
 
@@ -47,11 +47,11 @@ export function SignIn({ auth, server, onCancel }: Props): JSX.Element | null {
       </p>
       <div class="row wrap">
         {inBrowser && <button type="button" class="btn primary" disabled={busy} onClick={begin}>{busy ? "One moment…" : "Sign in"}</button>}
-        {onCancel && <button type="button" class="btn" onClick={onCancel}>Do not sign in</button>}
+        {onCancel && mayWrite() && <button type="button" class="btn" onClick={onCancel}>Do not sign in</button>}
       </div>
       {address && <p class="small break">A tab has opened; this goes on by itself when you are done there. No tab? <a href={address} target="_blank" rel="noopener noreferrer">Open it here.</a></p>}
       {error && <p class="note danger break" role="alert">{error}</p>}
-      <details class="fold" open={!inBrowser}><summary>{inBrowser ? "Or give a token" : "Give a token"}</summary><TokenForm auth={auth} /></details>
+      {mayWrite() ? <details class="fold" open={!inBrowser}><summary>{inBrowser ? "Or give a token" : "Give a token"}</summary><TokenForm auth={auth} /></details> : <p class="small muted">{onlyWords()}</p>}
     </div>
   );
 }

@@ -5,11 +5,13 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Turn } from "../ahp/index.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { price, titleOf, tokens, total } from "../mirror/selectors.ts";
-import { agentName, sessions, sessionsLoaded, watch } from "../mirror/store.ts";
+import { agentName, firstSeen, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
 
 const SESSIONS = 100;
+/** Milliseconds to wait for one chat: after that it is left out. */
+const PATIENCE = 2_000;
 
 interface Used {
   summary: SessionSummary;
@@ -20,10 +22,7 @@ async function turnsOf(summary: SessionSummary): Promise<Turn[]> {
   const chats = summary.chats?.map((chat) => chat.resource) ?? (summary.defaultChat ? [summary.defaultChat] : []);
   const found: Turn[] = [];
   for (const uri of chats.slice(0, 10)) {
-    const { seen, stop } = watch<ChatState>(uri, "chat");
-    for (let tries = 0; tries < 80 && !seen.peek().state && !seen.peek().error; tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
-    found.push(...(seen.peek().state?.turns ?? []).filter((turn) => turn.usage));
-    stop();
+    found.push(...((await firstSeen(uri, "chat", (state: ChatState) => state.turns, PATIENCE)) ?? []).filter((turn) => turn.usage));
   }
   return found;
 }
