@@ -11,12 +11,14 @@ function load<T>(key: string, fallback: T): T {
   }
 }
 
-function save(key: string, value: unknown): void {
+/** False when it could not be kept: storage may be full or forbidden, and the page works without it. */
+function save(key: string, value: unknown): boolean {
   try {
     if (value === undefined) localStorage.removeItem(`ahpkit:${key}`);
     else localStorage.setItem(`ahpkit:${key}`, JSON.stringify(value));
+    return true;
   } catch {
-    // Storage may be full or forbidden; the page works without it.
+    return false;
   }
 }
 
@@ -55,5 +57,6 @@ export const loadDraft = (chat: string): Draft | undefined => load<Draft | undef
 
 export function saveDraft(chat: string, draft: Draft | undefined): void {
   const empty = !draft || (!draft.text && draft.attachments.length === 0);
-  save(`draft:${chat}`, empty ? undefined : draft);
+  if (save(`draft:${chat}`, empty ? undefined : draft) || empty) return;
+  save(`draft:${chat}`, { ...draft, attachments: [] }); // Pictures may be too large to be kept; what was typed is not.
 }

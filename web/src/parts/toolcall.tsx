@@ -49,7 +49,7 @@ function TerminalContent({ content, live }: { content: Extract<ToolContent, { ty
   const result = content.result;
   return (
     <div class="stack" style={{ gap: "4px" }}>
-      <div class="row small"><span class="mono cut grow">{content.title}</span>
+      <div class="row small"><span class="mono cut grow" title={content.title}>{content.title}</span>
         {result?.exitCode !== undefined && <span class={result.exitCode ? "danger" : "muted"}>exit {result.exitCode}</span>}
         {!View && <button type="button" class="btn quiet" onClick={open}>Open terminal</button>}
       </div>
@@ -146,7 +146,7 @@ export function Finished({ call, around }: { call: ToolCall; around: Around }): 
   return (
     <>
       <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-        <summary><Mark of={call.status === "cancelled" ? "failed" : "done"} /><span class="name grow cut">{oneLine(call)}</span></summary>
+        <summary><Mark of={call.status === "cancelled" ? "failed" : "done"} /><span class="name grow cut" title={oneLine(call)}>{oneLine(call)}</span></summary>
         {open && <div class="folded"><Body call={call} around={around} /></div>}
       </details>
       <Shown call={call} around={around} />

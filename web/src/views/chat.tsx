@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Action, ActiveTurn, Attachment, ChatState, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
+import type { Action, ActiveTurn, Attachment, ChatState, Message, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
 import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
 import { comesFrom, customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
@@ -47,7 +47,7 @@ function FinishedRun({ calls, around }: { calls: ToolCall[]; around: Around }): 
   return (
     <>
       <details class="fold tool" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-        <summary><Mark of="done" /><span class="name cut grow">{summaryOf(calls)}</span></summary>
+        <summary><Mark of="done" /><span class="name cut grow" title={summaryOf(calls)}>{summaryOf(calls)}</span></summary>
         {open && <div class="folded">{calls.map((call) => <Finished key={call.toolCallId} call={call} around={around} />)}</div>}
       </details>
       {!open && shown.map((call) => <Shown key={call.toolCallId} call={call} around={around} />)}
@@ -134,7 +134,7 @@ function Helper({ uri, around }: { uri: Uri; around: Around }): JSX.Element {
 
 function Said({ turn, state }: { turn: Turn | ActiveTurn; state: "sent" | "sending" | "waiting" }): JSX.Element {
   const [all, set] = useState(false);
-  const { text, attachments } = turn.message;
+  const { text } = turn.message;
   const long = text.length > 6_000 && !all;
   const who = turn.message.origin.kind;
   return (
@@ -142,12 +142,15 @@ function Said({ turn, state }: { turn: Turn | ActiveTurn; state: "sent" | "sendi
       {who !== "user" && <p class="small muted">From {who === "systemNotification" ? "the system" : who}</p>}
       <div class="text" dir="auto">{long ? `${text.slice(0, 6_000)}…` : text}</div>
       {long && <button type="button" class="btn quiet" onClick={() => set(true)}>Show all</button>}
-      {attachments && attachments.length > 0 && (
-        <div class="attachments">{attachments.map((each, index) => <AttachmentChip key={index} attachment={each} />)}</div>
-      )}
+      <Attachments of={turn.message} />
       {state !== "sent" && <p class="small muted">{state === "sending" ? "Sending…" : "Waiting for the connection…"}</p>}
     </div>
   );
+}
+
+function Attachments({ of: { attachments } }: { of: Message }): JSX.Element | null {
+  if (!attachments?.length) return null;
+  return <div class="attachments">{attachments.map((each, index) => <AttachmentChip key={index} attachment={each} />)}</div>;
 }
 
 function AttachmentChip({ attachment }: { attachment: Attachment }): JSX.Element {
@@ -173,14 +176,14 @@ interface TurnProps {
 
 const TurnView = memo(function TurnView(props: TurnProps): JSX.Element {
   const { turn, live, around } = props;
-  const [editing, edit] = useState<string | undefined>(undefined);
+  const [editing, edit] = useState(false);
   const mine = useMemo(() => ({ ...around, turnId: turn.id }), [around, turn.id]);
   const send = (text: string): void => void sendMessage(around.chat, userMessage(text), live ? "queued" : "turn");
   return (
     <article class="turn" aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
-      {editing === undefined ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} text={editing} onEnd={() => edit(undefined)} />}
+      {!editing ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} onEnd={() => edit(false)} />}
       <Parts parts={turn.responseParts} live={live} around={mine} onMessage={send} />
-      {live ? <Working turn={turn as ActiveTurn} waits={props.waits} activity={props.activity} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(turn.message.text)} />}
+      {live ? <Working turn={turn as ActiveTurn} waits={props.waits} activity={props.activity} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(true)} />}
     </article>
   );
 });
@@ -235,7 +238,7 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
     <div class="turn-tools">
       <span>{facts.join(" · ")}</span>
       {resumable && canWrite && <button type="button" class="btn primary" title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
-      {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" onClick={() => void resend(around.chat, previous, turn.message.text)}>Send again</button>}
+      {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" onClick={() => void resend(around.chat, previous, turn.message)}>Send again</button>}
       <CopyButton text={answer} />
       {canWrite && <button type="button" class="btn quiet" aria-label="Edit and resend" title="Change the message and send it again" onClick={onEdit}>Edit</button>}
       {at && edited.files > 0 && <a class="btn quiet" title="What this turn changed, and how to undo it" href={panelUrl(at, "changes", turn.id)}>Changes <Counts added={edited.added} removed={edited.removed} /></a>}
@@ -250,9 +253,10 @@ async function act(chat: Uri, action: Action): Promise<boolean> {
   return outcome.accepted;
 }
 
-/** Remove the turns from here on, and send the message again. */
-async function resend(chat: Uri, previous: string | undefined, text: string): Promise<void> {
-  if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, userMessage(text), "turn");
+/** Remove the turns from here on, and send the message again: with its attachments, to the model it was for. */
+async function resend(chat: Uri, previous: string | undefined, { text, attachments, model }: Message): Promise<void> {
+  const message = userMessage(text, { ...(attachments ? { attachments } : {}), ...(model ? { model } : {}) });
+  if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, message, "turn");
 }
 
 /** What is selected inside a turn: a side chat is then about those words. */
@@ -274,12 +278,13 @@ async function branch(around: Around, turnId: string, kind: "fork" | "sideChat")
   }
 }
 
-function EditAndResend({ text, onEnd, around, previous, last }: TurnProps & { text: string; onEnd(): void }): JSX.Element {
-  const [value, set] = useState(text);
+function EditAndResend({ turn, onEnd, around, previous, last }: TurnProps & { onEnd(): void }): JSX.Element {
+  const { message } = turn;
+  const [value, set] = useState(message.text);
   const go = async (): Promise<void> => {
     if (!last && !(await confirmed("The turns after this one are removed. Fork the chat instead to keep them.", "Remove and send"))) return;
     onEnd();
-    await resend(around.chat, previous, value);
+    await resend(around.chat, previous, { ...message, text: value });
   };
   return (
     <form class="said stack" onSubmit={(event) => {
@@ -287,6 +292,7 @@ function EditAndResend({ text, onEnd, around, previous, last }: TurnProps & { te
       void go();
     }}>
       <label class="field"><span>Edit the message</span><textarea ref={focusNow} rows={4} value={value} onInput={(event) => set(event.currentTarget.value)} /></label>
+      <Attachments of={message} />
       <div class="row"><button type="submit" class="btn primary" disabled={!value.trim()}>Send</button><button type="button" class="btn" onClick={onEnd}>Cancel</button></div>
     </form>
   );
@@ -318,19 +324,19 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   return (
     <ul class="queue" aria-label="Queued messages">
       {steering && (
-        <li><span class="chip needs">Steering</span><span class="cut grow">{steering.message.text}</span>
-          <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void act(uri, { type: "chat/pendingMessageRemoved", kind: "steering", id: steering.id })}><Icon name="close" /></button>
+        <li><span class="chip needs">Steering</span><span class="cut grow" title={steering.message.text}>{steering.message.text}</span>
+          {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void act(uri, { type: "chat/pendingMessageRemoved", kind: "steering", id: steering.id })}><Icon name="close" /></button>}
         </li>
       )}
       {queue.map((each, index) => (
         <li key={each.id}>
-          {editing?.id === each.id ? (
+          {!mayWrite() ? <span class="text grow" title={each.message.text}>{each.message.text}</span> : editing?.id === each.id ? (
             <form class="row grow" onSubmit={(event) => {
               event.preventDefault();
               void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } });
               edit(undefined);
             }}>
-              <input ref={focusNow} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
+              <textarea ref={focusNow} rows={Math.min(6, editing.text.split("\n").length)} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
               <button type="submit" class="btn">Save</button>
             </form>
           ) : (
@@ -458,16 +464,35 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
   return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
+/** A question that is taller than the room is shown from its beginning. Once it is answered, the end is followed again. */
+function useQuestion(asked: string | undefined, { ref, detached, letGo, toEnd }: ReturnType<typeof useFollowing>): void {
+  const held = useRef(false);
+  useEffect(() => {
+    const box = ref.current;
+    const form = box?.querySelector("form.card.needs");
+    if (asked === undefined && held.current) {
+      held.current = false;
+      toEnd();
+    } else if (box && form && (!detached || held.current) && form.clientHeight > box.clientHeight) {
+      held.current = true;
+      letGo();
+      form.scrollIntoView({ block: "start" });
+    }
+  }, [asked]);
+}
+
 export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
-  const { ref, detached, toEnd, letGo, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
+  const following = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
+  const { ref, detached, toEnd, letGo, onScroll, onInput } = following;
   const anchor = useRef<{ turn: Element | null | undefined; top: number; first: string | undefined } | undefined>(undefined);
   const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
+  useQuestion(questions[0] && keyOf(questions[0]), following);
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
-  const canWrite = chat.interactivity !== "read-only" && chat.interactivity !== "hidden";
+  const canWrite = mayWrite() && chat.interactivity !== "read-only" && chat.interactivity !== "hidden";
   const around = useMemo<Around>(
     () => ({ session, sessionUri: uri, chat: chat.resource, turnId: "", depth: 0, Payload, Approval: InlineApproval, Helper }),
     [uri, chat.resource, session?.provider, session?.chats, session?.workingDirectories],
@@ -502,7 +527,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const waits = requests.some((each) => comesFrom(each, chat.resource, session));
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
   const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");
-  const shared = { around, canFork: Boolean(agent?.capabilities?.multipleChats?.fork), canAside: Boolean(agent?.capabilities?.multipleChats?.sideChat), canWrite };
+  const shared = { around, canFork: mayWrite() && Boolean(agent?.capabilities?.multipleChats?.fork), canAside: mayWrite() && Boolean(agent?.capabilities?.multipleChats?.sideChat) };
   const allTurns = chat.activeTurn ? [...turns, chat.activeTurn] : turns;
   return (
     <div class="chat">
@@ -520,7 +545,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
         </div>
       </div>
       <div class="dock" role="region" aria-label="Answer and write">
-        {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn ? "New output" : "To the end"} ↓</button>}
+        {detached && <button type="button" class="btn newer" onClick={toEnd}>{chat.activeTurn && !waits ? "New output" : "To the end"} ↓</button>}
         <Boundary of={approvals[0]}><ApprovalDock requests={approvals} session={session} uri={uri} /></Boundary>
         {questions.length > 0 && (
           <div class="row edits-bar"><span class="chip needs"><MarkIcon of="needs" />{questions.length === 1 ? "A question waits" : `${questions.length} questions wait`}</span>
@@ -565,7 +590,7 @@ function EditsBar({ chat }: { chat: ChatState }): JSX.Element | null {
   const at = route.value;
   const changes = chat.changes;
   if (at.name !== "session" || !changes?.files) return null;
-  return <a class="row edits-bar muted" href={panelUrl(at, "changes")}>{changes.files} {changes.files === 1 ? "file" : "files"} changed <span class="changes-count"><span class="plus">+{changes.additions ?? 0}</span> <span class="minus">−{changes.deletions ?? 0}</span></span></a>;
+  return <a class="row edits-bar calm muted" href={panelUrl(at, "changes")}>{changes.files} {changes.files === 1 ? "file" : "files"} changed <Counts added={changes.additions} removed={changes.deletions} /></a>;
 }
 
 function Empty({ session }: { session: SessionState | undefined }): JSX.Element {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Attachment, ChatState, ConfigProperty, Message, ModelSelection, SessionState, Uri } from "../ahp/index.ts";
-import { me, mayWrite } from "../local/me.ts";
+import { mayWrite, onlyWords } from "../local/me.ts";
 import { sendMessage, userMessage, type How } from "../local/outbox.ts";
 import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
 import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
@@ -84,6 +84,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const shared = useRef(chat.draft?.text ?? "");
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const asked = useRef(0);
+  const [dropping, hover] = useState(false);
   const busy = chat.activeTurn !== undefined;
   useEffect(() => focusWhenNowhere(area.current), []);
   const readOnly = chat.interactivity === "read-only" || chat.interactivity === "hidden";
@@ -225,6 +226,25 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     });
   }
 
+  // Files may be dropped anywhere: beside the field the browser would leave the page to show them.
+  useEffect(() => {
+    const over = (event: DragEvent): void => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      hover(event.type === "dragover" || event.relatedTarget !== null);
+    };
+    const drop = (event: DragEvent): void => {
+      hover(false);
+      if (!event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      void attach(event.dataTransfer.files);
+    };
+    const ends = new AbortController();
+    for (const type of ["dragover", "dragleave"] as const) addEventListener(type, over, ends);
+    addEventListener("drop", drop, ends);
+    return () => ends.abort();
+  }, []);
+
   useEffect(() => {
     const key = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key === "." && chat.activeTurn) {
@@ -236,11 +256,11 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     return () => removeEventListener("keydown", key);
   }, [chat.activeTurn]);
 
-  if (!mayWrite()) return <p class="note small" style={{ marginTop: "12px" }}>This device may {me.value?.right} only.</p>;
+  if (!mayWrite()) return <p class="note small" style={{ marginTop: "12px" }}>{onlyWords()}</p>;
   if (readOnly) return <p class="note small" style={{ marginTop: "12px" }}>This chat can be read but not written to.</p>;
   const listId = "completions";
   return (
-    <div class={`composer${busy ? " busy" : ""}`}>
+    <div class={`composer${dropping ? " dropping" : ""}`}>
       {items.length > 0 && (
         <div class="completions">
           <div role="listbox" id={listId} aria-label="Completions">
@@ -287,11 +307,6 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
           if (!files.length) return;
           event.preventDefault();
           void attach(files);
-        }}
-        onDrop={(event) => {
-          if (!event.dataTransfer?.files.length) return;
-          event.preventDefault();
-          void attach(event.dataTransfer.files);
         }} />
       <div class="bar">
         <button type="button" class="btn quiet icon" aria-label="Attach files" title="Attach files" onClick={() => file.current?.click()}><Icon name="attach" /></button>

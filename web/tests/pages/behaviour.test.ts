@@ -442,9 +442,12 @@ describe("questions", () => {
     expect(Object.keys(dispatched("chat/inputCompleted")[0]?.answers as object)).toEqual(["style"]);
   });
 
-  it("say which required answer is missing, and bring one there", async () => {
+  it("begin in sight, say which required answer is missing, and bring one there", async () => {
     const { session } = asking(host);
     const page = await visit(at(session), { viewport: { width: 390, height: 500 } });
+    await page.getByRole("button", { name: "To the end" }).waitFor();
+    const beginning = (): Promise<number> => page.locator("form.card.needs").evaluate((form) => Math.abs(form.getBoundingClientRect().top - (form.closest(".transcript") as Element).getBoundingClientRect().top));
+    expect(await beginning()).toBeLessThan(1);
     await page.getByRole("button", { name: "Submit" }).click();
     await page.getByText("This one needs an answer.").waitFor();
     await page.waitForFunction(() => document.activeElement?.closest(".question")?.textContent?.includes("This one needs"));
@@ -465,6 +468,33 @@ describe("questions", () => {
     await page.getByRole("button", { name: "Send as message" }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "sent");
     expect(JSON.stringify(dispatched("chat/turnStarted")[0])).toContain("streams");
+  });
+});
+
+describe("a device that may watch", () => {
+  it("is offered nothing that it may not do, and sends nothing", async () => {
+    const { session, chat } = asking(host);
+    host.act(chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q0", message: { text: "later", origin: { kind: "user" } } });
+    ask({ session, chat }, "p1", "make test");
+    const ended = host.addSession("ended", { title: "Ended", status: 1 }, { turns: [turn("t1", "one", [md("1")])] });
+    const watching = await new PageServer(host, () => ({ right: "watch", pairing: { possible: false } })).listen();
+    const seen = await open(`${watching.url}#/`);
+    opened.push(seen);
+    const offered = async (where: string): Promise<string[]> => (await seen.page.locator(where).getByRole("button").allInnerTexts()).map((each) => each.trim()).filter((each) => each && !each.startsWith("To the end")).sort();
+    await seen.page.getByText("This device may watch only.").first().waitFor();
+    expect(await offered("main")).toEqual(["Show 5 questions", "Turn on notifications"]);
+    await seen.page.goto(`${watching.url}${at(session)}`);
+    await seen.page.locator(".queue").waitFor();
+    await seen.page.getByRole("link", { name: "New session" }).waitFor({ state: "detached" });
+    expect(await offered("main")).toEqual(["Show it"]);
+    await seen.page.goto(`${watching.url}${at(ended.session)}`);
+    await seen.page.getByRole("button", { name: "Copy" }).waitFor();
+    expect(await offered("main")).toEqual(["Copy"]);
+    await seen.page.getByRole("button", { name: "This session" }).click();
+    expect(await seen.page.getByRole("menuitem").allInnerTexts()).not.toContain("Rename");
+    await drawn(seen.page);
+    expect(host.dispatched).toEqual([]);
+    await watching.close();
   });
 });
 
@@ -492,9 +522,10 @@ describe("the composer", () => {
     await page.locator(".queue li").nth(2).getByRole("button", { name: "Move up" }).click();
     await page.locator(".queue li").nth(1).getByText("third").waitFor();
     await page.locator(".queue li").nth(0).getByRole("button", { name: "Edit" }).click();
-    await page.getByRole("textbox", { name: "Queued message" }).fill("first, better");
+    await page.getByRole("textbox", { name: "Queued message" }).fill("first,\nbetter");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("first, better").waitFor();
+    await page.getByText("first,\nbetter").waitFor();
+    expect(dispatched("chat/pendingMessageSet").at(-1)).toMatchObject({ message: { text: "first,\nbetter" } });
     await page.locator(".queue li").nth(2).getByRole("button", { name: "Remove" }).click();
     await page.getByRole("button", { name: "Undo" }).click();
     await page.locator(".queue li", { hasText: "second" }).waitFor();
@@ -548,7 +579,7 @@ describe("the composer", () => {
     expect(await page.locator(".completions [role=option]").count()).toBe(50);
   });
 
-  it("completes, attaches a pasted image, and shares its draft", async () => {
+  it("completes, attaches a pasted image and a dropped file, and shares its draft", async () => {
     const made = host.addSession("c");
     host.methods.completions = () => ({ items: [{ insertText: "/help", attachment: { type: "simple", label: "What I can do" } }, { insertText: "/hello", attachment: { type: "simple", label: "Says hello" } }] });
     const page = await visit(at(made.session));
@@ -565,9 +596,21 @@ describe("the composer", () => {
       element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
     });
     await page.locator(".attachments img").waitFor();
+    const drag = (type: string, size: number) => page.locator(".transcript").evaluate((element, [kind, length]) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array(length)], "notes.bin"));
+      const event = new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true });
+      element.dispatchEvent(event);
+      return event.defaultPrevented;
+    }, [type, size] as const);
+    expect(await drag("dragover", 3), "the browser does not leave the page for it").toBe(true);
+    await page.locator(".composer.dropping").waitFor();
+    expect(await drag("drop", 6_000_000)).toBe(true);
+    await page.locator(".composer:not(.dropping) .attachments").getByText("notes.bin").waitFor();
+    expect(await page.evaluate((key) => JSON.parse(localStorage.getItem(key) ?? "{}").text, `ahpkit:draft:${made.chat}`), "too large to be kept, but what was typed is").toBe("/hello");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "sent");
-    expect(dispatched("chat/turnStarted")[0]?.message).toMatchObject({ text: "/hello", attachments: [{ type: "embeddedResource", contentType: "image/gif" }] });
+    expect(dispatched("chat/turnStarted")[0]?.message).toMatchObject({ text: "/hello", attachments: [{ type: "embeddedResource", contentType: "image/gif" }, { type: "embeddedResource", label: "notes.bin" }] });
   });
 
   it("does not send while an input method composes", async () => {
@@ -579,8 +622,9 @@ describe("the composer", () => {
     expect(dispatched("chat/turnStarted")).toEqual([]);
   });
 
-  it("edits and resends, and forks", async () => {
-    const made = host.addSession("e", {}, { turns: [turn("t1", "one", [md("1")]), turn("t2", "two", [md("2")])] });
+  it("edits and resends with what was attached, to the same model, and forks", async () => {
+    const WITH = { origin: { kind: "user" }, attachments: [{ type: "simple", label: "notes.md" }], model: { id: "large" } };
+    const made = host.addSession("e", {}, { turns: [turn("t1", "one", [md("1")]), turn("t2", "two", [md("2")], { message: { text: "two", ...WITH } })] });
     host.methods.createChat = (params) => {
       host.put(params.chat, { resource: params.chat, title: "", status: 1, modifiedAt: "2026-01-05T10:00:00.000Z", turns: [] }, "chat");
       host.act(made.session, { type: "session/chatAdded", summary: { resource: params.chat, title: "Fork", status: 1, modifiedAt: "2026-01-05T10:00:00.000Z" } });
@@ -593,6 +637,7 @@ describe("the composer", () => {
     await page.locator("form.said").getByRole("button", { name: "Send", exact: true }).click();
     await until(() => dispatched("chat/turnStarted").length === 1, "resent");
     expect(dispatched("chat/truncated")[0]?.turnId).toBe("t1");
+    expect(dispatched("chat/turnStarted")[0]?.message).toEqual({ text: "two, again", ...WITH });
     host.act(made.chat, { type: "chat/turnComplete", turnId: dispatched("chat/turnStarted")[0]?.turnId, duration: 3 });
     await page.locator(".turn").nth(0).hover();
     await page.locator(".turn").nth(0).getByRole("button", { name: "More about this turn" }).click();
@@ -1156,6 +1201,24 @@ describe("usage", () => {
 });
 
 describe("a session that is open", () => {
+  it("is renamed from its menu, with the keyboard in the field; Escape keeps the name", async () => {
+    const made = host.addSession("name", { title: "Before" });
+    const page = await visit(at(made.session));
+    const rename = async (text: string, key: string): Promise<void> => {
+      await page.getByRole("button", { name: "This session" }).click();
+      await page.getByRole("menuitem", { name: "Rename" }).click();
+      await page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Title");
+      await page.keyboard.press("Control+A");
+      await page.keyboard.type(text);
+      await page.keyboard.press(key);
+    };
+    await rename("Never", "Escape");
+    await page.getByRole("heading", { name: "Before" }).waitFor();
+    await rename("After", "Enter");
+    await page.getByRole("heading", { name: "After" }).waitFor();
+    expect(dispatched("session/titleChanged")).toEqual([{ type: "session/titleChanged", title: "After" }]);
+  });
+
   it("is read when its turn ends, and stays unread when somebody marks it so", async () => {
     const made = approval();
     const page = await visit(at(made.session));
@@ -1235,9 +1298,9 @@ describe("keys", () => {
     await page.keyboard.press("F6");
     expect(await page.evaluate(() => document.activeElement?.id)).toMatch(/^region-/);
     await page.keyboard.press("Control+/");
-    await page.getByText("Next region").waitFor();
+    await page.getByText("Next part of the page").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByText("Next region").waitFor({ state: "detached" });
+    await page.getByText("Next part of the page").waitFor({ state: "detached" });
   });
 });
 

@@ -123,7 +123,7 @@ describe("company", () => {
   it("shows who else is here, and shares the draft while it is typed", async () => {
     const second = await open(await host.link());
     await second.page.goto(page.url());
-    await page.getByText("Also here: Page on a computer").waitFor();
+    await page.locator(".others").getByText("Also here: Page on a computer").waitFor();
     await composer(page).fill("half a sen");
     await expect.poll(() => composer(second.page).inputValue()).toBe("half a sen");
     await second.close();

@@ -9,7 +9,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { Connection, ScriptedHost } from "./host.ts";
 
 const PAGE = fileURLToPath(new URL("../../../src/ahpkit/web/page", import.meta.url));
-const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json" };
+const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".webmanifest": "application/manifest+json" };
 
 /** The policy that the real host sends, so that tests find what it forbids. */
 export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'self' data: https: http://127.0.0.1:* http://localhost:*; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
