@@ -179,6 +179,19 @@ async def test_a_further_chat_is_named_after_its_first_message(sockets: Bench, k
     assert [one["title"] for one in (await sockets.state(client, other))["chats"]] == ["And then?", "New session"]
 
 
+@pytest.mark.parametrize("kind", [None, "sideChat"])
+async def test_a_chat_that_moves_without_a_name_gets_one_in_its_own_session(sockets: Bench, kind: str | None) -> None:
+    client, session, chat = await opened(sockets, "one")
+    begins = {} if kind is None else {"source": source(kind, chat)}
+    await client.ask("createChat", session, chat=NEW, **begins)
+    moved = (await client.ask("moveChat", NEW, destination={"kind": "newSession"}))["session"]
+    assert (await sockets.state(client, moved))["title"] == "New session"
+    await client.ask("subscribe", NEW)
+    await run_turn(client, NEW, "Why so?", "a1")
+    titles = [(await sockets.state(client, uri))["title"] for uri in (moved, NEW)]
+    assert titles == ["Why so?", "Why so?"]
+
+
 @requirement("gen:chat:side-chat-empty")
 async def test_every_kind_of_agent_knows_what_a_side_chat_is_beside(sockets: Bench, tmp_path: Path) -> None:
     histories: list[list[str]] = []

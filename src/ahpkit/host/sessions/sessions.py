@@ -30,7 +30,15 @@ from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.session_config import initial_config
 from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
-from ahpkit.host.turns.new_state import DEFAULT_TITLE, NO_CONFIG, entry_of, kept_session, new_chat, new_session
+from ahpkit.host.turns.new_state import (
+    DEFAULT_TITLE,
+    NO_CONFIG,
+    entry_of,
+    kept_session,
+    moved_title,
+    new_chat,
+    new_session,
+)
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
 from ahpkit.protocol.chat.state import ChatOrigin, ChatState
@@ -247,7 +255,7 @@ class Sessions:
             project=here.get("project"),
             config=here.get("config", NO_CONFIG),
         )
-        state["title"] = (entry_of(uri, here) or chat)["title"]
+        state["title"] = moved_title((entry_of(uri, here) or chat)["title"])
         self._open_session(target, agent, state, created_at=self._now())
         runners = self.chats.take_along(moving, source, target)
         self._dispatch(target, session_default_chat_changed(default_chat=uri))

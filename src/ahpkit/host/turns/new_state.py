@@ -153,6 +153,11 @@ def is_named(chat: ChatState) -> bool:
     return chat["title"] not in _PLACEHOLDERS and (origin is None or origin["kind"] != "fork")
 
 
+def moved_title(chat_title: str) -> str:
+    """The title of a session that is made for a chat. One without a name gets it with its next message."""
+    return DEFAULT_TITLE if chat_title in _PLACEHOLDERS else chat_title
+
+
 _PLACEHOLDERS = frozenset({DEFAULT_TITLE, NEW_CHAT, SIDE_CHAT})
 
 
@@ -198,6 +203,7 @@ __all__ = [
     "entry_of",
     "is_named",
     "kept_session",
+    "moved_title",
     "new_chat",
     "new_session",
     "opening",
