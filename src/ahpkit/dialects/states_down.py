@@ -30,6 +30,9 @@ _CHAT_1_0: Final = ("changes", "movable", "changesets", "backgroundWork", "canva
 _WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation"})
 """States of a tool call that wait for a person, in every generation."""
 
+_INPUT_TEXT: Final = 1_048_576
+"""Characters of a referenced input that are sent as text. As many as an agent may write into a call."""
+
 
 # -- messages and response parts -----------------------------------------------------------------------------------
 
@@ -52,11 +55,13 @@ def attachment(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def tool_input(value: Any) -> Any:
-    """The input of a tool call as text: for a reference the text in its `_meta`, or else its address."""
+    """The input of a tool call as text: for a reference the text in its `_meta`, if it is not too long, or else its
+    address."""
     if not isinstance(value, dict):
         return value
     reference = cast("JsonObject", value)
-    return reference.get("_meta", {}).get("ahpkit.dev/text") or reference.get("uri", "")
+    text = reference.get("_meta", {}).get("ahpkit.dev/text")
+    return text if text and len(text) <= _INPUT_TEXT else reference.get("uri", "")
 
 
 def tool_call(call: JsonObject, to: Generation) -> JsonObject:
