@@ -158,6 +158,29 @@ async def test_an_empty_token_takes_a_login_back_and_the_next_call_asks_for_anot
     assert outcomes[0].content[0]["text"] == "3"
 
 
+@requirement("gen:auth:expires-in", "mcp:auth:reason-expired")
+async def test_a_login_whose_time_is_over_is_asked_for_at_once_and_a_call_waits_for_the_next(place: Place) -> None:
+    outcomes: list[Any] = []
+    place.bench.agent.script = calling(outcomes, "tickets_add", {"a": 1, "b": 2})
+    client = await place.bench.client(offer=["1.0.0"])
+    session, chat, _ = await waiting(place, client)
+    place.guard.tokens |= {"first", "second", "third"}
+    await client.ask("_ahpkit/rules/add", decision="allow", kind="server", owner="mcp:tickets", scope="everywhere")
+    await client.ask("authenticate", resource=place.url, token="first", expiresIn=1)
+    await entry(place.bench, client, session, "ready", "tickets")
+    shown = await entry(place.bench, client, session, "authRequired", "tickets")
+    assert shown["state"]["reason"] == "expired"
+    for turn, token in (("t1", "second"), ("t2", "third")):
+        before = len(client.received)
+        await client.accepted(chat, {**say("go", turn), "startedAt": "2026-01-01T00:00:00.000Z"})
+        needed = (await client.action("chat/toolCallAuthRequired", since=before))["action"]["auth"]
+        assert needed["reason"] == "expired"
+        await client.ask("authenticate", resource=place.url, token=token)
+        await client.action("chat/turnComplete", since=before)
+        place.guard.tokens.remove(token)
+    assert [outcome.content[0]["text"] for outcome in outcomes] == ["3", "3"]
+
+
 @requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set")
 @requirement("mcp:state:auth-required")
 async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:

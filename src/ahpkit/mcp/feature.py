@@ -322,7 +322,12 @@ class McpServers(Feature):
         meta: JsonObject = params.get("_meta") or {}
         giver = _giver(client_id, params)
         renewal = Renewal.read(meta.get(RENEWAL))
-        login = Login(params["token"], expires_in=params.get("expiresIn"), renewal=renewal)
+        login = Login(
+            params["token"],
+            expires_in=params.get("expiresIn"),
+            renewal=renewal,
+            on_expiry=lambda: [server.token_expired() for _, server in waiting],
+        )
         for session, server in waiting:
             self.tokens.give(giver, session.uri, params["resource"], login)
             server.token_given()

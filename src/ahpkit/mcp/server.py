@@ -104,6 +104,11 @@ class McpServer:
     def ready(self) -> bool:
         return self.state["kind"] == "ready"
 
+    @property
+    def takes_calls(self) -> bool:
+        """Whether it is connected. While it waits for a token, a call is sent, or waits with it."""
+        return self.ready or (self._waits and self._client is not None)
+
     async def run(self) -> None:
         """Start it, keep it running, stop it when cancelled."""
         clock = asyncio.get_running_loop().time
@@ -152,6 +157,10 @@ class McpServer:
             self._set({"kind": "ready" if self._client is not None else "starting"})
             waiting.set_result(None)
 
+    def token_expired(self) -> None:
+        """Ask it something without the token: what it answers says who has to log in, before a call needs it."""
+        self._stale.set()
+
     async def _wait_in_error(self, problem: str) -> None:
         error = {"errorType": "mcp/failed", "message": f"{self.config.name}: {problem[:_WORDS]}"}
         self._set({"kind": "error", "error": error})
@@ -186,6 +195,10 @@ class McpServer:
         if self._token() is None and not self._just_renewed:
             self._just_renewed = await self._port.renew_token(self.resource)
         return self._token() is not None
+
+    def _was_accepted(self) -> None:
+        """It took a request, and with it the token, if there is one."""
+        self._token_worked, self._just_renewed = self._token() is not None, False
 
     async def _show_challenge(self, challenge: Challenge) -> None:
         state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
@@ -228,7 +241,7 @@ class McpServer:
                     return "it was stopped"
                 self._client = client
                 self._connected_anew.set()
-                self._token_worked, self._just_renewed = self._token() is not None, False
+                self._was_accepted()
                 self._ready_since = asyncio.get_running_loop().time()
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
@@ -322,7 +335,8 @@ class McpServer:
                     await self._wait_for_token(refused)
                     self._stale.set()
             else:
-                self._challenge, self._just_renewed = None, False
+                self._challenge = None
+                self._was_accepted()
                 self._port.changed(self)
             await asyncio.sleep(self._limits.relist)
 
@@ -423,7 +437,7 @@ class McpServer:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
             try:
                 answer = plain(await self._calls.run(partial(send, client), caller))
-                self._just_renewed = False
+                self._was_accepted()
                 return answer
             except TokenNeeded as refused:
                 await self._wait_for_token(refused.challenge, caller)

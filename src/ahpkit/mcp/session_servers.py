@@ -253,7 +253,7 @@ class SessionServers:
         return [
             (self._owner(server), [definition_of(tool) for tool in server.lists.tools])
             for server in self.servers()
-            if server.ready
+            if server.takes_calls
         ]
 
     def _owner(self, server: McpServer) -> Owner:

@@ -213,10 +213,19 @@ class Renewal:
 class Login:
     """What one `authenticate` brought: a token, and perhaps how to get the next one."""
 
-    def __init__(self, token: str, *, expires_in: float | None = None, renewal: Renewal | None = None) -> None:
+    def __init__(
+        self,
+        token: str,
+        *,
+        expires_in: float | None = None,
+        renewal: Renewal | None = None,
+        on_expiry: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`on_expiry` is called when the time of the token is over and somebody has to log in again."""
         self.token = token
         """Empty once it has expired."""
         self.renewal = renewal
+        self._on_expiry = on_expiry
         self._renewing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expire_in(expires_in)
@@ -263,7 +272,12 @@ class Login:
             self._timer.cancel()
             self._timer = None
         if seconds is not None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.expire)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        self.expire()
+        if self.renewal is None:
+            self._on_expiry()
 
 
 async def _posted(renewal: Renewal, resource: str) -> JsonObject | None:
