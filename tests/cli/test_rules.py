@@ -72,7 +72,10 @@ async def test_what_makes_no_rule_is_refused_in_words(host: HostProcess) -> None
 
 
 async def test_decisions_are_looked_up_with_who_and_what_was_shown(host: HostProcess) -> None:
-    async with connect(host.url, token=host.token, client_id="ann", on_confirmation=lambda _: Approve()) as client:
+    def always(asked: object) -> Approve:
+        return Approve(option_id="allow:tool:chat")
+
+    async with connect(host.url, token=host.token, client_id="ann", on_confirmation=always) as client:
         session = await client.create_session(provider="demo")
         chat = await session.chat()
         await chat.ask('/tool calculate {"expression": "1 + 1"}')
@@ -88,6 +91,6 @@ async def test_decisions_are_looked_up_with_who_and_what_was_shown(host: HostPro
     listed = json.loads(await typed(host, "approvals", "log", "--json", "--session", session.uri))
     assert listed == decisions
     text = await typed(host, "approvals", "log", "--limit", "2")
-    assert "by person ann" in text
+    assert "by person ann, always allow this tool in this chat" in text
     assert "1 + 1" in text
     assert "by rule configured-1" in text

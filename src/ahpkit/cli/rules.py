@@ -19,9 +19,16 @@ from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
+from ahpkit.tools.rules import SCOPES, WHERE
 
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+_REMEMBERED = {
+    "command": "commands like this",
+    "path": "this tool in this place",
+    "tool": "this tool",
+    "server": "every tool of this server",
+}
 _KINDS = {"allowed": "approve", "denied": "deny"}
 
 _ID = 8
@@ -222,7 +229,11 @@ def _by(entry: Any) -> str:
 def _chosen(entry: Any) -> str:
     """The option that was picked, where it says more than yes or no."""
     option = entry.get("option") or ""
-    plain = option in ("", "allow", "deny", "allow-once", "deny-once")
+    match option.split(":"):
+        case [decision, kind, scope] if kind in _REMEMBERED and scope in SCOPES:
+            return f", always {decision} {_REMEMBERED[kind]}{WHERE[scope]}"
+        case _:
+            plain = option in ("", "allow", "deny", "allow-once", "deny-once")
     return "" if plain else f", {in_words({'id': option, 'label': option, 'kind': _KINDS[entry['decision']]})}"
 
 
