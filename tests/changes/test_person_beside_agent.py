@@ -309,3 +309,62 @@ def test_a_call_names_the_files_of_its_input_and_of_its_edits_unless_the_input_i
     huge = json.dumps({"path": "a.txt", "content": "x" * 300_000})
     assert named_files({"toolInput": huge}, Path("/w")) == []
     assert named_files({"toolInput": {"uri": "ahp-content:/1"}}, Path("/w")) == [], "an input by reference"
+
+
+async def test_a_folder_that_a_call_moves_is_moved_and_undo_moves_it_back(desk: Desk) -> None:
+    """The files in it are as old as before: only the folder has a new time."""
+    for name in ("x", "deep/y"):
+        desk.repo.write(f"src/{name}.txt", f"{name}\n" * 20)
+    desk.repo.commit()
+    await a_moment()
+
+    async def work(turn: Turn) -> None:
+        await in_a_call(desk, turn, lambda: (desk.repo.root / "src").rename(desk.repo.root / "lib"), then=2)
+
+    turn_id = await whole_turn(desk, work)
+    _, state = await desk.look("turn", turn_id)
+    moved = [(entry["edit"]["before"]["uri"], entry["edit"]["after"]["uri"]) for entry in state["files"]]
+    root = desk.repo.root.as_uri()
+    assert moved == [(f"{root}/src/{name}.txt", f"{root}/lib/{name}.txt") for name in ("deep/y", "x")]
+    uri, _ = await desk.look("session")
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "Left alone" not in str(result["message"])
+    assert desk.repo.status() == set()
+
+
+async def test_an_ignored_folder_that_is_like_a_removed_one_is_not_that_one_moved(desk: Desk) -> None:
+    for folder in ("src", "old"):
+        desk.repo.write(f"{folder}/x.txt", "x\n" * 20)
+    desk.repo.write(".gitignore", "old/\n")
+    desk.repo.commit()
+    await a_moment()
+
+    def write() -> None:
+        (desk.repo.root / ".gitignore").write_text("")
+        (desk.repo.root / "src/x.txt").unlink()
+        (desk.repo.root / "src").rmdir()
+
+    async def work(turn: Turn) -> None:
+        await in_a_call(desk, turn, write, then=3)
+
+    await whole_turn(desk, work)
+    uri, _ = await desk.look("session")
+    await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert (desk.repo.root / "old/x.txt").exists()
+    assert desk.repo.status() == set()
+
+
+@requirement("changesets:odd:submodules")
+async def test_a_commit_that_a_call_makes_in_a_submodule_is_the_turns(desk: Desk, tmp_path: Path) -> None:
+    inner = Repository(tmp_path / "library")
+    inner.commit(x_txt="x\n")
+    desk.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "library")
+    desk.repo.commit()
+    await a_moment()
+    commit = ("-C", "library", "commit", "--quiet", "--allow-empty", "-m", "new")
+
+    async def work(turn: Turn) -> None:
+        await in_a_call(desk, turn, lambda: desk.repo.git(*commit), then=1)
+
+    _, state = await desk.look("turn", await whole_turn(desk, work))
+    assert names(state) == {"library"}

@@ -207,7 +207,7 @@ class Game:
         game = self
 
         class Timed(WorkTree):
-            def written_at(self, paths: Iterable[str]) -> dict[str, int | None]:
+            def written_at(self, paths: Iterable[str], since: int = 0) -> dict[str, int | None]:
                 there = super().written_at(paths)
                 return {path: at and game.written.get(path, at) for path, at in there.items()}
 

@@ -12,6 +12,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.record import Record
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import WorkTree
+from ahpkit.wire.codec import decode_own, encode
 from support.repository import Repository
 
 
@@ -389,3 +390,54 @@ async def test_more_files_than_a_command_line_takes_are_committed(repo: Reposito
     await commit.stage(changes.tree, paths[:10])
     await commit.commit(changes.tree, paths, "many")
     assert repo.status() == set()
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "after"),
+    [
+        ("true", b"1\n2\n", b"1\n2\n3\n"),
+        ("true", b"1\r\n2\r\n", b"1\r\n2\r\n3\n"),
+        ("input", b"1\r\n2\n3\r\n", b"1\r\nnew\r\n3\r\n"),
+        ("false", b"1\r\n2\r\n", b"1\n2\n"),
+    ],
+)
+async def test_undo_and_redo_keep_the_line_ends_that_files_have(
+    repo: Repository, tmp_path: Path, setting: str, before: bytes, after: bytes
+) -> None:
+    repo.git("config", "core.autocrlf", setting)
+    file = repo.write("ends.txt", before)
+    repo.commit()
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    file.write_bytes(after)
+    new = {repo.write(f"new-{len(text)}.txt", text): text for text in (b"1\n2\n", b"1\r\n2\r\n", b"1\r\n2\n", b"one")}
+    await changes.end("t")
+    for turn_id in (None, "t"):
+        assert (await changes.undo(turn_id)).left == {}
+        assert file.read_bytes() == (b"1\r\n2\r\n3\r\n" if setting == "input" else before), "2 is not there any more"
+        assert not any(path.exists() for path in new)
+        changes.record = Record.from_json(decode_own(encode(changes.record.to_json())))
+        assert (await changes.redo()).left == {}
+        assert file.read_bytes() == after
+        assert {path: path.read_bytes() for path in new} == new
+
+
+async def test_redo_has_git_make_what_a_filter_makes_and_keeps_no_copy(repo: Repository, tmp_path: Path) -> None:
+    repo.write(".gitattributes", "*.sec filter=turn\n")
+    for way in ("clean", "smudge"):
+        repo.git("config", f"filter.turn.{way}", "tr a-z n-za-m")
+    repo.commit()
+    git = await find(repo.root, objects=tmp_path / "ours", runs_filters=lambda: True)
+    assert git is not None
+    changes = SessionChanges(WorkTree(git))
+    await changes.begin("t")
+    file = repo.write("x.sec", "hello\n")
+    await changes.end("t")
+    await changes.undo()
+    assert not file.exists()
+    await changes.redo()
+    assert file.read_text() == "hello\n"
+    names = (await git.lines("cat-file", "--batch-all-objects", "--batch-check=%(objectname)", "-z"))[0].split()
+    stored = [await git.run("cat-file", "-p", name) for name in names]
+    assert b"uryyb\n" in stored
+    assert b"hello\n" not in stored

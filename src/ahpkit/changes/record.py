@@ -51,6 +51,9 @@ class Undone:
     total: dict[str, Pair]
     between: dict[str, list[Pair]]
     chats: dict[str, dict[str, Pair]]
+    raw: dict[str, str] = field(default_factory=dict[str, str])
+    """Path → the blob with the very bytes that were there, if git stores the file with other line ends; empty: git has
+    to make the bytes of the file. A path that is missing had the bytes that git stores."""
 
 
 @dataclass
@@ -170,6 +173,7 @@ def _undone_from_json(data: Mapping[str, Any]) -> Undone:
         _sum_from_json(data["total"]),
         _pieces_from_json(data["between"]),
         _chats_from_json(data["chats"]),
+        data["raw"] if "raw" in data else dict.fromkeys(data["files"], ""),
     )
 
 

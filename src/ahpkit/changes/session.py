@@ -132,7 +132,7 @@ class SessionChanges:
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
         paths = await asyncio.to_thread(paths_of, changes)
         new = paths if looked_at is None else {*(paths - activity.times.keys()), *paths.intersection(looked_at)}
-        activity.times |= await asyncio.to_thread(self.tree.written_at, new)
+        activity.times |= await asyncio.to_thread(self.tree.written_at, new, activity.began)
         seen = activity.seen()
         doubted = await asyncio.to_thread(seen.doubted, paths)
         sides = [await self.tree.sides(look.tree, doubted) for look in seen.looks] if doubted else []
@@ -143,11 +143,20 @@ class SessionChanges:
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
         """Files that seem to be new, but were only ignored when the turn began: what they held then is not known."""
         changes = await self.tree.compare(turn.before, turn.after)
-        new, rules_changed = await asyncio.to_thread(_new_files, changes, {*turn.unkept})
         activity = self._active.get(turn.turn_id)
-        late = await asyncio.to_thread(self.tree.older, new, 0 if activity is None else activity.began)
+        began = 0 if activity is None else activity.began
+        new, rules_changed = await asyncio.to_thread(self._new_files, changes, {*turn.unkept}, began)
+        late = await asyncio.to_thread(self.tree.older, new, began)
         doubtful = new - late if rules_changed else (new - late) & self.tree.tracked_late
         return late | await self.tree.match_ignored(doubtful, turn.before)
+
+    def _new_files(self, changes: Iterable[FileChange], unkept: Collection[str], began: int) -> tuple[set[str], bool]:
+        """Paths that were not there before, without the unkept ones and those that only came with their folder; and
+        whether a file that says what git ignores changed. Called in a thread."""
+        present = [change for change in changes if change.after is not None]
+        moved = (change for change in present if change.before is None or change.before.path != change.path)
+        new = {change.path for change in moved if not self.tree.moved_with_folder(change, began)}
+        return new.difference(unkept), any(os.path.basename(path) == IGNORE_FILE for path in paths_of(present))
 
     async def _name_elsewhere(self, turn_id: str, paths: Collection[str]) -> None:
         """A look at all files does not see those of a submodule. The agent may report them last."""
@@ -255,6 +264,7 @@ class SessionChanges:
                 await self._begin_without(turn, versions(changes, outcome.undone), now, whole=whole)
         if outcome.undone:
             sums.files = {path: (outcome.was[path], now.get(path)) for path in outcome.undone}
+            sums.raw = outcome.raw
             self._remember_undo(sums)
         return outcome
 
@@ -287,7 +297,7 @@ class SessionChanges:
             return Outcome()
         last = self.record.undone.pop()
         changes = [FileChange(was, now) for was, now in last.files.values()]
-        outcome = await undo(self.tree, changes)
+        outcome = await undo(self.tree, changes, exact=last.raw)
         self._of_chats.clear()
         checkpoint = await self.tree.checkpoint(outcome.undone)
         now = await self.tree.sides(checkpoint.tree, outcome.undone)
@@ -404,14 +414,6 @@ def _split_known(
 def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
     """Sorted by path, as git lists them."""
     return sorted(changes, key=lambda change: os.fsencode(change.path))
-
-
-def _new_files(changes: Iterable[FileChange], unkept: Collection[str]) -> tuple[set[str], bool]:
-    """Paths that were not there before, without the unkept ones; and whether a file that says what git ignores changed.
-    Called in a thread."""
-    present = [change for change in changes if change.after is not None]
-    new = {change.path for change in present if change.before is None or change.before.path != change.path}
-    return new.difference(unkept), any(os.path.basename(path) == IGNORE_FILE for path in paths_of(present))
 
 
 def _shown(

@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from ahpkit.changes.git import GitError
 from ahpkit.changes.sides import EXECUTABLE, LINK, SUBMODULE, FileChange, Pair, Side, own_steps, same
+from ahpkit.changes.verified_content import content, is_blob
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import Entry, Passage, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
@@ -49,6 +50,8 @@ class Outcome:
     """Path → why it was left alone."""
     was: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
     """What was undone → the file until then."""
+    raw: dict[str, str] = field(default_factory=dict[str, str])
+    """The blob with the bytes of what was undone, where git stores other ones; empty: git has to make them."""
     guessed: list[str] = field(default_factory=list[str])
     """What was undone although nobody said who wrote it."""
 
@@ -85,17 +88,20 @@ async def undo(
     only: Collection[str] | None = None,
     between: Mapping[str, Sequence[Pair]] | None = None,
     doubts: Mapping[str, str] | None = None,
+    exact: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Take changes back. `only`: the paths that a person chose. `between`: what others changed between the first and
-    the last of these changes. `doubts`: paths that others may have written, and why that is not known."""
+    the last of these changes. `doubts`: paths that others may have written, and why that is not known. `exact`: the
+    bytes of the files before, as `Outcome.raw` of an earlier undo has them."""
     meant = versions(changes, only)
     outcome = Outcome()
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
     outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
     for path in _in_order(meant.keys() - outcome.left.keys(), meant):
+        steps = own_steps(meant[path], (between or {}).get(path, ()))
         try:
-            await _take_back(tree, path, own_steps(meant[path], (between or {}).get(path, ())), now.get(path), outcome)
+            await _take_back(tree, path, steps, now.get(path), outcome, exact)
         except Mixed:
             outcome.left[path] = "it was changed after the session wrote it"
         except OSError as error:
@@ -142,7 +148,14 @@ def _is_file(tree: WorkTree, path: str) -> bool:
         return False
 
 
-async def _take_back(tree: WorkTree, path: str, steps: Sequence[Pair], now: Side | None, outcome: Outcome) -> None:
+async def _take_back(
+    tree: WorkTree,
+    path: str,
+    steps: Sequence[Pair],
+    now: Side | None,
+    outcome: Outcome,
+    exact: Mapping[str, str] | None,
+) -> None:
     if (why := why_left(tree.root / path, steps[0][0])) is not None:
         outcome.left[path] = why
         return
@@ -152,12 +165,69 @@ async def _take_back(tree: WorkTree, path: str, steps: Sequence[Pair], now: Side
     wanted = await without(tree, steps, now)
     if same(wanted, now):
         return
+    is_file = now is not None and now.mode != LINK
+    present = await asyncio.to_thread(content, tree.root, path, False) if is_file else None
+    taken = await _bytes_to_keep(tree, now, present)
     if wanted is None:
         await asyncio.to_thread(remove_file, tree, path)
     elif not await _leave_out(tree, path, wanted):
-        await asyncio.to_thread(write_file, tree, path, await tree.read(wanted), wanted.mode)
+        if exact is not None and exact.get(path) != "" and same(wanted, steps[0][0]):
+            data = await tree.read(wanted._replace(oid=exact.get(path, wanted.oid)), on_disk_form=False)
+        else:
+            data = await _with_its_line_ends(tree, wanted, now, present)
+        await asyncio.to_thread(write_file, tree, path, data, wanted.mode)
     outcome.undone.append(path)
     outcome.was[path] = now
+    if taken is not None:
+        outcome.raw[path] = taken
+
+
+async def _bytes_to_keep(tree: WorkTree, now: Side | None, present: bytes | None) -> str | None:
+    """A blob with the bytes of a file that is about to go; None: git stores them as they are. Empty: more than the line
+    ends is different, so a filter makes the file, and what it makes is not ours to keep."""
+    if now is None or present is None or await asyncio.to_thread(is_blob, present, now.oid):
+        return None
+    if await _is_filtered(tree, now, present):
+        return ""
+    return await tree.keep(present, now.path, now.mode, as_is=True)
+
+
+async def _is_filtered(tree: WorkTree, now: Side, present: bytes) -> bool:
+    """Whether git stores more of a file differently than its line ends."""
+    stored = await tree.read(now, on_disk_form=False)
+    return await asyncio.to_thread(lambda: _plain(stored) != _plain(present))
+
+
+async def _with_its_line_ends(tree: WorkTree, wanted: Side, now: Side | None, present: bytes | None) -> bytes:
+    """The bytes of a file that is put back: with the line ends that it has now, where git leaves open which it had."""
+    data = await tree.read(wanted)
+    if now is None or present is None:
+        return data
+    if await asyncio.to_thread(lambda: is_blob(present, now.oid) and is_blob(data, wanted.oid)):
+        return data
+    if await _is_filtered(tree, now, present):
+        return data
+    alike = await asyncio.to_thread(with_line_ends, data, present)
+    return alike if await tree.keep(alike, wanted.path, wanted.mode) == wanted.oid else data
+
+
+def with_line_ends(text: bytes, of: bytes) -> bytes:
+    """A text with the line ends of another one. Lines with which both begin or end take theirs, and those in between
+    take what is most common there."""
+    *lines, rest = _plain(text).split(b"\n")
+    others = of.split(b"\n")[:-1]
+    bare = [line.removesuffix(b"\r") for line in others]
+    usual = b"\r" if 2 * sum(line.endswith(b"\r") for line in others) > len(others) else b""
+    shared = min(len(lines), len(others))
+    first = next((at for at in range(shared) if lines[at] != bare[at]), shared)
+    last = next((at for at in range(shared - first) if lines[-1 - at] != bare[-1 - at]), shared - first)
+    middle = [line + usual for line in lines[first : len(lines) - last]]
+    return b"\n".join([*others[:first], *middle, *others[len(others) - last :], rest])
+
+
+def _plain(text: bytes) -> bytes:
+    """A text with plain line ends."""
+    return text.replace(b"\r\n", b"\n")
 
 
 async def _leave_out(tree: WorkTree, path: str, wanted: Side) -> bool:
@@ -301,6 +371,7 @@ __all__ = [
     "undo",
     "versions",
     "why_left",
+    "with_line_ends",
     "without",
     "write_file",
 ]

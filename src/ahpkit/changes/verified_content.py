@@ -57,8 +57,11 @@ def _above(path: str) -> Iterable[str]:
 def has_content(root: Path, path: str, oid: str) -> bool:
     """Whether a file holds exactly what a blob is named after. No link on the way is followed."""
     data = content(root, path)
-    if data is None:
-        return False
+    return data is not None and is_blob(data, oid)
+
+
+def is_blob(data: bytes, oid: str) -> bool:
+    """Whether a blob is named after exactly these bytes."""
     made = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
     made.update(b"blob %d\0" % len(data))
     made.update(data)
@@ -91,4 +94,4 @@ def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
         return None
 
 
-__all__ = ["Looks", "content", "doubtful", "has_content", "look"]
+__all__ = ["Looks", "content", "doubtful", "has_content", "is_blob", "look"]

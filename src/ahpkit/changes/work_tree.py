@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ahpkit.changes.attribution import COARSE
 from ahpkit.changes.git import Git, GitError, size_and_time
-from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side
+from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side, same
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
 from ahpkit.host.resources.safe_open import Passage, anywhere
 
@@ -385,14 +385,36 @@ class WorkTree:
             now = await self.git.lines(*ask, "--", *(sorted(paths) if len(paths) <= _AT_ONCE else ()), index=none)
         return set(paths).intersection([*then, *now])
 
-    def written_at(self, paths: Iterable[str]) -> dict[str, int | None]:
-        """When files were last written or moved, in nanoseconds; None: they are not there."""
+    def written_at(self, paths: Iterable[str], since: int = 0) -> dict[str, int | None]:
+        """When files were last written or moved, in nanoseconds; None: they are not there, or are other repositories.
+
+        A file that changed `since` a time and is older itself came with a folder that was moved.
+        """
         found: dict[str, int | None] = {}
         for path in paths:
             found[path] = None
             with suppress(OSError, ValueError):
-                found[path] = os.lstat(self.root / path).st_ctime_ns
+                at = os.lstat(self.root / path).st_ctime_ns
+                if not _is_repository(self.root / path):  # Nothing says when a commit was made in a submodule.
+                    found[path] = at if at >= since - COARSE else max(at, self._moved_at(path))
         return found
+
+    def _moved_at(self, path: str) -> int:
+        """The latest time of the folders above a file, in nanoseconds."""
+        folders = [folder for folder in Path(path).parents if folder.name]
+        return max((os.lstat(self.root / folder).st_ctime_ns for folder in folders), default=0)
+
+    def moved_with_folder(self, change: FileChange, since: int) -> bool:
+        """Whether a file is what it was, but in a folder that was moved `since` a time: the one it was in is gone."""
+        before, after = change.before, change.after
+        if before is None or after is None or before.path == after.path or not same(before, after):
+            return False
+        folder = before.path.rpartition("/")[0]
+        if not folder or os.path.lexists(self.root / folder):
+            return False
+        with suppress(OSError, ValueError):
+            return self._moved_at(after.path) >= since - COARSE
+        return False
 
     def older(self, paths: Iterable[str], than: int) -> set[str]:
         """Of some files those that nobody wrote or moved since a time, in nanoseconds."""
@@ -515,9 +537,9 @@ class WorkTree:
         finally:
             await asyncio.to_thread(index.unlink, missing_ok=True)
 
-    async def keep(self, data: bytes, path: str, mode: str) -> str:
-        """Store the bytes of a file as a blob of ours, as git stores them; returns its name."""
-        form = ("--no-filters",) if mode == LINK else (f"--path={path}",)
+    async def keep(self, data: bytes, path: str, mode: str, *, as_is: bool = False) -> str:
+        """Store the bytes of a file as a blob of ours, as git stores them or `as_is`; returns its name."""
+        form = ("--no-filters",) if as_is or mode == LINK else (f"--path={path}",)
         oid = await self.git.run("hash-object", "-w", "--stdin", *form, stdin=data, index=self._index)
         return oid.decode().strip()
 
