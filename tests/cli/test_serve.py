@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.serve import plugin_problem, with_options
+from ahpkit.cli.serve import as_typed, plugin_problem, with_options
 from ahpkit.cli.settings import Settings
 from support import requirement
 from support.process import finish_cli, host_process, run_cli, start_host
@@ -298,11 +298,15 @@ async def test_a_key_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         ("~nobody9/p", "there is no such folder"),
         ("npm:some-plugin", "packages and marketplaces by URI are not supported"),
         ("https://plugins.example/x", "packages and marketplaces by URI are not supported"),
+        ("file:///plugins/x", "packages and marketplaces by URI are not supported"),
+        ("reviews@a-marketplace", "packages and marketplaces by URI are not supported"),
+        ("git@code.example:a/b", "packages and marketplaces by URI are not supported"),
     ],
 )
 @requirement("customizations:plugin:said-at-start")
 def test_a_plugin_that_cannot_be_read_is_named_at_the_start(plugin: str, problem: str) -> None:
     assert problem in (plugin_problem(Path(plugin)) or "")
+    assert as_typed(Path(plugin)) == plugin
 
 
 @requirement("customizations:plugin:said-at-start")

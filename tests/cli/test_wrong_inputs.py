@@ -76,6 +76,13 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
         1,
         "host.default_directory: /gone9 is not a directory",
     ),
+    "a directory to trust from a variable that is not set": (
+        ["serve", "--trust", "", "--port", "0", "--data-dir", "other"],
+        2,
+        "Invalid value for '--trust': it is empty; name a file or folder.",
+    ),
+    "a data directory from a variable that is not set": (["serve", "--data-dir", ""], 2, "it is empty"),
+    "a root from a variable that is not set": (["roots", "add", ""], 2, "it is empty"),
     "an address of another machine": (
         ["serve", "--host", "192.0.2.1", "--port", "0", "--data-dir", "other"],
         1,

@@ -1,6 +1,6 @@
 """Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command.
 
-Also reads files and pipes that may have no end, and has the kinds of numbers that options take, named in plain words.
+Also reads files and pipes that may have no end, and has the kinds of numbers and paths that options take.
 """
 
 from __future__ import annotations
@@ -72,4 +72,13 @@ class Number(click.FloatRange):
     name = "number"
 
 
-__all__ = ["Number", "WholeNumber", "ask", "confirm", "confirm_deletion", "read_whole"]
+class Place(click.Path):
+    """A file or folder. An empty name is a variable that is not set: taken for this folder, it would be trusted."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty; name a file or folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+__all__ = ["Number", "Place", "WholeNumber", "ask", "confirm", "confirm_deletion", "read_whole"]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import click
 
+from ahpkit.cli.asking import Place
 from ahpkit.cli.output import tilde
 from ahpkit.cli.settings import (
     BUILT_IN,
@@ -111,9 +112,7 @@ def config_path() -> None:
 
 
 @config.command("show")
-@click.option(
-    "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="Instead of the user's file."
-)
+@click.option("--config", "config_file", type=Place(path_type=Path, dir_okay=False), help="Instead of the user's file.")
 @click.option("--json", "json_output", is_flag=True, help="As JSON.")
 def show_config(config_file: Path | None, json_output: bool) -> None:
     """Show every value and where it comes from.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ahpkit.cli.asking import Place
 from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.watching import repeat, watch_option
@@ -108,7 +109,7 @@ def _meant(placed: Sequence[Any], name: str) -> Any:
 
 @customizations.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
+@click.option("--plugin", "plugins", multiple=True, type=Place(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--no-user", is_flag=True, help="Leave out what is in your home directory.")
 @click.option("--notes", is_flag=True, help="Show what is odd but harmless, too.")
 @watch_option

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ahpkit.cli.asking import WholeNumber, confirm_deletion
+from ahpkit.cli.asking import Place, WholeNumber, confirm_deletion
 from ahpkit.cli.connection import connected, host_command
 from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
@@ -42,7 +42,7 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=Place(path_type=Path, dir_okay=False))
 @owner_options
 def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Save everything a host keeps into FILE, a .tar.gz. The host may run meanwhile.
@@ -95,9 +95,7 @@ def _copy(path: Path, place: Path) -> Path:
 @data.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--replace", is_flag=True, help="Also when there is data: it is moved aside, not deleted.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where to.  [default: the usual one]"
-)
+@click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="Where to.  [default: the usual one]")
 def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
     """Put a backup back. The host must not run.
 

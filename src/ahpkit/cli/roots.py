@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ahpkit.cli.asking import Place
 from ahpkit.cli.connection import chosen_name, host_name_option
 from ahpkit.cli.daemon import named_data_dir, refuse_unknown_name, say_which
 from ahpkit.cli.settings import Settings, SettingsError
@@ -119,7 +120,7 @@ def owner_options(function: F) -> F:
     """The options that say which host is meant. Its data directory is what counts: there its owner's word is kept."""
     function = host_name_option(function)
     for option in (
-        click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory."),
+        click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="The host's data directory."),
         click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running."),
         click.option("--token", envvar="AHPKIT_TOKEN", help="Not needed: whoever owns the data directory may do this."),
     ):
@@ -177,7 +178,7 @@ def list_roots(json_output: bool, data_dir: Path | None, url: str | None, token:
 
 
 @roots.command("add")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place(path_type=Path))
 @owner_options
 def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Let sessions work below a directory.
@@ -205,7 +206,7 @@ def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str
 
 
 @roots.command("remove")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place(path_type=Path))
 @owner_options
 def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
     """Let sessions work below a directory no more. Those that are there can still be read.

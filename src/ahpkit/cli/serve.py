@@ -17,7 +17,7 @@ from typing import Any, get_args
 import click
 
 from ahpkit.cli import daemon
-from ahpkit.cli.asking import WholeNumber
+from ahpkit.cli.asking import Place, WholeNumber
 from ahpkit.cli.assembly import running_host
 from ahpkit.cli.config import say_left_out, trusted_settings
 from ahpkit.cli.daemon import can_listen, check_host_name, log_to, log_to_file, named_data_dir
@@ -51,6 +51,9 @@ _EXIT_STUCK = 70
 STOP_DEADLINE = 20.0
 """Seconds from the signal to the end of the process, whatever hangs. Agents and clients get five to say goodbye."""
 
+_SCHEME = "[A-Za-z][A-Za-z0-9+.-]+"
+"""The scheme of a URI. One letter is a drive."""
+
 _FILES = 65_536
 """Files that may be open at once, where the system lets us have that many."""
 
@@ -61,7 +64,7 @@ _PATIENCE = 1.0
 @click.command()
 @click.option("--host", help="Address to listen on. Anything but loopback needs the token.  [default: 127.0.0.1]")
 @click.option("--port", type=WholeNumber(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 7110]")
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
+@click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option(
     "--durability",
     type=click.Choice(get_args(Durability)),
@@ -69,15 +72,15 @@ _PATIENCE = 1.0
 )
 @click.option("--no-token", is_flag=True, help="Let every local program in. Only on loopback.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME[=COMMAND|URL]", help=_AGENT_HELP)
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Add a plugin (repeatable).")
+@click.option("--plugin", "plugins", multiple=True, type=Place(path_type=Path), help="Add a plugin (repeatable).")
 @click.option("--extension", "extensions", multiple=True, metavar="CMD", help="Start a canvas extension (repeatable).")
 @click.option("--allow-hooks", is_flag=True, help="Run hooks, as far as they are trusted.")
-@click.option("--trust", multiple=True, type=click.Path(path_type=Path), help="Trust a directory as it is now.")
+@click.option("--trust", multiple=True, type=Place(path_type=Path), help="Trust a directory as it is now.")
 @click.option(
     "--root",
     "roots",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=Place(path_type=Path),
     help="Let sessions work below this directory and no other (repeatable).  [default: this directory and your home]",
 )
 @click.option("--terminals", is_flag=True, help="Let clients open terminals.")
@@ -94,7 +97,7 @@ _PATIENCE = 1.0
 @click.option(
     "--config",
     "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Place(path_type=Path, dir_okay=False),
     help="Settings in TOML, instead of your own file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON once connections are accepted.")
@@ -264,20 +267,27 @@ def _warn_of_missing(settings: Settings) -> None:
             click.echo(f"Warning: the agent {name} cannot start: {missing}", err=True)
     for plugin in settings.plugins:
         if (problem := plugin_problem(plugin)) is not None:
-            click.echo(f"Warning: the plugin {plugin} is not read: {problem}", err=True)
+            click.echo(f"Warning: the plugin {as_typed(plugin)} is not read: {problem}", err=True)
     for trusted in settings.trusted:
         if not os.path.exists(trusted):
             click.echo(f"Warning: nothing is trusted at {trusted}: there is no such directory", err=True)
 
 
+def as_typed(plugin: Path) -> str:
+    """The name of a plugin as a person gave it. As a path, a URI lost slashes."""
+    scheme, slash, rest = str(plugin).partition(":/")
+    if not slash or not re.fullmatch(_SCHEME, scheme):
+        return str(plugin)
+    return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+
+
 def plugin_problem(plugin: Path) -> str | None:
     """Why a plugin that was named cannot be read, or None."""
-    named = str(plugin)
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", named):  # A path that was a URI lost one of its slashes.
+    if os.path.exists(os.path.expanduser(plugin)):
+        return None
+    if re.match(f"{_SCHEME}:", str(plugin)) or re.fullmatch(r"[^/]+@[^/].*", str(plugin)):
         return "packages and marketplaces by URI are not supported; install it, and name its folder"
-    if not os.path.exists(os.path.expanduser(plugin)):
-        return "there is no such folder"
-    return None
+    return "there is no such folder"
 
 
-__all__ = ["serve", "with_options"]
+__all__ = ["as_typed", "plugin_problem", "serve", "with_options"]

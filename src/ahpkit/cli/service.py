@@ -22,7 +22,7 @@ from xml.sax.saxutils import escape
 import click
 
 from ahpkit import __version__
-from ahpkit.cli.asking import WholeNumber
+from ahpkit.cli.asking import Place, WholeNumber
 from ahpkit.cli.daemon import (
     check_host_name,
     end_host,
@@ -61,7 +61,7 @@ def _name_option(says: str) -> Callable[[F], F]:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @_name_option(_NEW_NAME)
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where sessions are kept.")
+@click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="Where sessions are kept.")
 @click.option("--restart", is_flag=True, help="End a host that runs already and start it again.")
 @click.option(
     "--json", "json_output", is_flag=True, help="Print where it listens, and whether it was started, as JSON."
@@ -246,7 +246,7 @@ def _status_lines(endpoint: Endpoint, health: _Health | str) -> list[str]:
 @_name_option(_WHICH)
 @click.option("-n", "--lines", default=50, show_default=True, type=WholeNumber(0), help="How many lines.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="The host's data directory.")
+@click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="The host's data directory.")
 def logs(host_name: str | None, lines: int, follow: bool, data_dir: Path | None) -> None:
     """Show what the host in the background logged.
 
