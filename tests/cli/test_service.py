@@ -125,6 +125,23 @@ async def test_a_restart_ends_the_old_host_and_keeps_its_options_unless_others_a
         assert json.loads(output) == started | {"started": False}
 
 
+async def test_a_restart_from_elsewhere_keeps_what_the_options_mean_where_they_were_given(tmp_path: Path) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    work.mkdir()
+    other.mkdir()
+    roots, restart = tmp_path / ".local/share/ahpkit/roots.json", ["up", "--restart"]
+    async with nothing_left(tmp_path):
+        await finish_cli(["up", "--port", "0", "--root", "."], tmp_path, directory=work)
+        assert (await finish_cli(restart, tmp_path, directory=other))[0] == 0
+        assert json.loads(roots.read_text())["start"] == [str(work)]
+        [host] = await status(tmp_path)
+        work.rmdir()
+        code, output, errors = await finish_cli(restart, tmp_path, directory=other)
+        again = "end it, then: ahpkit up --port 0 --root ."
+        assert (code, output, errors) == (1, "", f"Error: the host was started in {work}, which is gone; {again}\n")
+        assert is_alive(host["pid"])
+
+
 async def test_prompt_starts_a_host_when_none_runs_and_says_so_in_one_line(tmp_path: Path) -> None:
     async with nothing_left(tmp_path):
         code, output, errors = await finish_cli(["prompt", "hello"], tmp_path, **on_a_free_port(tmp_path))
@@ -258,8 +275,14 @@ async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_sess
 async def test_service_install_writes_a_unit_and_uninstall_removes_it(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("the unit is for systemd")
-    code, output, _ = await finish_cli(["service", "install", "--", "--agent", "demo2=my agent"], tmp_path)
     unit = tmp_path / ".config/systemd/user/ahpkit.service"
+    work = tmp_path / "50% done"
+    work.mkdir()
+    await finish_cli(["service", "install"], tmp_path, directory=work)
+    assert f"\nWorkingDirectory={tmp_path}\n" in unit.read_text(), "as systemd starts it by itself"
+    options = ["--", "--agent", "demo2=my agent", "--root", "."]
+    code, output, _ = await finish_cli(["service", "install", *options], tmp_path, directory=work)
+    assert f"\nWorkingDirectory={tmp_path}/50%% done\n" in unit.read_text(), "where the options were given"
     assert (code, "systemctl --user enable --now ahpkit" in output) == (0, True)
     assert '-m ahpkit serve --background --agent "demo2=my agent"' in unit.read_text()
     assert (await finish_cli(["service", "uninstall"], tmp_path))[0] == 0
@@ -282,13 +305,14 @@ async def test_service_install_says_when_systemd_does_not_run(tmp_path: Path, sy
 
 
 def test_words_of_a_unit_are_quoted_as_systemd_reads_them() -> None:
-    unit = systemd_file(["/bin/a b", "50%", "$HOME", 'say "hi"', ""])
-    assert 'ExecStart="/bin/a b" 50%% $$HOME "say \\"hi\\"" ""\n' in unit
+    unit = systemd_file(["/bin/a b", "50%", "$HOME", 'say "hi"', "", "a \nb"], Path("/work"))
+    assert 'ExecStart="/bin/a b" 50%% $$HOME "say \\"hi\\"" "" "a \\nb"\n' in unit
 
 
 def test_a_launchd_file_is_a_property_list() -> None:
     words = ["/bin/a b", "<x> & y"]
-    found = plistlib.loads(launchd_file("ahpkit", words).encode())
+    found = plistlib.loads(launchd_file("ahpkit", words, Path("/a & b")).encode())
+    assert found["WorkingDirectory"] == "/a & b", "launchd starts an agent in /"
     assert (found["Label"], found["ProgramArguments"], found["RunAtLoad"]) == ("ahpkit", words, True)
 
 

@@ -116,15 +116,20 @@ async def start_host(home: Path, *options: str, through: Sequence[str] = ("ahpki
     return HostProcess(process, json.loads(line), home)
 
 
-async def run_cli(arguments: Sequence[str], home: Path, *, module: str = "ahpkit", **extra: str) -> Started:
-    """Start the command line with pipes."""
+async def run_cli(
+    arguments: Sequence[str], home: Path, *, module: str = "ahpkit", directory: Path | None = None, **extra: str
+) -> Started:
+    """Start the command line with pipes, in a directory or at home."""
     limit = 16 * 1024 * 1024  # A log line may show a whole message.
-    return await start(module, arguments, directory=home, environment={**environment(home), **extra}, limit=limit)
+    variables = {**environment(home), **extra}
+    return await start(module, arguments, directory=directory or home, environment=variables, limit=limit)
 
 
-async def finish_cli(arguments: Sequence[str], home: Path, *, input: str = "", **extra: str) -> tuple[int, str, str]:
+async def finish_cli(
+    arguments: Sequence[str], home: Path, *, input: str = "", directory: Path | None = None, **extra: str
+) -> tuple[int, str, str]:
     """Run a command to its end: exit code, output, errors."""
-    process = await run_cli(arguments, home, **extra)
+    process = await run_cli(arguments, home, directory=directory, **extra)
     try:
         async with asyncio.timeout(BOUND):
             output, errors = await process.communicate(input.encode())

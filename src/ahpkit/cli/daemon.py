@@ -63,7 +63,7 @@ _STOP_DEADLINE = 25.0
 """Seconds for a host to end: a little more than it gives itself."""
 
 _OPTIONS_FILE = "options.json"
-"""In the data directory: with which options the host was started, for the next restart."""
+"""In the data directory: with which options the host was started and where, for the next restart."""
 
 
 def named_data_dir(name: str | None) -> Path:
@@ -203,38 +203,50 @@ def restart_command(running: Endpoint) -> str:
 
 
 async def restart_host(running: Endpoint, data_dir: Path, options: Sequence[str] = ()) -> Endpoint:
-    """End a host and start it again: with these options, or else with those it was started with."""
+    """End a host and start it again: with these options, or else as it was started, in the same directory."""
+    place = None
+    if not options:
+        options, place = _last_start(data_dir)
+        if place is not None and not os.path.isdir(place):
+            again = f"{restart_command(running).replace(' --restart', '')} {shlex.join(options)}".strip()
+            raise click.ClickException(f"the host was started in {place}, which is gone; end it, then: {again}")
     await patiently(end_host(running), "Ending the host")
-    chosen = options or _last_options(data_dir)
-    endpoint, _ = await patiently(start_host(data_dir, chosen), "Starting the host")
+    endpoint, _ = await patiently(start_host(data_dir, options, place), "Starting the host")
     return endpoint
 
 
-def _keep_options(data_dir: Path, options: Sequence[str]) -> None:
+def _keep_options(data_dir: Path, options: Sequence[str], place: str) -> None:
     with open(data_dir / _OPTIONS_FILE, "w", encoding="utf-8", opener=_private) as file:
-        json.dump(list(options), file)
+        json.dump({"options": list(options), "directory": place}, file)
 
 
-def _last_options(data_dir: Path) -> list[str]:
-    """The options with which a host was started in the background last."""
+def _last_start(data_dir: Path) -> tuple[list[str], str | None]:
+    """The options with which a host was started in the background last, and the directory: `--root .` means that one."""
     try:
         found: Any = json.loads((data_dir / _OPTIONS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []
-    return [str(word) for word in cast("list[Any]", found)] if isinstance(found, list) else []
+        return [], None
+    kept = cast("dict[str, Any]", found) if isinstance(found, dict) else {"options": found}  # Once it was a list.
+    options: Any = kept.get("options")
+    words = [str(word) for word in cast("list[Any]", options)] if isinstance(options, list) else []
+    return words, kept.get("directory")
 
 
-async def start_host(data_dir: Path, options: Sequence[str] = ()) -> tuple[Endpoint, bool]:
-    """The host on that data directory, and whether this call started it. Waits until it accepts connections."""
+async def start_host(data_dir: Path, options: Sequence[str] = (), place: str | None = None) -> tuple[Endpoint, bool]:
+    """The host on that data directory, and whether this call started it. Waits until it accepts connections.
+
+    `place` is where it starts, if not here: relative paths in its options begin there.
+    """
+    place = place or os.getcwd()
     async with _only_one_starts(), asyncio.timeout(START_DEADLINE):
         if (running := running_at(data_dir)) is not None:
             return running, False
-        process = _spawn(data_dir, options)
+        process = _spawn(data_dir, options, place)
         while (running := running_at(data_dir)) is None:
             if process.poll() is not None:
                 raise click.ClickException(_why_it_ended(data_dir, process.returncode))
             await asyncio.sleep(_LOOK_AGAIN)
-        _keep_options(data_dir, options)
+        _keep_options(data_dir, options, place)
         return running, True
 
 
@@ -252,14 +264,14 @@ async def _only_one_starts() -> AsyncGenerator[None]:
         os.close(lock)
 
 
-def _spawn(data_dir: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+def _spawn(data_dir: Path, options: Sequence[str], place: str) -> subprocess.Popen[bytes]:
     """Start a host that is detached from this terminal."""
     make_private_directory(data_dir)
     make_private_directory(error_file(data_dir).parent)
     command = [sys.executable, "-m", "ahpkit", "serve", "--background", "--data-dir", str(data_dir), *options]
     with open(error_file(data_dir), "wb", opener=_private) as errors:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True, close_fds=True
+            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=place, start_new_session=True
         )
 
 

@@ -322,6 +322,8 @@ def service() -> None:
 def install_service(host_name: str | None, only_print: bool, options: tuple[str, ...]) -> None:
     """Write a systemd user unit (Linux) or a launchd agent (macOS) for the host. Options after -- go to `serve`.
 
+    Relative paths in the options begin in the current directory.
+
     \b
     Example:
       ahpkit service install
@@ -330,7 +332,7 @@ def install_service(host_name: str | None, only_print: bool, options: tuple[str,
     check_serve_options(options)
     named = ("--host-name", host_name) if host_name else ()
     command = [sys.executable, "-m", "ahpkit", "serve", "--background", *named, *options]
-    path, text, advice = _service_file(host_name, command)
+    path, text, advice = _service_file(host_name, command, Path.cwd() if options else Path.home())
     if only_print:
         click.echo(text, nl=False)
         return
@@ -360,32 +362,33 @@ def uninstall_service(host_name: str | None) -> None:
     Example:
       ahpkit service uninstall
     """
-    path, _, _ = _service_file(host_name, [])
+    path, _, _ = _service_file(host_name, [], Path.home())
     if not path.exists():
         raise click.ClickException(f"{tilde(path)} does not exist: no service is installed")
     path.unlink()
     click.echo(f"Removed: {tilde(path)}")
 
 
-def _service_file(name: str | None, command: Sequence[str]) -> tuple[Path, str, str]:
+def _service_file(name: str | None, command: Sequence[str], place: Path) -> tuple[Path, str, str]:
     """Where the file belongs, what is in it, and how it is started."""
     label = "ahpkit" if not name else f"ahpkit-{name}"
     if sys.platform == "darwin":
         path = Path.home() / "Library" / "LaunchAgents" / f"{label}.plist"
-        return path, launchd_file(label, command), f"launchctl load -w {shlex.quote(str(path))}"
+        return path, launchd_file(label, command, place), f"launchctl load -w {shlex.quote(str(path))}"
     if sys.platform == "linux":
         path = Path.home() / ".config" / "systemd" / "user" / f"{label}.service"
-        return path, systemd_file(command), f"systemctl --user enable --now {label}"
+        return path, systemd_file(command, place), f"systemctl --user enable --now {label}"
     raise click.ClickException(f"there is no service file for {sys.platform}; start the host with: ahpkit up")
 
 
-def systemd_file(command: Sequence[str]) -> str:
-    """A systemd user unit."""
+def systemd_file(command: Sequence[str], place: Path) -> str:
+    """A systemd user unit; the host starts in `place`."""
     return f"""[Unit]
 Description=Agent Host Protocol host (ahpkit)
 
 [Service]
 ExecStart={" ".join(_systemd_word(word) for word in command)}
+WorkingDirectory={str(place).replace("%", "%%")}
 Restart=on-failure
 TimeoutStopSec=30
 
@@ -396,12 +399,12 @@ WantedBy=default.target
 
 def _systemd_word(word: str) -> str:
     """A word as systemd reads it: `%` and `$` have a meaning there."""
-    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{text}"' if not text or any(character in " \t;'" for character in text) or '"' in word else text
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$").replace("\n", "\\n")
+    return f'"{text}"' if not text or any(character in " \t\n;'" for character in text) or '"' in word else text
 
 
-def launchd_file(label: str, command: Sequence[str]) -> str:
-    """A launchd agent."""
+def launchd_file(label: str, command: Sequence[str], place: Path) -> str:
+    """A launchd agent; the host starts in `place`."""
     words = "\n".join(f"    <string>{escape(word)}</string>" for word in command)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -413,6 +416,8 @@ def launchd_file(label: str, command: Sequence[str]) -> str:
   <array>
 {words}
   </array>
+  <key>WorkingDirectory</key>
+  <string>{escape(str(place))}</string>
   <key>RunAtLoad</key>
   <true/>
   <key>KeepAlive</key>
