@@ -1,4 +1,4 @@
-"""The snippets of all pages have their imports and run; those of the README pass strict type checking."""
+"""The snippets of all pages have their imports and run; those of the first pages pass strict type checking."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostP
 
 
 @pytest.mark.slow
-def test_the_snippets_of_the_readme_pass_strict_type_checking(tmp_path: Path) -> None:
+def test_the_snippets_of_the_first_pages_pass_strict_type_checking(tmp_path: Path) -> None:
     """One by one, as a reader copies them."""
-    for number, snippet in enumerate(snippets("README.md")):
+    for number, snippet in enumerate([*snippets("README.md"), *snippets("docs/tutorial/first-client.md")]):
         (tmp_path / f"snippet_{number}.py").write_text(snippet, encoding="utf-8")
     settings = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", "extraPaths": [str(ROOT / "src")]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

@@ -126,4 +126,6 @@ def test_the_table_fits_into_80_columns_with_every_agent_installed(bin: Path) ->
     lines = CliRunner().invoke(agents, []).output.splitlines()
 
     assert [line for line in lines if len(line) > 80] == []
+    notes = [number for number, line in enumerate(lines) if ": no key in" in line]
+    assert notes == [*range(notes[0], notes[0] + len(notes))], "one below the other"
     assert "goose: no key in" in "\n".join(lines)

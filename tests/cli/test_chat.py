@@ -768,6 +768,7 @@ async def test_ctrl_c_while_an_agent_starts_leaves_nothing_behind_and_keys_are_k
             await person.see("Starting the agent")
             person.type("kept")
             await person.until(lambda screen: screen.line == "> kept")
+            assert "kept" not in person.raw.partition("> ")[0], "it stood in the line that says what is done"
         async with terminal(["chat", "--agent", "slow"], tmp_path) as person:
             await person.see("Starting the agent")
             person.interrupt()

@@ -50,6 +50,19 @@ async def test_what_waits_is_listed_and_approved(host: HostProcess) -> None:
     assert (code, errors) == (1, f"Error: no approval waits in '{name}'; see: ahpkit inbox\n")
 
 
+async def test_a_part_of_a_title_means_the_session_in_which_something_waits(host: HostProcess) -> None:
+    for _ in range(2):
+        await run(host, "prompt", "a title that comes twice", "--keep")
+    assert "could be any of these" in (await run(host, "sessions", "show", "title that comes"))[2]
+    code, _, errors = await run(host, "approve", "title that comes")
+    assert (code, errors) == (1, "Error: no approval waits in 'title that comes'; see: ahpkit inbox\n")
+    code, _, errors = await run(host, "cancel", "title that comes")
+    assert (code, errors) == (1, "Error: no turn runs in 'title that comes'\n")
+    waiting = await begun(host, APPROVAL)
+    await run(host, "sessions", "rename", waiting, "a title that comes three times")
+    assert (await run(host, "deny", "title that comes"))[0] == 0
+
+
 async def test_a_call_is_denied_with_a_reason(host: HostProcess) -> None:
     name = await begun(host, APPROVAL)
     code, output, _ = await run(host, "deny", name, "--reason", "not today")
@@ -69,7 +82,8 @@ async def test_an_option_is_named_in_words_and_a_wrong_one_says_what_there_is(ho
 async def test_questions_are_listed_answered_and_declined(host: HostProcess) -> None:
     name = await begun(host, "/ask")
     _, output, _ = await run(host, "answer", name)
-    assert "name: What is your name? (required)\n" in output
+    assert "name: What is your name? (text, 1 to 80 characters, required)\n" in output
+    assert "age: How old are you? (a whole number from 0 to 150)\n" in output
     assert "    1. Red\n" in output
     code, _, errors = await run(host, "answer", name, "Ada", "", "many")
     assert (code, "age: please give a whole number" in errors) == (2, True)
@@ -118,7 +132,8 @@ QUESTIONS: Any = [{"id": "a", "kind": "text"}, {"id": "b", "kind": "integer", "d
     [
         (["x", "1"], {"a": "x", "b": 1}),
         (["b=2", "x"], {"b": 2, "a": "x"}),
-        (["x=y"], {"a": "x=y"}),
+        (["a=x=y"], {"a": "x=y"}),
+        (["https://example.org/?x=y"], {"a": "https://example.org/?x=y"}),
         (["", ""], {"a": None, "b": 7}),
     ],
 )
@@ -133,6 +148,8 @@ async def test_too_many_answers_are_refused() -> None:
 
 async def test_a_mistyped_name_answers_no_other_question() -> None:
     questions = [{"id": "name", "kind": "text"}, {"id": "colour", "kind": "text"}]
-    with pytest.raises(click.UsageError, match="there is no question 'color'; there are: name, colour"):
-        read_answers(questions, ["color=blue"])
-    assert read_answers(questions, ["x=1"]) == {"name": "x=1"}
+    for name in ("color", "shade"):
+        with pytest.raises(click.UsageError) as refused:
+            read_answers(questions, [f"{name}=blue"])
+        whole = f"an answer that begins so is given as name={name}=blue"
+        assert str(refused.value) == f"there is no question {name!r}, there are: name, colour; {whole}"

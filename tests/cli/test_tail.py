@@ -172,8 +172,8 @@ async def test_it_goes_on_when_the_host_was_restarted(tmp_path: Path) -> None:
     ("name", "problem"),
     [
         ("nothing", "there is no session 'nothing'; see: ahpkit sessions list --all"),
-        ("ahp-session:/nothing", "ahp-session:/nothing: "),
-        ("ahp-chat:/nothing", "ahp-chat:/nothing: "),
+        ("ahp-session:/nothing", "there is no session ahp-session:/nothing\n"),
+        ("ahp-chat:/nothing", "there is no channel ahp-chat:/nothing\n"),
     ],
 )
 async def test_what_is_not_there_is_said_in_a_line(host: HostProcess, name: str, problem: str) -> None:

@@ -134,7 +134,7 @@ async def test_mcp_servers_by_hand(home: Path, programs: Path) -> None:
     with (home / ".config" / "ahpkit" / "config.toml").open("a") as file:
         file.write(table.partition("```")[0])
     async with stage(home, programs) as walk:
-        ready = "$ ahpkit prompt --keep x > x.txt 2>&1; until ahpkit mcp list | grep -q ready; do :; done\n"
+        ready = "$ ahpkit prompt --keep x > x.txt 2>&1; ahpkit mcp list --watch | grep -q ready\n"
         await walk.replay(ready + console("how-to/mcp-servers.md", "$ ahpkit mcp list"))
 
 

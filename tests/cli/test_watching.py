@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.process import HostProcess, finish_cli, run_cli
+from support.shell import shell
 from support.template import Started
 from support.terminal import terminal
 from support.waiting import BOUND
@@ -112,6 +113,14 @@ async def test_an_agent_is_seen_when_it_is_installed(host: HostProcess, tmp_path
         program.chmod(0o755)
         while {one["name"]: one["state"] for one in await agents.next()}["goose"] == "missing":
             pass
+
+
+@pytest.mark.parametrize("command", ["rules list", "status"])
+async def test_it_ends_with_the_reader_of_its_pipe_and_does_not_wait_for_a_change(
+    host: HostProcess, command: str
+) -> None:
+    code, output, errors = await shell(f"ahpkit {command} --watch --json | head -1", host.home)
+    assert (code, errors, output.count("\n")) == (0, "", 1)
 
 
 @pytest.mark.parametrize("command", [["rules", "list"], ["devices", "list"]])

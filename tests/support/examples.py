@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import itertools
 from pathlib import Path
@@ -24,7 +25,15 @@ def shows(block: str, source: str) -> bool:
     lines = block.splitlines(keepends=True)
     imports = list(itertools.takewhile(lambda line: line.startswith(("import ", "from ")) or not line.strip(), lines))
     code = "".join(lines[len(imports) :])
-    return code in source and all(line in source for line in imports if line.strip())
+    return code in source and _imported("".join(imports)) <= _imported(source)
+
+
+def _imported(code: str) -> set[str]:
+    """What a text imports, by whole names."""
+    found = ast.parse(code).body
+    modules = {one.name for node in found if isinstance(node, ast.Import) for one in node.names}
+    names = {f"{node.module}.{one.name}" for node in found if isinstance(node, ast.ImportFrom) for one in node.names}
+    return modules | names
 
 
 __all__ = ["EXAMPLES", "load_example", "shows"]

@@ -104,11 +104,14 @@ def _list_json(found: Sequence[Found], *, indent: int | None) -> None:
 def _list(found: Sequence[Found]) -> None:
     for line in _table([_row(entry) for entry in found]):
         click.echo(line)
+    notes: list[str] = []
     for entry in found:
         if entry.state != "missing" and not any(entry.keys.values()):
-            click.echo(f"\n{entry.agent.name}: no key in {entry.agent.keys[0]}; a login may do")
+            notes.append(f"{entry.agent.name}: no key in {entry.agent.keys[0]}; a login may do")
         if entry.detail:
-            click.echo(f"\n{entry.agent.name}: {entry.detail}")
+            notes.append(f"{entry.agent.name}: {entry.detail}")
+    if notes:
+        click.echo("\n" + "\n".join(notes))
     if any(entry.state == "missing" for entry in found):
         click.echo("\nTo install one in a place of its own:  ahpkit agents install NAME")
 

@@ -312,11 +312,18 @@ def _why(failed: SessionFailed, provider: str | None) -> str:
     return f"{reason}\nTo log in:  ahpkit login {provider or 'AGENT'}" if needs_login else reason
 
 
-async def find_session(client: Client, name: str, choose: Choose | None = None) -> str:
-    """The URI of the session a person means: a URI, an id or its beginning, a title or part of it."""
+async def find_session(
+    client: Client, name: str, choose: Choose | None = None, *, fits: Callable[[Any], bool] | None = None
+) -> str:
+    """The URI of the session a person means: a URI, an id or its beginning, a title or part of it.
+
+    When the name could mean several, only those that fit are meant; when none does, any of them can say so.
+    """
     if not name.strip():
         raise click.UsageError("which session? Give its id, or a part of its title; see: ahpkit sessions list")
     found = meant(await client.sessions(), name)
+    if len(found) > 1 and fits is not None:
+        found = [one for one in found if fits(one)] or found[:1]
     if len(found) > 1 and choose is not None:
         return choose(found)
     if not found:

@@ -207,7 +207,7 @@ async def restart_host(running: Endpoint, data_dir: Path, options: Sequence[str]
     place = None
     if not options:
         options, place = _last_start(data_dir)
-        if place is not None and not os.path.isdir(place):
+        if place is not None and not os.path.isdir(place):  # noqa: ASYNC240  # One look.
             again = f"{restart_command(running).replace(' --restart', '')} {shlex.join(options)}".strip()
             raise click.ClickException(f"the host was started in {place}, which is gone; end it, then: {again}")
     await patiently(end_host(running), "Ending the host")
@@ -221,7 +221,7 @@ def _keep_options(data_dir: Path, options: Sequence[str], place: str) -> None:
 
 
 def _last_start(data_dir: Path) -> tuple[list[str], str | None]:
-    """The options with which a host was started in the background last, and the directory: `--root .` means that one."""
+    """The options of the host's last start in the background, and its directory: `--root .` means that one."""
     try:
         found: Any = json.loads((data_dir / _OPTIONS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

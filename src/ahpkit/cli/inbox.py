@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from ahpkit.cli.ask_person import in_words, once_first, reasons
-from ahpkit.cli.choosing import read_answer
+from ahpkit.cli.choosing import hint, read_answer
 from ahpkit.cli.connection import connected, find_session, host_command, short_id
 from ahpkit.cli.output import KINDS, Output, notify
 from ahpkit.cli.session_search import UNTITLED
@@ -22,6 +22,9 @@ from ahpkit.client import Chat, Client, ConfirmationNeeded, Dispatch, InputNeede
 from ahpkit.client.ask import Waiting, describe, waiting_in
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.state import SessionStatus
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+"""What looks like the name of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,17 @@ async def everything(client: Client, session: str | None = None) -> AsyncGenerat
         items: list[Item] = []
         for summary in await client.sessions():
             uri = summary["resource"]
-            if session in (None, uri) and _waits(summary["status"]):
+            if session in (None, uri) and _waits(summary):
                 items += await _of_session(stack, client, uri)
         yield items
 
 
-def _waits(status: int) -> bool:
-    return status & SessionStatus.InputNeeded == SessionStatus.InputNeeded
+def _waits(summary: Any) -> bool:
+    return summary["status"] & SessionStatus.InputNeeded == SessionStatus.InputNeeded
+
+
+def _runs(summary: Any) -> bool:
+    return bool(summary["status"] & SessionStatus.InProgress)
 
 
 async def _of_session(stack: AsyncExitStack, client: Client, uri: str) -> list[Item]:
@@ -151,7 +158,7 @@ def _choose(items: Sequence[Item], name: str, number: int | None) -> Item:
 
 @asynccontextmanager
 async def _found(client: Client, name: str, kind: type[Waiting], what: str) -> AsyncGenerator[list[Item]]:
-    uri = await find_session(client, name)
+    uri = await find_session(client, name, fits=_waits)
     async with everything(client, uri) as items:
         found = [item for item in items if isinstance(item.waiting, kind)]
         if not found:
@@ -275,9 +282,8 @@ async def answer(
 def questions_in_words(questions: Sequence[Any]) -> list[str]:
     lines: list[str] = []
     for question in questions:
-        lines.append(
-            f"{question['id']}: {plain(question['message'])}{' (required)' if question.get('required') else ''}"
-        )
+        needed = ", required" if question.get("required") else ""
+        lines.append(f"{question['id']}: {plain(question['message'])} ({hint(question)}{needed})")
         lines += [f"    {number}. {one['label']}" for number, one in enumerate(question.get("options", ()), 1)]
     return lines
 
@@ -291,8 +297,9 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
         name, named, value = text.partition("=")
         if named and name in by_id:
             question = by_id[name]
-        elif named and get_close_matches(name, by_id):  # A mistyped name is no answer to another question.
-            raise click.UsageError(f"there is no question {name!r}; there are: {', '.join(by_id)}")
+        elif named and by_id and _NAME.fullmatch(name):  # A mistyped name is no answer to another question.
+            whole = f"an answer that begins so is given as {next(iter(by_id))}={text}"
+            raise click.UsageError(f"there is no question {name!r}, there are: {', '.join(by_id)}; {whole}")
         elif left:
             question, value = left.pop(0), text
         else:
@@ -315,7 +322,7 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
       ahpkit cancel 3f2a
     """
     async with connected(url, token) as client, AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(await client.session(await find_session(client, session)))
+        opened = await stack.enter_async_context(await client.session(await find_session(client, session, fits=_runs)))
         running = [await _chat(stack, opened, one["resource"]) for one in opened.chats]
         running = [chat for chat in running if "activeTurn" in chat.confirmed]
         if not running:

@@ -20,6 +20,7 @@ from typing import Any, Literal, TextIO, TypeVar, get_args
 import click
 
 from ahpkit.cli.text import printable, shorten
+from ahpkit.platform.terminal_mode import keys_unseen
 from ahpkit.wire.tasks import running
 
 Writer = Callable[[str, str], None]
@@ -128,7 +129,7 @@ def progress(doing: str) -> Generator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"{doing} …") as status:
+    with keys_unseen(), Console(stderr=True).status(f"{doing} …") as status:
         yield lambda how_far: status.update(f"{doing} … {how_far}")
 
 
@@ -141,7 +142,7 @@ def bar(doing: str) -> Generator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as shown:
+    with keys_unseen(), Progress(console=Console(stderr=True)) as shown:
         task = shown.add_task(doing, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import stat
-import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -19,6 +16,7 @@ from ahpkit.cli.session_search import picker
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.side_work import TERMINAL, as_shown, has_pty, printed
 from ahpkit.cli.text import shorten
+from ahpkit.cli.watching import unread
 from ahpkit.client import Client, LaggedError, LogRecord, MetricPoint, Span, Subscription, TelemetryEvent
 from ahpkit.client.telemetry import events_of
 from ahpkit.protocol.channels import channel_of
@@ -56,7 +54,7 @@ async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -
         following = _Following(client, output, json_lines=json_lines)
         named = channel_of(uri) is not None
         channels = [uri] if named else await _channels_of(client, await find_session(client, uri, picker()))
-        await wait_first(unwritten=output.unwritten(), following=following.run(*channels), unread=_unread())
+        await wait_first(unwritten=output.unwritten(), following=following.run(*channels), unread=unread())
 
 
 async def _channels_of(client: Client, session: str) -> list[str]:
@@ -189,16 +187,6 @@ class _Following:
                 if not has_pty(subscription.confirmed):
                     self._plain.add(subscription.uri)
                 self._output.stream(printed(subscription.confirmed))
-
-
-async def _unread() -> None:
-    """Ends when the reader of our pipe is gone: not at the next action, which may be hours away."""
-    gone = asyncio.Event()
-    descriptor = sys.stdout.fileno()
-    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-        # The writing end of a pipe never has anything to read: it becomes ready when there is no reader any more.
-        asyncio.get_running_loop().add_reader(descriptor, gone.set)
-    await gone.wait()
 
 
 def _reported(event: TelemetryEvent) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import stat
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -16,6 +19,7 @@ from ahpkit.cli.output import Output
 from ahpkit.cli.text import as_json
 from ahpkit.client import Client
 from ahpkit.wire.codec import encode
+from ahpkit.wire.tasks import wait_first
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -52,20 +56,25 @@ async def show(
 
     It is made again when a session of `client` changes, and `every` so many seconds.
     """
-    output, changed = Output(), asyncio.Event()
-    async with nullcontext() if client is None or not watching else client.session_list(changed.set):
-        shown: str | None = None
-        while True:
-            changed.clear()
-            text = await lines()
-            if text != shown:
-                _make_room(clear=clear and watching)
-                output.say(text)
-                shown = text
-            if not watching:
-                return
-            await _next(changed, every)
-            await asyncio.sleep(calm)
+    if not watching:
+        Output().say(await lines())
+        return
+    changed = asyncio.Event()
+    async with nullcontext() if client is None else client.session_list(changed.set):
+        await wait_first(showing=_show_changes(lines, changed, every, clear=clear, calm=calm), unread=unread())
+
+
+async def _show_changes(lines: Lines, changed: asyncio.Event, every: float | None, *, clear: bool, calm: float) -> None:
+    output, shown = Output(), None
+    while True:
+        changed.clear()
+        text = await lines()
+        if text != shown:
+            _make_room(clear=clear)
+            output.say(text)
+            shown = text
+        await _next(changed, every)
+        await asyncio.sleep(calm)
 
 
 async def _next(changed: asyncio.Event, every: float | None) -> None:
@@ -87,8 +96,7 @@ def repeat(
     shown = look()
     show(shown)
     try:
-        while watching:
-            time.sleep(LOOK)
+        while watching and not _unread_within(LOOK):
             if content(now := look()) != content(shown):
                 _make_room(clear=clear)
                 show(now)
@@ -96,6 +104,29 @@ def repeat(
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
     return shown
+
+
+# The writing end of a pipe never has anything to read: it becomes ready when there is no reader any more.
+
+
+def _is_pipe() -> bool:
+    return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+
+
+async def unread() -> None:
+    """Ends when the reader of our pipe is gone: not at the next change, which may be hours away."""
+    gone = asyncio.Event()
+    if _is_pipe():
+        asyncio.get_running_loop().add_reader(sys.stdout.fileno(), gone.set)
+    await gone.wait()
+
+
+def _unread_within(seconds: float) -> bool:
+    """Wait so long, or until the reader of our pipe is gone; whether it is."""
+    if not _is_pipe():
+        time.sleep(seconds)
+        return False
+    return bool(select.select([sys.stdout.fileno()], [], [], seconds)[0])
 
 
 def json_text(data: Any, *, watching: bool) -> str:
@@ -109,4 +140,4 @@ def _make_room(*, clear: bool) -> None:
         sys.stdout.flush()
 
 
-__all__ = ["LOOK", "Lines", "json_text", "repeat", "show", "watch_option"]
+__all__ = ["LOOK", "Lines", "json_text", "repeat", "show", "unread", "watch_option"]

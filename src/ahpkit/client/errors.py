@@ -77,7 +77,7 @@ class ChannelGone(ClientError):
     """The channel does not exist, or no longer."""
 
     def __init__(self, channel: str, reason: str = "it does not exist (any more)") -> None:
-        super().__init__(f"{channel}: {reason}")
+        super().__init__(reason if channel in reason else f"{channel}: {reason}")
         self.channel = channel
 
 

@@ -1,8 +1,9 @@
-"""Switches this process's terminal to key-by-key input (no echo, no line editing), and drops what was typed before."""
+"""Switches this process's terminal: key-by-key input, no echo. Drops what was typed before."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,30 @@ def key_by_key(on_enter: Callable[[], object], on_leave: Callable[[], object]) -
                 on_leave()
 
 
+@contextmanager
+def keys_unseen() -> Generator[None]:
+    """Inside, keys are not echoed into what is drawn. They are kept for whoever reads next."""
+    if not (can_read_keys() and _has_the_terminal()):
+        yield
+        return
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    termios.tcsetattr(descriptor, termios.TCSANOW, [*before[:3], before[3] & ~termios.ECHO, *before[4:]])
+    try:
+        yield
+    finally:
+        with suppress(OSError, termios.error):  # The terminal may be gone.
+            if _has_the_terminal():
+                termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+def _has_the_terminal() -> bool:
+    """Whether we may set the terminal of standard input: in the background we would be stopped for that."""
+    return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+
+
 def can_read_keys() -> bool:
     """Whether this system has what `key_by_key` needs."""
     return importlib.util.find_spec("termios") is not None
@@ -60,4 +85,4 @@ def forget_typed() -> None:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-__all__ = ["can_read_keys", "forget_typed", "has_typed", "key_by_key"]
+__all__ = ["can_read_keys", "forget_typed", "has_typed", "key_by_key", "keys_unseen"]

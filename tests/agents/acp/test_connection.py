@@ -156,6 +156,13 @@ async def test_a_missing_login_names_the_ways_to_log_in(tmp_path: Path) -> None:
     assert error.value.error_type == AUTH_REQUIRED
 
 
+async def test_what_an_agent_says_about_a_login_ends_with_one_full_stop(tmp_path: Path) -> None:
+    failing = {"session/list": [{"error": {"code": -32000, "message": "No key is configured."}}]}
+    async with connection(tmp_path, methods=failing) as agent:
+        with pytest.raises(AgentError, match=r"No key is configured\. Log in first$"):
+            await agent.request("session/list", {})
+
+
 async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(tmp_path: Path) -> None:
     flood = {"session/list": [{"zeros": 3_000_000}, {"sleep": None}]}
     async with connection(tmp_path, methods=flood, limits={"max_line": 1_000_000}) as agent:

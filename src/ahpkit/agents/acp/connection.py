@@ -286,7 +286,7 @@ class AcpConnection:
         if kind == AUTH_REQUIRED:
             names = ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods)
             advice = f". Log in first: {names}" if names else ". Log in first"
-            return LoginNeeded(f"{self._config.display_name}: {said}{advice}", error_type=kind, meta=meta)
+            return LoginNeeded(f"{self._config.display_name}: {said.rstrip('. ')}{advice}", error_type=kind, meta=meta)
         message = f"{self._config.display_name} answered {method} with an error: {said}"
         return AgentError(message, error_type=kind, meta=meta)
 
