@@ -122,7 +122,7 @@ def test_line_ends_and_controls_are_shown_as_signs() -> None:
 
 
 def keys(data: bytes) -> list[Key]:
-    return Keys().feed(data)
+    return Keys().feed(data, 0)
 
 
 def test_characters_are_keys() -> None:
@@ -157,7 +157,12 @@ def test_sequences_nobody_knows_are_dropped(sequence: bytes) -> None:
 def test_it_does_not_matter_where_reads_are_cut(whole: bytes) -> None:
     for cut in range(1, len(whole)):
         reader = Keys()
-        assert [*reader.feed(whole[:cut]), *reader.feed(whole[cut:])] == keys(whole)
+        assert [*reader.feed(whole[:cut], 0), *reader.feed(whole[cut:], 0.1)] == keys(whole)
+
+
+def test_esc_alone_does_not_swallow_the_key_that_is_pressed_later() -> None:
+    reader = Keys()
+    assert [reader.feed(b"\x1b", 10), reader.feed(b"1", 12)] == [[], ["1"]]
 
 
 def test_a_paste_is_one_key_with_its_line_ends() -> None:

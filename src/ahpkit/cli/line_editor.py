@@ -28,6 +28,9 @@ _NAMES = {
     "[1;5C": "word-right", "[1;5D": "word-left", "f": "word-right", "b": "word-left",
 }  # fmt: skip
 
+_AT_ONCE = 0.5
+"""Seconds in which a terminal sends the rest of a sequence. Esc with nothing after it is a key, which does nothing."""
+
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
@@ -47,9 +50,13 @@ class Keys:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._rest = ""
+        self._fed = 0.0
 
-    def feed(self, data: bytes) -> list[Key]:
-        """The keys that are complete now."""
+    def feed(self, data: bytes, now: float) -> list[Key]:
+        """The keys that are complete now, at a time in seconds."""
+        if self._rest == "\x1b" and now - self._fed > _AT_ONCE:
+            self._rest = ""
+        self._fed = now
         self._rest += self._decoder.decode(data)
         keys: list[Key] = []
         while self._rest and (step := self._next()) is not None:

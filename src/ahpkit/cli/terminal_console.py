@@ -397,7 +397,7 @@ class TerminalConsole(Console):
     async def _wait_key(self) -> None:
         """Wait until there is a key, or until no more can come."""
         while not self._keys and not self._ended:
-            self._keys.extend(self._decoder.feed(await self._read()))
+            self._keys.extend(self._decoder.feed(await self._read(), self._clock()))
 
     async def _typed_within(self, seconds: float) -> bool:
         """Whether a key comes in that time. A slow machine looks once more before it says no."""
@@ -406,7 +406,7 @@ class TerminalConsole(Console):
                 await self._wait_key()
         except TimeoutError:
             if terminal_mode.has_typed():
-                self._keys.extend(self._decoder.feed(await self._read()))
+                self._keys.extend(self._decoder.feed(await self._read(), self._clock()))
         return bool(self._keys)
 
     # The area on the screen.
