@@ -12,6 +12,12 @@ from support.process import HostProcess, environment, finish_cli
 WRONG: dict[str, tuple[list[str], int, str]] = {
     "a command that nobody knows": (["chta"], 2, "Did you mean 'chat'?"),
     "an inbox that takes a name": (["inbox", "hello"], 2, "Got unexpected extra argument (hello)"),
+    "a message without quotes": (
+        ["prompt", "two", "words"],
+        2,
+        "(words); words that belong together are put in quotes",
+    ),
+    "a chat with a name": (["chat", "hello"], 2, "(hello); a session is named with --session"),
     "a bell of another kind": (["inbox", "--notify", "gong"], 2, "'gong' is not one of 'none', 'bell', 'desktop'"),
     "approve without a session": (["approve"], 2, "Missing argument 'SESSION'"),
     "approve a session that is not there": (["approve", "nowhere"], 1, "there is no session 'nowhere'"),

@@ -57,6 +57,16 @@ def _is_somewhere() -> bool:
     return True
 
 
+def _advice(error: click.UsageError) -> str:
+    """What a person may have meant with a word too many."""
+    if error.ctx is None or not error.message.startswith("Got unexpected extra argument"):
+        return ""
+    parameters = error.ctx.command.params
+    if any(isinstance(one, click.Argument) for one in parameters):
+        return "; words that belong together are put in quotes"
+    return "; a session is named with --session" if any("--session" in one.opts for one in parameters) else ""
+
+
 class Subcommand(NamedTuple):
     """Where a subcommand is (`module:object`), and its line in the list of commands."""
 
@@ -157,6 +167,10 @@ class _LazyGroup(click.Group):
         """The one place where errors become words."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if not (advice := _advice(error)):
+                raise
+            raise click.UsageError(error.message + advice, error.ctx) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:  # Nothing had begun that must be ended.
