@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ahpkit import __version__
-from ahpkit.cli.daemon import can_listen, host_name, may_start
+from ahpkit.cli.daemon import can_listen, host_name, may_start, start_host
 from ahpkit.cli.service import launchd_file, systemd_file
 from ahpkit.cli.settings import Settings
 from ahpkit.platform.processes import is_alive
@@ -79,6 +79,21 @@ async def test_a_host_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Pa
     assert "the host did not start" in errors
     assert "Traceback" not in errors
     assert await status(tmp_path) == []
+
+
+async def test_ctrl_c_while_a_host_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    slow = tmp_path / "python"
+    told = tmp_path / "told"
+    slow.write_text(f"#!/bin/sh\necho $$ > {told}\nexec sleep 600\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    starting = asyncio.create_task(start_host(tmp_path / "data"))
+    await until(lambda: told.exists() and told.read_text().endswith("\n"))
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not is_alive(int(told.read_text()))
 
 
 def make_old(home: Path) -> None:

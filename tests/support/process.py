@@ -117,16 +117,16 @@ async def start_host(home: Path, *options: str, through: Sequence[str] = ("ahpki
 
 
 async def run_cli(
-    arguments: Sequence[str], home: Path, *, module: str = "ahpkit", directory: Path | None = None, **extra: str
+    arguments: Sequence[str], home: Path, *, module: str = "ahpkit", directory: Path | str | None = None, **extra: str
 ) -> Started:
     """Start the command line with pipes, in a directory or at home."""
     limit = 16 * 1024 * 1024  # A log line may show a whole message.
     variables = {**environment(home), **extra}
-    return await start(module, arguments, directory=directory or home, environment=variables, limit=limit)
+    return await start(module, arguments, directory=Path(directory or home), environment=variables, limit=limit)
 
 
 async def finish_cli(
-    arguments: Sequence[str], home: Path, *, input: str = "", directory: Path | None = None, **extra: str
+    arguments: Sequence[str], home: Path, *, input: str = "", directory: Path | str | None = None, **extra: str
 ) -> tuple[int, str, str]:
     """Run a command to its end: exit code, output, errors."""
     process = await run_cli(arguments, home, directory=directory, **extra)

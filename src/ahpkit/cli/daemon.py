@@ -238,14 +238,21 @@ async def start_host(data_dir: Path, options: Sequence[str] = (), place: str | N
     `place` is where it starts, if not here: relative paths in its options begin there.
     """
     place = place or os.getcwd()
-    async with _only_one_starts(), asyncio.timeout(START_DEADLINE):
+    async with _only_one_starts():
         if (running := running_at(data_dir)) is not None:
             return running, False
         process = _spawn(data_dir, options, place)
-        while (running := running_at(data_dir)) is None:
-            if process.poll() is not None:
-                raise click.ClickException(_why_it_ended(data_dir, process.returncode))
-            await asyncio.sleep(_LOOK_AGAIN)
+        try:
+            async with asyncio.timeout(START_DEADLINE):
+                while (running := running_at(data_dir)) is None:
+                    if process.poll() is not None:
+                        raise click.ClickException(_why_it_ended(data_dir, process.returncode))
+                    await asyncio.sleep(_LOOK_AGAIN)
+        except asyncio.CancelledError:  # Ctrl-C: the person does not want it. One that is only slow goes on.
+            process.terminate()
+            while process.poll() is None:  # noqa: ASYNC110  # Nobody wakes us.
+                await asyncio.sleep(_LOOK_AGAIN)
+            raise
         _keep_options(data_dir, options, place)
         return running, True
 
