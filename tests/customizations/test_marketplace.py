@@ -117,10 +117,11 @@ def test_a_folder_of_plugins_loads_each_of_them(tmp_path: Path) -> None:
 
 def test_instructions_of_subfolders_are_for_the_files_there(tmp_path: Path) -> None:
     write(tmp_path, {"AGENTS.md": "Top.", "api/AGENTS.md": "Be strict.", "web/app/CLAUDE.md": "Be kind."})
-    write(tmp_path, {"node_modules/x/AGENTS.md": "no", ".venv/AGENTS.md": "no"})
+    write(tmp_path, {"web/GEMINI.md": "Be brief.", "node_modules/x/AGENTS.md": "no", ".venv/AGENTS.md": "no"})
     nested = container(read_workspace(tmp_path), "Instructions of subfolders")
     assert [(child["name"], child["globs"]) for child in children(nested)] == [
         ("api/AGENTS.md", ["api/**"]),
+        ("web/GEMINI.md", ["web/**"]),
         ("web/app/CLAUDE.md", ["web/app/**"]),
     ]
 

@@ -189,14 +189,18 @@ def test_a_kiro_power_is_a_skill_with_steering_and_servers(tmp_path: Path) -> No
     assert child(parsed, "ts")["globs"] == ["**/*.ts"]
 
 
-@pytest.mark.parametrize("name", [".lsp.json", "monitors/m.json", "workflows/w.yml"])
+@pytest.mark.parametrize("name", [".lsp.json", ".app.json", "monitors/m.json", "workflows/w.yml"])
 def test_default_files_that_have_no_meaning_here_are_named(tmp_path: Path, name: str) -> None:
     parsed = read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, name: "{}"})
     assert f"`{name.split('/')[0]}`: AHP has no such customization" in messages(parsed)
 
 
-def test_a_plugin_that_holds_only_strange_files_says_so(tmp_path: Path) -> None:
-    parsed = read(tmp_path, {".claude-plugin/plugin.json": {"name": "p"}, "src/main.rs": "fn main() {}"})
+@pytest.mark.parametrize(
+    "files",
+    [{".claude-plugin/plugin.json": {"name": "p"}, "src/main.rs": "fn main() {}"}, {"README.md": "Not a plugin."}],
+)
+def test_a_plugin_that_holds_only_strange_files_says_so(tmp_path: Path, files: dict[str, Any]) -> None:
+    parsed = read(tmp_path, files)
     assert load(parsed)["kind"] == "degraded"
     assert "nothing in this folder is a component" in load(parsed)["message"]
 

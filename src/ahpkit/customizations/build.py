@@ -124,13 +124,15 @@ class Builder:
     def _nothing_found(self) -> None:
         """Note that a plugin has no children.
 
-        If it has files besides its manifest and readme, they are of an unknown kind.
+        If it has files besides its manifest and readme, they are of an unknown kind. A folder that has not even a
+        manifest is hardly the one that was meant.
         """
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
         seen = list(dict.fromkeys(filter(None, (item.thing for item in self.report.items if item.code in UNLISTED))))
         if seen:
             message += f"; seen: {', '.join(seen[:3])}" + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+        more = more or any(item.code == "no-manifest" for item in self.report.items)
         (self.report.warn if more or seen else self.report.note)("nothing-found", message)
 
     def is_taken(self, path: str) -> bool:

@@ -243,7 +243,7 @@ def _plugin(
 
 
 def _nested_instructions(root: Path) -> list[str]:
-    """`AGENTS.md` and `CLAUDE.md` below a folder, within bounds: a workspace can be very large."""
+    """`AGENTS.md` and the like below a folder, within bounds: a workspace can be very large."""
     found: list[str] = []
     seen = 0
     level = [""]

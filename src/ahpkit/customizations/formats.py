@@ -135,7 +135,7 @@ WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels", "
 
 FOLDERS_WITHOUT_TYPE = ("output-styles", "workflows", "monitors", "themes")
 
-FILES_WITHOUT_TYPE = (".lsp.json", "lsp.json", "settings.json")
+FILES_WITHOUT_TYPE = (".lsp.json", "lsp.json", ".app.json", "settings.json")
 """Default files of other products' plugins that have no meaning here: named once each."""
 
 __all__ = [

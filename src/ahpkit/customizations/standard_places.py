@@ -234,9 +234,9 @@ WORKSPACE: tuple[StandardPlace, ...] = (
 )
 
 NESTED = StandardPlace("", "rule", "nested-rules", writable=False, quiet=True, title="Instructions of subfolders")
-"""`AGENTS.md` and `CLAUDE.md` in folders below the working directory: each is for the files of its folder."""
+"""`AGENTS.md` and the like in folders below the working directory: each is for the files of its folder."""
 
-NESTED_NAMES = ("AGENTS.md", "CLAUDE.md")
+NESTED_NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 
 USER: tuple[StandardPlace, ...] = (
     StandardPlace(".copilot/agents", "agent", "agents", offered=True),
