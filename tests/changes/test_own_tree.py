@@ -138,7 +138,7 @@ async def test_a_merge_with_a_conflict_is_refused_and_changes_nothing(desk: Desk
     desk.repo.commit(a_txt="mine\n")
     uri = await desk.view()
     refused = await desk.client.refused("invokeChangesetOperation", uri, operationId="merge")
-    assert "conflict" in refused["message"]
+    assert "cannot be merged: both sides changed a.txt; to do it by hand: git merge ahpkit/" in refused["message"]
     assert (desk.repo.root / "a.txt").read_text() == "mine\n"
     assert desk.repo.status() == set()
     assert (await desk.operations(uri))["merge"]["status"] == "error"

@@ -129,8 +129,10 @@ async def merge_back(origin: WorkTree, branch: str) -> str:
     try:
         await _write(origin.git, "merge", "--quiet", "--no-edit", "--no-verify-signatures", branch)
     except GitError as error:
+        both = await origin.git.lines("diff", "--name-only", "--diff-filter=U", "-z")
         await origin.git.run("merge", "--abort", ours=False, check=False)
-        raise GitError(f"{branch} cannot be merged without a conflict: {error}") from None
+        why = f"both sides changed {', '.join(both[:5])}{' and more' if len(both) > 5 else ''}" if both else str(error)
+        raise GitError(f"{branch} cannot be merged: {why}; to do it by hand: git merge {branch}") from None
     return (await origin.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
 
 
