@@ -176,6 +176,9 @@ def test_a_model_reads_a_result_that_is_structured_only() -> None:
     call: Any = {"toolCallId": "c", "toolName": "t", "success": True, "structuredContent": {"a": "ü"}}
     part: Any = {"kind": "toolCall", "toolCall": call}
     assert answered([part])[-1]["content"] == '{"a": "ü"}', "and in later turns"
+    picture: Any = {"type": "embeddedResource", "data": "", "contentType": "image/png"}
+    beside = ToolOutcome(success=True, content=[picture], structured_content={"a": "ü"})
+    assert text_of(beside) == '{"a": "ü"}', "a picture is no text"
 
 
 async def test_a_list_that_is_too_long_is_replaced_by_two_tools() -> None:

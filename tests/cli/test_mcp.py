@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from ahpkit.cli.mcp import effect
 from ahpkit.client import connect
 from support.process import HostProcess, finish_cli, host_process
 
@@ -46,6 +47,19 @@ async def test_servers_are_listed_without_a_session_and_nothing_is_left(host: Ho
     assert (states["test"], states["off"]) == ("ready", "stopped")
     async with connect(host.url, token=host.token) as client:
         assert await client.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("hints", "said"),
+    [
+        ({}, "may destroy"),
+        ({"readOnlyHint": True, "idempotentHint": True}, "reads only"),
+        ({"destructiveHint": False, "idempotentHint": True}, "changes, repeatable"),
+        ({"openWorldHint": False}, "may destroy, nothing outside"),
+    ],
+)
+async def test_a_tool_is_shown_with_what_it_says_about_itself(hints: dict[str, bool], said: str) -> None:
+    assert effect({"name": "t", "annotations": hints}) == said
 
 
 async def test_tools_are_listed_and_called_in_a_session(host: HostProcess) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from ahpkit.agents.turn_input import attachments
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
+from ahpkit.host.agent import ToolOutcome
 from ahpkit.protocol.chat.state import Message, ResponsePart
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import JsonObject
@@ -110,12 +111,10 @@ def _call(call: RequestedCall) -> JsonObject:
 
 def _past_call(call: JsonObject) -> list[JsonObject]:
     made = RequestedCall(call["toolCallId"], call["toolName"], str(call.get("toolInput") or "{}"))
-    texts = [str(item["text"]) for item in objects(call.get("content")) if item.get("type") == "text"]
+    success, content = call.get("success") is True, cast("Any", objects(call.get("content")))
+    outcome = ToolOutcome(success, content, structured_content=call.get("structuredContent"))
     error = text(obj(call.get("error")).get("message"))
-    structured = call.get("structuredContent")
-    if not texts and structured is not None:
-        texts = [json.dumps(structured, ensure_ascii=False)]
-    result = error or "\n".join(texts) or ("done" if call.get("success") else "not run")
+    result = error or "\n".join(outcome.texts) or ("done" if success else "not run")
     return [{"role": "assistant", "content": None, "tool_calls": [_call(made)]}, tool_result(made.id, result)]
 
 

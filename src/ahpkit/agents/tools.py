@@ -153,9 +153,7 @@ def text_of(outcome: ToolOutcome) -> str:
     """An outcome as a model or a person reads it: its texts, or what went wrong."""
     if not outcome.success:
         return outcome.error or "the tool failed"
-    if not outcome.content and outcome.structured_content is not None:
-        return json.dumps(outcome.structured_content, ensure_ascii=False)
-    return "\n".join(part["text"] for part in outcome.content if part["type"] == "text")
+    return "\n".join(outcome.texts)
 
 
 __all__ = ["Tool", "ToolError", "Toolbox", "outcome_of", "text_of"]

@@ -134,15 +134,18 @@ async def tools(
     for owner, found in listed.items():
         for tool in found:
             said = shorten(tool.get("description", ""), 100)
-            output.say(printable(f"{owner:20}  {tool['name']:30}  {_effect(tool):12}  {said}"))
+            output.say(printable(f"{owner:20}  {tool['name']:30}  {effect(tool):24}  {said}"))
 
 
-def _effect(tool: JsonObject) -> str:
+def effect(tool: JsonObject) -> str:
     """What a tool says that it does to the world."""
     hints = tool_hints(tool)
     if hints.read_only:
-        return "reads only"
-    return "may destroy" if hints.destructive else "changes"
+        said = ["reads only"]
+    else:
+        said = ["may destroy" if hints.destructive else "changes"]
+        said += ["repeatable"] if hints.idempotent else []
+    return ", ".join([*said, *([] if hints.open_world else ["nothing outside"])])
 
 
 @mcp.command()
@@ -292,4 +295,4 @@ def _meant(session: Session, name: str) -> McpServer:
         raise click.ClickException(str(error)) from None
 
 
-__all__ = ["mcp"]
+__all__ = ["effect", "mcp"]

@@ -6,7 +6,6 @@ Text stays text; images, sounds and files are embedded, links are links. Structu
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolOutcome
@@ -78,7 +77,7 @@ def result_of(outcome: ToolOutcome) -> JsonObject:
     if outcome.structured_content is not None and outcome.success:
         result["structuredContent"] = outcome.structured_content
         if not content:  # Many agents read the texts alone.
-            result["content"] = [{"type": "text", "text": json.dumps(outcome.structured_content, ensure_ascii=False)}]
+            result["content"] = [{"type": "text", "text": text} for text in outcome.texts]
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,6 +147,14 @@ class ToolOutcome:
     content: Sequence[ToolResultContent] = ()
     error: str | None = None
     structured_content: JsonObject | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """What a model reads of it. A result without a text is read as its structured content."""
+        texts = [part["text"] for part in self.content if part["type"] == "text"]
+        if texts or self.structured_content is None:
+            return texts
+        return [json.dumps(self.structured_content, ensure_ascii=False)]
 
 
 @dataclass(frozen=True, slots=True)
