@@ -7,7 +7,7 @@ import type { Token, TokensList } from "marked";
 import { decorate } from "./code.ts";
 import { firstPart, lex, renderMarkdown, renderTokens, tableHead } from "./safe.ts";
 
-/** How many finished blocks form one group. A group that is out of sight is neither laid out nor painted again, see `.chunk`. */
+/** How many finished blocks form one group; a part of a long one ends its group. What is out of sight is neither laid out nor painted again, see `.chunk`. */
 const CHUNK = 24;
 
 /** Characters of a paragraph, a list or a table from which on its first part is settled. */
@@ -98,8 +98,8 @@ export class MarkdownStream {
 
   #settle(blocks: DocumentFragment): void {
     let chunk = this.#settled.lastElementChild;
-    for (const block of [...blocks.childNodes]) {
-      if (!chunk || chunk.childElementCount >= CHUNK) {
+    for (const block of [...blocks.childNodes].filter((node) => node instanceof Element || node.textContent?.trim())) {
+      if (!chunk || chunk.childElementCount >= CHUNK || chunk.lastElementChild?.classList.contains("goes-on")) {
         chunk = document.createElement("div");
         chunk.className = "chunk";
         this.#settled.append(chunk);

@@ -157,6 +157,6 @@ function Screen({ uri, typing }: { uri: string; typing: boolean }): JSX.Element 
 function words(state: TerminalState | undefined): string {
   if (!state) return "Loading…";
   if (state.lifecycle.status === "exited") return `Ended${state.lifecycle.exitCode === undefined ? "" : ` with code ${state.lifecycle.exitCode}`}`;
-  if (isMine(state)) return "Running. What you type goes to it.";
+  if (isMine(state)) return "Running. What you type goes to it; Shift+Tab leaves it.";
   return state.claim.kind === "client" ? "Running. Another window types into it; you watch." : "Running. The agent uses it; you watch.";
 }

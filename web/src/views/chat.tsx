@@ -336,8 +336,10 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
               void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } });
               edit(undefined);
             }}>
-              <textarea ref={focusNow} rows={Math.min(6, editing.text.split("\n").length)} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })} />
+              <textarea ref={focusNow} rows={2} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })}
+                onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()} />
               <button type="submit" class="btn">Save</button>
+              <button type="button" class="btn quiet" onClick={() => edit(undefined)}>Cancel</button>
             </form>
           ) : (
             <>
@@ -464,7 +466,7 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
   return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
-/** A question that is taller than the room is shown from its beginning. Once it is answered, the end is followed again. */
+/** A question whose beginning would be out of sight at the end of the chat is shown from there. Once it is answered, the end is followed again. */
 function useQuestion(asked: string | undefined, { ref, detached, letGo, toEnd }: ReturnType<typeof useFollowing>): void {
   const held = useRef(false);
   useEffect(() => {
@@ -473,7 +475,7 @@ function useQuestion(asked: string | undefined, { ref, detached, letGo, toEnd }:
     if (asked === undefined && held.current) {
       held.current = false;
       toEnd();
-    } else if (box && form && (!detached || held.current) && form.clientHeight > box.clientHeight) {
+    } else if (box && form && (!detached || held.current) && form.getBoundingClientRect().top < box.getBoundingClientRect().top) {
       held.current = true;
       letGo();
       form.scrollIntoView({ block: "start" });

@@ -267,8 +267,8 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
             {items.map((item, index) => (
               <button key={`${item.insertText}${index}`} id={`completion-${index}`} type="button" role="option" tabIndex={-1} class="menu-item" aria-selected={index === chosen}
                 onPointerDown={(event) => event.preventDefault()} onClick={() => accept(item)}>
-                <span class="cut">{item.insertText}</span>
-                <span class="sub cut">{aboutCompletion(item)}</span>
+                <span class="break">{item.insertText}</span>
+                <span class="sub break">{aboutCompletion(item)}</span>
               </button>
             ))}
           </div>

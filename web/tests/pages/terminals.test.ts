@@ -66,7 +66,7 @@ describe("a shell", () => {
   it("is opened beside the chat, where the session works, and typed into", async () => {
     await panel(page, "terminals");
     await page.getByRole("button", { name: "New terminal" }).click();
-    await page.getByText("What you type goes to it.").waitFor();
+    await page.getByText("What you type goes to it").waitFor();
     await type("PS1='> '; pwd; echo $((6 * 7))");
     await shows(host.work);
     await shows("42");
@@ -109,7 +109,7 @@ describe("a shell", () => {
     await type("clear; printf '\\033[6n'; read -rs -d R; echo told");
     await shows("told");
     await page.reload();
-    await page.getByText("What you type goes to it.").waitFor();
+    await page.getByText("What you type goes to it").waitFor();
     await type("echo after");
     await shows("after");
     expect((await screen(page, "aside")).join("\n")).not.toMatch(/not found|\^\[/);
@@ -130,7 +130,7 @@ describe("a shell", () => {
 
   it("is closed while it runs, and takes its processes along", async () => {
     await page.getByRole("button", { name: "New terminal" }).click();
-    await page.getByText("What you type goes to it.").waitFor();
+    await page.getByText("What you type goes to it").waitFor();
     await type("sleep 1000 & echo job $!");
     await shows(/^job \d+$/);
     const job = (await screen(page, "aside")).find((line) => /^job \d+$/.test(line))?.slice(4);

@@ -71,6 +71,7 @@ describe("a stream of Markdown", () => {
     expect(fresh.length).toBeLessThan(100);
     expect([...root.querySelectorAll("tbody tr")].map((each) => each.firstElementChild?.textContent)).toEqual(Array.from({ length: 151 }, (_, index) => String(index + 1)));
     expect(root.querySelectorAll("table:not(.continued)").length).toBe(1);
+    expect(root.querySelectorAll(".chunk").length, "a part that is out of sight costs nothing").toBe(root.querySelectorAll(".goes-on").length);
     const end = `${text}| 151 | last |\n\n| another |\n|---|\n| table |\n\n## After`;
     stream.show(end, false);
     expect(root.querySelectorAll("table:not(.continued)").length).toBe(2);
