@@ -234,3 +234,20 @@ async def test_a_repository_outside_the_roots_that_knows_the_work_tree_is_used(s
             session, _ = await site.session(folder)
             _, shown = await view(site, session, "uncommitted")
             assert [Path(file["id"]).name for file in shown["files"]] == ["new.txt"], folder
+
+
+async def test_the_changes_of_a_session_that_lies_outside_after_a_change_of_roots_are_shut(site: Site) -> None:
+    repository = Repository(site.work)
+    repository.commit(a="old")
+    async with site.serving("--root", str(site.work)) as client:
+        session, _ = await site.session(site.work)
+        (site.work / "a").write_text("new")
+        opened, shown = await view(site, session, "uncommitted")
+        content = shown["files"][0]["edit"]["after"]["content"]["uri"]
+        assert (await client.ask("resourceRead", uri=content))["data"] == "new"
+        await site.run("roots", "remove", str(site.work))
+        refused = await client.refused("invokeChangesetOperation", opened, operationId="commit")
+        assert "outside the directories" in refused["message"]
+        await client.refused("resourceRead", uri=content)
+        await client.refused("subscribe", opened.replace("uncommitted", "session"))
+    assert repository.git("rev-list", "--count", "HEAD").strip() == "1"

@@ -112,14 +112,15 @@ class FollowedDirectories:
     # -- which there are ---------------------------------------------------------------------------------------------
 
     async def of_session(self, session_uri: str) -> list[Followed]:
-        """A session's directories in its order, found when they are first needed; those that cannot be followed are
-        left out."""
+        """A session's directories in its order, found when they are first needed; those that cannot be followed, or lie
+        outside the roots by now, are left out."""
         async with self._finding.setdefault(session_uri, asyncio.Lock()):
             state = self.services.state(session_uri)
             if state is None:
                 return []
             known = self._sessions.setdefault(session_uri, {})
-            wanted = session_directories(state, self._default_directory)
+            named = session_directories(state, self._default_directory)
+            wanted = await asyncio.to_thread(lambda: [one for one in named if self._reaches(one.resolve())])
             for directory in wanted:
                 if directory not in known and (tree := await self.tree(directory)) is not None:
                     found = await self._restored(session_uri, directory, tree)

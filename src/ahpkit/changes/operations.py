@@ -16,7 +16,7 @@ from ahpkit.changes.undo import count_files
 from ahpkit.changes.views import Views, changes_of, failure
 from ahpkit.host.feature import Services
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.errors import InternalError, InvalidParams, InvalidRequest, NotFound
+from ahpkit.protocol.errors import InternalError, InvalidParams, InvalidRequest, NotFound, PermissionDenied
 
 MESSAGE_KEY = "ahpkit/message"
 """In `_meta` of `invokeChangesetOperation`: the message of a commit."""
@@ -36,6 +36,7 @@ class Operations:
     async def invoke(self, params: JsonObject) -> tuple[Followed, str]:
         """Run the operation; returns the directory it ran in, and a sentence for the person."""
         uri = params["channel"]
+        await self._check_inside(uri)
         found = self._views.find(uri)
         if found is None:
             raise NotFound(f"there is no changeset {uri}")
@@ -50,6 +51,11 @@ class Operations:
             raise InternalError(str(error)) from error
         self._views.operation_status(uri, operation["id"], "idle")
         return followed, message
+
+    async def _check_inside(self, uri: str) -> None:
+        found = self._views.find(uri)
+        if found is not None and not await self._views.is_inside(found[0]):
+            raise PermissionDenied(f"{found[0].directory} is outside the directories this host works in")
 
     async def _run(
         self, followed: Followed, view: View, operation: str, only: set[str] | None, params: JsonObject

@@ -91,6 +91,10 @@ class Views:
         followed = None if view is None else self._directories.known_by_key(view.key)
         return None if view is None or state is None or followed is None else (followed, view, state)
 
+    async def is_inside(self, followed: Followed) -> bool:
+        """Whether a directory is below the roots, which the owner may have changed since it was opened."""
+        return followed in await self._directories.of_session(followed.session)
+
     # -- content -----------------------------------------------------------------------------------------------------
 
     async def show(self, followed: Followed) -> None:

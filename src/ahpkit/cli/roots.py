@@ -174,7 +174,10 @@ def list_roots(json_output: bool, data_dir: Path | None, url: str | None, token:
     found = [str(root) for root in effective_roots(map(Path, said.get("start", ())), said)]
     if json_output:
         return click.echo(as_json(found))
-    return click.echo("\n".join(found) or "There are no roots yet: the host names them when it first starts.")
+    none = (
+        "All roots were removed." if "start" in said else "There are no roots yet: the host names them when it starts."
+    )
+    return click.echo("\n".join(found) or none)
 
 
 @roots.command("add")
