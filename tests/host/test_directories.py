@@ -190,6 +190,7 @@ async def test_no_directory_lies_outside_the_roots_or_does_not_exist(place: Plac
     link = place.base / "root" / "link"
     link.symlink_to(place.base / "outside")
     places = [(place.base / "outside").as_uri(), link.as_uri(), place.uri("missing"), "https://example.com/x"]
+    places.append(place.uri("n" * 256))  # Longer than any file system takes.
     for uri in places:
         assert await client.rejected(session, change("Set", uri))
         assert await client.rejected(session, change("Replaced", place.uri("a"), uri))
@@ -197,6 +198,23 @@ async def test_no_directory_lies_outside_the_roots_or_does_not_exist(place: Plac
         error = await client.refused("createSession", "ahp-session:/no", workingDirectories=[place.uri("a"), uri])
         assert error["code"] == -32009
     assert await place.names(client, session) == "a"
+
+
+async def test_a_fault_of_the_host_is_an_answer_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, session, _ = await place.session("a")
+    monkeypatch.delattr(Fence, "check")
+    reason = await client.rejected(session, change("Set", place.uri("b")))
+    assert reason == "the host failed to apply this action; its log has the details"
+
+
+async def test_a_session_in_a_directory_with_too_long_a_name_says_that_it_is_not_there(rooted: Place) -> None:
+    client = await rooted.bench.client(ROOT, offer=["1.0.0"])
+    uri = "ahp-session:/long"
+    await client.ask("createSession", uri, workingDirectories=[rooted.uri("n" * 256)])
+    if (await client.ask("subscribe", uri))["snapshot"]["state"]["lifecycle"] == "creating":
+        await client.action("session/creationFailed")
+    state = await rooted.bench.state(client, uri)
+    assert "does not exist" in state["creationError"]["message"]
 
 
 async def test_a_session_has_no_more_directories_than_a_limit(place: Place) -> None:

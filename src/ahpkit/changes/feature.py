@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -401,7 +402,7 @@ class Changesets(Feature):
 
     async def _invoke(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         followed, message = await self._operations.invoke(params)
-        if not await asyncio.to_thread(followed.directory.is_dir):  # Its work tree was removed.
+        if not await asyncio.to_thread(os.path.isdir, followed.directory):  # Its work tree was removed.
             self._views.end([followed])
             self._directories.forget_directories(followed.session, [followed])
             self.services.dispatch(followed.session, session_changesets_changed())

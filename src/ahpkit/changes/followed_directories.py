@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.sides import FileChange
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.feature import Services
-from ahpkit.host.resources.safe_open import Passage, anywhere
+from ahpkit.host.resources.safe_open import Passage, anywhere, real_path
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 
@@ -120,7 +121,7 @@ class FollowedDirectories:
                 return []
             known = self._sessions.setdefault(session_uri, {})
             named = session_directories(state, self._default_directory)
-            wanted = await asyncio.to_thread(lambda: [one for one in named if self._reaches(one.resolve())])
+            wanted = await asyncio.to_thread(lambda: [one for one in named if self._reaches(real_path(one))])
             for directory in wanted:
                 if directory not in known and (tree := await self.tree(directory)) is not None:
                     found = await self._restored(session_uri, directory, tree)
@@ -165,7 +166,7 @@ class FollowedDirectories:
 
     async def tree(self, directory: Path) -> WorkTree | None:
         """The work tree of a directory; None without git, and for a directory that is not there."""
-        if not await asyncio.to_thread(directory.is_dir):
+        if not await asyncio.to_thread(os.path.isdir, directory):
             return None
         if directory not in self._trees:
             named = hashlib.sha256(str(directory).encode("utf-8", "surrogateescape")).hexdigest()[:20]

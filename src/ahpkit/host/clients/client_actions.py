@@ -199,7 +199,12 @@ class ClientActions:
     async def _dispatch_slowly(
         self, slow: SlowAction, uri: str, action: StateAction, origin: Origin, sent: SentAction
     ) -> None:
-        if (reason := await slow(uri, action, origin, sent)) is not None:
+        try:
+            reason = await slow(uri, action, origin, sent)
+        except Exception:  # Whoever dispatched it waits for an answer.
+            _log.exception("a client's action could not be applied to %s", uri)
+            reason = "the host failed to apply this action; its log has the details"
+        if reason is not None:
             self._clients.reject(uri, sent, origin, reason)
 
     def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
@@ -115,7 +116,7 @@ class SessionCreation:
         for make in self._hooks.make_directory:
             await make(uri)
         for directory in (self._states.session(uri) or NO_SESSION).get("workingDirectories", ()):
-            if not await asyncio.to_thread(path_of(directory, Path()).is_dir):
+            if not await asyncio.to_thread(os.path.isdir, path_of(directory, Path())):
                 message = f"the working directory {directory} does not exist"
                 raise AgentError(message, error_type="host/working-directory")
         for prepare in self._hooks.prepare:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ class NewDirectories:
         for uri in directories:
             here = local_directory(uri)
             path = local_path(here) if is_remote(uri) else None
-            if is_remote(uri) and (path is None or not await asyncio.to_thread(path.is_dir)):
+            if is_remote(uri) and (path is None or not await asyncio.to_thread(os.path.isdir, path)):
                 _log.warning("%.200r is not on this machine: the default directory is taken", uri)
                 here = self._default.as_uri()
             found.append(here)
@@ -157,7 +158,7 @@ class Directories:
                 await check(uri)
         except RpcError as error:
             return error.message
-        return None if await asyncio.to_thread(path.is_dir) else f"the directory {uri} does not exist"
+        return None if await asyncio.to_thread(os.path.isdir, path) else f"the directory {uri} does not exist"
 
     def _check_idle(self, action: _DirectoryAction, moves: Sequence[_Move]) -> str | None:
         """Refuse to take a directory from a running turn. Adding one is allowed."""
