@@ -2,7 +2,8 @@
 
 A fresh `python -m ahpkit` spends most of its first second with imports. A copy has them behind it: it is a process of
 its own, in its own session, with its own files, environment and directory, and runs the command from the first line.
-Shells, walks of the documentation and the tests of the installation start commands as a person does.
+A host that a copy starts in the background is a copy too. Shells and the tests of the installation start commands as a
+person does; so do the walks of the documentation where a command talks to a person at a terminal.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import pkgutil
 import re
 import runpy
 import selectors
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -162,6 +165,36 @@ def command(module: str) -> list[str]:
     It starts without our imports; `support.copied` hands its files over and stays until the copy has ended.
     """
     _template()
+    return _asking(module)
+
+
+def programs() -> Path:
+    """A directory for the PATH of a shell, before all others: its `ahpkit` is a copy for most commands.
+
+    A copy has a session of its own, so Ctrl-C at the shell's terminal would not reach it; and it does not know by which
+    name it was called, which `up` repeats.
+    """
+    _template()
+    return Path(_programs().name)
+
+
+@cache
+def _programs() -> tempfile.TemporaryDirectory[str]:
+    """Small programs that ask for copies; they are removed with the template."""
+    here = tempfile.TemporaryDirectory(prefix="ahpkit-programs-")
+    python, without_us = shlex.quote(sys.executable), f'PATH="${{PATH#{here.name}:}}"'
+    copy = f"exec {shlex.join(_asking('ahpkit'))}"
+    for name, text in {
+        "ahpkit": f'case "$1" in chat|serve|up) {without_us}; exec ahpkit "$@";; esac\n{copy} "$@"\n',
+        "python": f'if [ "$1 $2" = "-m ahpkit" ]; then shift 2; {copy} "$@"; fi\nexec {python} "$@"\n',
+    }.items():
+        program = Path(here.name) / name
+        program.write_text(f"#!/bin/sh\n{text}")
+        program.chmod(0o755)
+    return here
+
+
+def _asking(module: str) -> list[str]:
     return [sys.executable, "-S", "-P", copied.__file__, _door(), module]
 
 
@@ -181,15 +214,15 @@ def _template() -> socket.socket:
         door.listen()
         ends = [theirs.fileno(), door.fileno()]
         process = subprocess.Popen(
-            [sys.executable, "-m", "support.template", *map(str, ends)],
+            [sys.executable, "-m", "support.template", f"{_programs().name}/python", *map(str, ends)],
             env=known, stdin=subprocess.DEVNULL, pass_fds=ends, start_new_session=True,
         )  # fmt: skip
     theirs.close()
-    atexit.register(lambda: (ours.close(), process.wait()))
+    atexit.register(lambda: (ours.close(), process.wait(), _programs().cleanup()))
     return ours
 
 
-def _serve(requests: socket.socket, door: socket.socket) -> Job | None:
+def _serve(requests: socket.socket, door: socket.socket, python: str) -> Job | None:
     """Make copies until nobody asks any more. In a copy: what it is to do."""
     ready = selectors.DefaultSelector()
     ready.register(requests, selectors.EVENT_READ)
@@ -205,10 +238,10 @@ def _serve(requests: socket.socket, door: socket.socket) -> Job | None:
                     ready.close()
                     requests.close()
                     door.close()
-                    return _become(Job(**json.loads(text)), standard)
+                    return _become(Job(**json.loads(text)), standard, python)
                 for file in standard:
                     os.close(file)
-                os.write(told, b"%d\n" % pid)
+                _tell(told, pid)
                 ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
             else:
                 _tell_the_end(*key.data)
@@ -229,12 +262,19 @@ def _asked(door: socket.socket) -> tuple[bytes, list[int]]:
 
 def _tell_the_end(pid: int, told: int) -> None:
     _, status = os.waitpid(pid, 0)
-    os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+    _tell(told, os.waitstatus_to_exitcode(status))
     os.close(told)
 
 
-def _become(job: Job, standard: Sequence[int]) -> Job:
+def _tell(told: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # Whoever asked for the copy has ended before it.
+        os.write(told, b"%d\n" % number)
+
+
+def _become(job: Job, standard: Sequence[int], python: str) -> Job:
     """Leave everything of the template behind, but for what it has imported."""
+    if "serve" not in job.arguments:
+        sys.executable = python  # A host that this command starts is a copy too.
     os.setsid()
     for number, file in enumerate(standard):
         os.dup2(file, number)
@@ -292,12 +332,15 @@ def _check_everything() -> None:
 
 
 def main() -> None:
-    requests, door = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+    gc.disable()  # Nothing of what is imported can go.
+    python, *ends = sys.argv[1:]
+    requests, door = (socket.socket(fileno=int(number)) for number in ends)
     _import_everything()
     _check_everything()
     gc.collect()
     gc.freeze()
-    job = _serve(requests, door)
+    gc.enable()
+    job = _serve(requests, door, python)
     if job is None:
         return
     sys.argv = [job.module, *job.arguments]
@@ -327,4 +370,4 @@ def _leave(codes: Sequence[int]) -> None:
 if __name__ == "__main__":
     main()
 
-__all__ = ["Started", "command", "start"]
+__all__ = ["Started", "command", "programs", "start"]

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from support import template
 from support.terminal import Terminal, terminal
 
 _SHELL, _CHAT = "$ ", "> "
@@ -112,7 +113,7 @@ def _fits(wanted: Sequence[str], lines: Sequence[str]) -> bool:
 @asynccontextmanager
 async def walking(home: Path, programs: Path | None = None, **extra: str) -> AsyncGenerator[Walk]:
     """A shell in which `ahpkit`, and the stand-ins in `programs`, are on the PATH."""
-    places = [str(one) for one in (programs, Path(sys.executable).parent) if one is not None]
+    places = [str(one) for one in (template.programs(), programs, Path(sys.executable).parent) if one is not None]
     variables = {"PS1": _SHELL, "PATH": ":".join([*places, "/usr/bin", "/bin"]), **extra}
     async with terminal([], home, columns=160, program=("/bin/sh", "-i"), **variables) as person:
         yield Walk(person, {str(home): "~"})
