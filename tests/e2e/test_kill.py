@@ -198,7 +198,7 @@ async def test_an_approval_that_was_never_given_is_not_shown_as_given(tmp_path: 
 
 
 @requirement("core:hardening:server-seq-survives-restart")
-async def test_a_host_that_is_killed_while_it_starts_starts(tmp_path: Path) -> None:
+async def test_a_host_that_is_killed_while_it_starts_starts_and_the_turn_can_go_on(tmp_path: Path) -> None:
     async with host_process(tmp_path) as host:
         client = await host.client()
         session, chat = await open_session(client)
@@ -213,4 +213,10 @@ async def test_a_host_that_is_killed_while_it_starts_starts(tmp_path: Path) -> N
         assert (await client.initialize())["serverSeq"] >= seq
         assert (await state_of(client, session))["summary"]["title"] == "kept"
         assert [turn["state"] for turn in (await state_of(client, chat))["turns"]] == ["error"]
+        newer = await host.connect("newer")
+        await newer.initialize(chat, protocolVersions=["1.0.0"])
+        [turn] = (await state_of(newer, chat))["turns"]
+        assert turn["responseParts"][-1]["resumable"] is True
+        await newer.accepted(chat, {"type": "chat/turnResume", "turnId": turn["id"]})
+        await newer.aclose()
         await client.aclose()

@@ -399,9 +399,12 @@ class Turns:
             self._summaries.nothing_runs(uri)
 
     def _resumes(self, chat_uri: str) -> bool:
-        """Whether the agent of a chat can go on with a turn that was interrupted."""
-        runner = self._runners.get(chat_uri)
-        return runner is not None and runner.agent.resumes
+        """Whether the agent of a chat can go on with a turn that was interrupted. A sub-agent cannot."""
+        origin = (self._ports.store.chat(chat_uri) or NO_CHAT).get("origin")
+        session = self._ports.store.session(self._ports.index.session_of(chat_uri))
+        if session is None or (origin is not None and origin["kind"] == "tool"):
+            return False
+        return self._ports.agents.of_session(session["provider"]).resumes
 
     # -- sub-agents ------------------------------------------------------------------------------------------------
 
