@@ -22,8 +22,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from ahpkit.testing.model_apis import api_at
-from ahpkit.testing.model_apis.common import Asked, CallTool, Fail, Json, ModelApi, Reply, Say
+from ahpkit.testing.model_apis import Asked, CallTool, Fail, Json, ModelApi, Reply, Say, api_at
 
 
 def follow(asked: Asked) -> Reply:
