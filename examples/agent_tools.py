@@ -23,7 +23,7 @@ def population(city: Annotated[str, "name of a city"]) -> int:
 async def atlas(turn: Turn) -> str:
     """Knows two cities."""
     # A model would choose the tool from tools.definitions(turn); this agent always takes the same.
-    outcome = await tools.call(turn, "population", f'{{"city": "{turn.prompt}"}}')
+    outcome = await tools.call(turn, "population", {"city": turn.prompt})
     return f"{turn.prompt}: {text_of(outcome)}"
 
 

@@ -41,9 +41,10 @@ def toolbox() -> Toolbox:
     return tools
 
 
-async def test_a_tool_asks_runs_and_completes() -> None:
+@pytest.mark.parametrize("given", ['{"a": 2}', {"a": 2}], ids=["text", "object"])
+async def test_a_tool_asks_runs_and_completes(given: Any) -> None:
     turn = RecordingTurn()
-    outcome = await toolbox().call(turn, "add", '{"a": 2}')
+    outcome = await toolbox().call(turn, "add", given)
     assert text_of(outcome) == "3"
     assert turn.said == [
         ("tool_call", CALL, "add", {"display_name": "Add"}),

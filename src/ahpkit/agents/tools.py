@@ -7,7 +7,7 @@
         "Add two numbers."
         return a + b
 
-    outcome = await tools.call(turn, "add", '{"a": 1, "b": 2}')
+    outcome = await tools.call(turn, "add", {"a": 1, "b": 2})
 
 A tool asks for approval unless it is registered with `approval=False`. Tools that the agent does not have itself (of
 clients, MCP servers, canvases) are called by the names in `turn.context.tools`.
@@ -19,7 +19,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, get_type_hints, overload
 
@@ -85,8 +85,14 @@ class Toolbox:
         others = [] if turn is None else turn.context.listed or turn.context.tools
         return own + [tool for tool in others if tool["name"] not in self._tools]
 
-    async def call(self, turn: Turn, name: str, tool_input: str, *, id: str | None = None) -> ToolOutcome:
-        """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception."""
+    async def call(
+        self, turn: Turn, name: str, tool_input: str | Mapping[str, Any], *, id: str | None = None
+    ) -> ToolOutcome:
+        """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception.
+
+        The input is the text that the model wrote, or an object.
+        """
+        tool_input = tool_input if isinstance(tool_input, str) else json.dumps(tool_input, ensure_ascii=False)
         tool = self._tools.get(name)
         if tool is not None:
             return await self._run(turn, tool, tool_input, id)
@@ -108,7 +114,7 @@ class Toolbox:
             return ToolOutcome(success=False, error=str(error))
         if meant in (FIND_TOOL, CALL_TOOL):
             return ToolOutcome(success=False, error=f"{meant} is called by its own name")
-        return await self.call(turn, meant, json.dumps(wanted), id=id)
+        return await self.call(turn, meant, wanted, id=id)
 
     async def _run(self, turn: Turn, tool: Tool, tool_input: str, id: str | None) -> ToolOutcome:
         definition = tool.function.definition

@@ -106,6 +106,7 @@ async def connected(
     on_input: OnInput | None = None,
     start: bool = False,
     lasting: bool = False,
+    mcp_apps: bool = False,
     patience: float = _BACK,
 ) -> AsyncGenerator[Client]:
     """A client of that host, or of the running one; with `start` of one that is started when none runs.
@@ -117,7 +118,9 @@ async def connected(
         raise click.UsageError("--url is empty; leave it out for the host that is running")
     if url is None:
         await ensure_host(name, None if not start else trusted_settings(None, Path.cwd()))
-    asked = connect(url, token=token, host_name=name, on_confirmation=on_confirmation, on_input=on_input)
+    asked = connect(
+        url, token=token, host_name=name, mcp_apps=mcp_apps, on_confirmation=on_confirmation, on_input=on_input
+    )
     async with asked as client:
         if lasting:
             yield client

@@ -70,6 +70,8 @@ async def inbox(url: str | None, token: str | None, watching: bool, kind: str, j
       ahpkit inbox
       ahpkit inbox --watch --notify desktop
     """
+    if kind != "none" and not watching:
+        raise click.UsageError("--notify is for --watch, which goes on; add it")
     known = set[str]()
 
     async def lines() -> str:
@@ -190,6 +192,8 @@ async def approve(
       ahpkit approve 3f2a
       ahpkit approve 3f2a --option "Always allow calculate in this session"
     """
+    if everyone and (number is not None or option is not None):
+        raise click.UsageError("--all approves each call, this time only: leave out --number and --option")
     async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
         for item in items if everyone else [_choose(items, session, number)]:
             await _decide(item, option, approved=True)
@@ -211,6 +215,8 @@ async def deny(
     Example:
       ahpkit deny 3f2a --reason "Use the test database."
     """
+    if everyone and number is not None:
+        raise click.UsageError("--all denies each call: leave out --number")
     async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
         for item in items if everyone else [_choose(items, session, number)]:
             await _decide(item, None, approved=False, reason=reason)
@@ -264,6 +270,8 @@ async def answer(
       ahpkit answer 3f2a colour=blue
       ahpkit answer 3f2a --decline
     """
+    if decline and answers:
+        raise click.UsageError("--decline answers nothing: leave out the answers")
     async with connected(url, token) as client, _found(client, session, InputNeeded, "question") as items:
         item = _choose(items, session, number)
         assert isinstance(item.waiting, InputNeeded)

@@ -58,10 +58,16 @@ def _is_somewhere() -> bool:
 
 
 def _advice(error: click.UsageError) -> str:
-    """What a person may have meant with a word too many."""
-    if error.ctx is None or not error.message.startswith("Got unexpected extra argument"):
+    """What a person may have meant with a command that there is not, or with a word too many."""
+    if error.ctx is None or error.ctx.parent is None:
         return ""
-    parameters = error.ctx.command.params
+    command = error.ctx.command
+    if error.format_message().startswith("No such command") and isinstance(command, click.Group):
+        suggests = "Did you mean" in error.format_message()
+        return "" if suggests else f" There are: {', '.join(command.list_commands(error.ctx))}."
+    if not error.message.startswith("Got unexpected extra argument"):
+        return ""
+    parameters = command.params
     if any(isinstance(one, click.Argument) for one in parameters):
         return "; words that belong together are put in quotes"
     return "; a session is named with --session" if any("--session" in one.opts for one in parameters) else ""

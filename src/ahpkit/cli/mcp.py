@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast
 import click
 
 from ahpkit.cli.asking import read_whole
-from ahpkit.cli.connection import EXIT_FAILED, find_session, host_command
+from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command
 from ahpkit.cli.output import Output, patiently
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import as_json, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option
-from ahpkit.client import Client, McpServer, Session, connect
+from ahpkit.client import Client, McpServer, Session
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT, TRUST
 from ahpkit.tools.registry import tool_hints
@@ -250,7 +250,7 @@ async def _opened(
     """The session that is meant, once its servers, or that one, have started or failed to."""
     if name is not None and directory is not None:
         raise click.UsageError("--dir is for when no --session is given")
-    async with connect(url, token=token, mcp_apps=True) as client:
+    async with connected(url, token, mcp_apps=True) as client:
         folder = _uri(directory)
         uri = await find_session(client, name) if name is not None else await _newest(client, folder)
         session = await client.session(uri) if uri is not None else await _temporary(client, folder)
