@@ -320,6 +320,7 @@ async def test_the_address_is_in_no_file_and_not_there_after_a_restart_or_withou
     feature.remove_provider(made)
     await client.action(lambda said: said["channel"] == uri and "url" not in said["action"].get("canvas", {"url": 1}))
     assert "url" not in await bench.state(client, uri)
+    assert "url" not in (await bench.state(old, session))["openCanvases"][0]
     await bench.stop()
     kept = b"".join(path.read_bytes() for path in data.iterdir())
     assert b"Again" in kept

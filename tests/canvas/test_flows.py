@@ -257,7 +257,7 @@ async def test_close_and_stale_recovery(world: World, provider: Provider) -> Non
     await world.agent.open("board", "b1", input={"title": "Plan"})
     await provider.drop()
     await until(
-        lambda: any(e["action"].get("changes") == {"availability": "stale"} for e in world.envelopes),
+        lambda: any(e["action"].get("changes") == {"availability": "stale", "url": None} for e in world.envelopes),
     )
     if not isinstance(provider, OverStdio):  # It may be back already.
         assert (await failure(world.agent.invoke("b1", "told"))).code == "canvas_provider_unavailable"

@@ -194,7 +194,7 @@ class SessionBridge:
         self._requests.cancel_undeclared(self._declared)
         for instance in self.instances:
             if key_of(instance) not in self._declared:
-                self._update(instance, {"availability": "stale"})
+                self._update(instance, {"availability": "stale", "url": None})
             new = (entry for entry in registry if key_of(entry) not in before and self._provides(entry, instance))
             provider = next(new, None)
             if provider is not None and instance["availability"] == "stale":
