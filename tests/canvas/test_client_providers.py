@@ -41,7 +41,7 @@ def claim(client: RawClient, **fields: Any) -> Json:
     return {"type": "session/activeClientChanged", "activeClient": active}
 
 
-@requirement("canvas:provider:told-of-reopen", "canvas:provider:client-push")
+@requirement("canvas:provider:told-of-reopen", "canvas:provider:client-push", "canvas:url:plain-string")
 async def test_a_client_tells_a_reopen_from_an_open_and_pushes_what_changed(bench: Bench) -> None:
     client, other = await bench.client(), await bench.client()
     session, chat = await bench.session(client)
@@ -68,6 +68,9 @@ async def test_a_client_tells_a_reopen_from_an_open_and_pushes_what_changed(benc
     [instance] = (await bench.state(other, session))["openCanvases"]
     assert {key: instance[key] for key in changes} == changes
     assert [one["title"] for one in agent.list_open()] == ["Two"]
+    odd: Json = {"url": "odd:  renderers decide"}
+    await client.accepted(session, {**update, "changes": odd})
+    assert (await bench.state(other, session))["openCanvases"][0]["url"] == odd["url"]
     assert "somebody else" in await other.rejected(session, update)
     stale = {**update, "changes": {"availability": "stale"}}
     assert "not availability" in await client.rejected(session, stale)

@@ -376,7 +376,9 @@ async def test_a_process_that_dies_is_started_again_and_its_instances_come_back(
         assert (await failure(agent.invoke("b1", "die"))).code == "canvas_provider_unavailable"
         cancelled = await client.action("session/canvasRequestCancelled")
         assert cancelled["action"]["reason"] == "providerDisconnected"
-        await client.action(lambda envelope: envelope["action"].get("changes") == {"availability": "stale", "url": None})
+        await client.action(
+            lambda envelope: envelope["action"].get("changes") == {"availability": "stale", "url": None}
+        )
         await client.action(lambda envelope: envelope["action"].get("instance", {}).get("status") == "again")
         told: Any = await agent.invoke("b1", "told")
         assert (told["reopen"], told["input"]) == (True, {"title": "kept"})

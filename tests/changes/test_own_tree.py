@@ -149,6 +149,7 @@ async def test_a_removed_work_tree_is_gone_with_its_branch_and_the_session_says_
     place = await desk.session()
     await desk.turn("new.txt", "lost\n")
     uri = await desk.view()
+    assert (await desk.operations(uri))["remove"]["confirmation"]
     await desk.client.ask("invokeChangesetOperation", uri, operationId="remove")
     assert not place.exists()
     assert "ahpkit/" not in desk.repo.git("branch", "--list")

@@ -434,7 +434,7 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
 @requirement("customizations:identity:persistent-reference-is-uri")
 @requirement("enablement:invocation:agent-user-gate", "enablement:invocation:agent-model-gate")
 @requirement("session:summary:agent-uri")
-@requirement("commands:create-session:agent")
+@requirement("commands:create-session:agent", "session:fork:takes-over")
 async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
     mine = text("You are A.", disable_model_invocation="true")
     desk.files({".github/agents/a.md": mine, ".github/agents/b.md": text("B", user_invocable="false")})
@@ -448,6 +448,8 @@ async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(de
     assert other != session
     context = (await desk.turn(client, chat, "hi")).context
     assert context.system_prompt == "You are A.\n"
+    fork, _ = await desk.session(client, fork={"session": other, "turnId": "turn-0"})
+    assert (await desk.bench.state(client, fork))["summary"]["agent"] == {"uri": first["uri"]}
     assert [offer.name for offer in context.agents] == ["b"], "the model delegates only to what is for it"
 
 

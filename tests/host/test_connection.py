@@ -133,6 +133,8 @@ async def test_an_action_for_an_unknown_channel_is_answered_with_a_reason(bench:
     client = await bench.client()
     reason = await client.rejected("ahp-session:/none", {"type": "session/titleChanged", "title": "x"})
     assert "ahp-session:/none" in reason
+    policy = Path(__file__).parents[2] / "docs/reference/policy.md"
+    assert "Protocol version 0.4.0 itself would stay silent" in " ".join(policy.read_text().split())
 
 
 @requirement("core:chat:reject-malformed")

@@ -143,7 +143,7 @@ async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: 
     assert (await listed(client, session))["workingDirectory"] == tmp_path.as_uri()
 
 
-@requirement("session:action:agent-change-deferred")
+@requirement("session:action:agent-change-deferred", "core:chat:model-agent-deferred")
 async def test_an_agent_change_waits_for_the_turn(bench: Bench) -> None:
     release, chosen = asyncio.Event(), list[Any]()
 

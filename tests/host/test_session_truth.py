@@ -115,7 +115,7 @@ async def test_a_snapshot_shows_the_status_that_lists_show(bench: Bench, version
 
 
 @every_version
-@requirement("session:aggregate:both-bits")
+@requirement("session:aggregate:both-bits", "session:status:input-needed")
 async def test_a_session_that_needs_input_and_has_failed_says_both(bench: Bench, version: str) -> None:
     client = await client_of(bench, version)
     session, chat = await bench.session(client)
@@ -242,13 +242,15 @@ async def test_a_fork_takes_over_model_agent_configuration_and_directory(bench: 
     state = await bench.state(client, "ahp-session:/fork")
     assert state["config"]["values"] == {"mode": "do"}
     summary = state["summary"]
-    assert (summary["model"], summary["workingDirectory"]) == ({"id": "large"}, work.as_uri())
+    assert {name: summary[name] for name in given} == given
     assert summary["project"]["uri"] == work.as_uri()
     assert summary["title"] == state["chats"][0]["title"] == "hi"
     await agreed(bench, await client_of(bench, "1.0.0"), "1.0.0", "ahp-session:/fork")
-    await client.ask("createSession", "ahp-session:/own", fork=fork, model={"id": "small"}, config={"mode": "ask"})
+    own: Json = {"model": {"id": "small"}, "workingDirectory": tmp_path.as_uri()}
+    await client.ask("createSession", "ahp-session:/own", fork=fork, config={"mode": "ask"}, **own)
     state = await bench.state(client, "ahp-session:/own")
-    assert (state["summary"]["model"], state["config"]["values"]) == ({"id": "small"}, {"mode": "ask"})
+    assert {name: state["summary"][name] for name in own} == own
+    assert state["config"]["values"] == {"mode": "ask"}
 
 
 @every_version

@@ -37,7 +37,7 @@ async def turn_done(client: RawClient, chat: str, turn_id: str = "t1") -> Json:
     )
 
 
-@requirement("core:session:create-returns-at-once")
+@requirement("core:session:create-returns-at-once", "core:session:ready-or-failed")
 @requirement("commands:create-session:request")
 @requirement("commands:create-session:client-chooses-uri")
 @requirement("commands:create-session:only-channel-required")
@@ -61,6 +61,8 @@ async def test_create_session_answers_null_at_once_and_becomes_ready(bench: Benc
     await client.action("session/ready")
     await turn_done(client, state["defaultChat"])
     assert (await bench.state(client, "ahp-session:/mine"))["lifecycle"] == "ready"
+    told = [envelope["action"]["type"] for envelope in client.actions("ahp-session:/mine")]
+    assert [type for type in told if type in ("session/ready", "session/creationFailed")] == ["session/ready"]
 
 
 @requirement("core:session:ready-or-failed")
@@ -415,8 +417,9 @@ async def test_completions_check_the_offset_in_utf16_units(bench: Bench) -> None
     client = await bench.client()
     _, chat = await bench.session(client)
     text = "\N{GRINNING FACE}"
-    good = await client.ask("completions", chat, kind="userMessage", text=text, offset=2)
-    assert [item["insertText"] for item in good["items"]] == [f"{text} at 2"]
+    for offset in (0, 2):
+        good = await client.ask("completions", chat, kind="userMessage", text=text, offset=offset)
+        assert [item["insertText"] for item in good["items"]] == [f"{text} at {offset}"]
     for offset in (-1, 3):
         assert (await client.refused("completions", chat, kind="userMessage", text=text, offset=offset))[
             "code"

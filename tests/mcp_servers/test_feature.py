@@ -68,7 +68,7 @@ async def shown(bench: Bench, client: RawClient, session: str, kind: str) -> Jso
     return entry
 
 
-@requirement("mcp:state:starting", "mcp:state:ready", "mcp:server:reflects-status")
+@requirement("mcp:state:starting", "mcp:state:ready", "mcp:server:reflects-status", "mcp:server:placement")
 @requirement("customizations:children:mcp-tools-in-tool-list")
 async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) -> None:
     outcomes: list[Any] = []
@@ -79,6 +79,7 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
     state = await bench.state(client, session)
     [tool] = [tool for tool in state["serverTools"] if tool["name"] == "test_add"]
     assert tool["description"]
+    assert any(entry in one.get("children", ()) for one in state["customizations"])
     assert "test_add" not in json.dumps(state["customizations"])
     await client.accepted(chat, say("go"))
     ready = await approve(client, chat)
