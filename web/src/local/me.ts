@@ -32,9 +32,10 @@ export const RIGHTS: Record<Right, string> = {
 };
 
 async function call<T>(path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(path, body === undefined
+  const asked = fetch(path, body === undefined
     ? { headers: { Accept: "application/json" } }
     : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const answer = await asked.catch(() => Promise.reject<Response>(new Error("The host cannot be reached.")));
   if (!answer.ok) throw new Error((await answer.text()).trim() || `The host answered ${answer.status}.`);
   return (await answer.json()) as T;
 }

@@ -156,6 +156,9 @@ export function watch<T>(uri: Uri, kind?: ChannelKind): { seen: ReadonlySignal<S
   return { seen: entry.seen as unknown as ReadonlySignal<Seen<T>>, stop: () => letGo(uri, entry) };
 }
 
+/** What is known of a channel that somebody follows, without following it. */
+export const known = <T>(uri: Uri): T | undefined => held.get(uri)?.channel.state as T | undefined;
+
 /** What `find` sees in a channel, as soon as it sees something; nothing when the channel is gone, or after `patience` milliseconds. */
 export async function firstSeen<T, Found>(uri: Uri, kind: ChannelKind, find: (state: T) => Found | undefined, patience?: number): Promise<Found | undefined> {
   const { seen, stop } = watch<T>(uri, kind);

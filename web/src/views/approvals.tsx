@@ -3,11 +3,11 @@
 import { signal } from "@preact/signals";
 import type { JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
+import type { ChatState, ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite, onlyWords } from "../local/me.ts";
 import { pointed } from "../mirror/inbox.ts";
-import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty } from "../mirror/selectors.ts";
-import { agentName, dispatch, readText } from "../mirror/store.ts";
+import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty, waitsForPerson } from "../mirror/selectors.ts";
+import { agentName, dispatch, known, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown, size } from "../parts/markdown.tsx";
 import { ends, Output } from "../parts/output.tsx";
@@ -45,8 +45,17 @@ async function answer(request: Approval, action: Record<string, unknown>): Promi
   const { chat, turnId, toolCall } = request;
   const type = toolCall.status === "pending-result-confirmation" ? "chat/toolCallResultConfirmed" : "chat/toolCallConfirmed";
   const outcome = await dispatch(chat, { type, turnId, toolCallId: toolCall.toolCallId, ...action }, "chat");
-  if (!outcome.accepted) tellRefused(outcome.reason);
+  if (!outcome.accepted && isAnswered(request)) toast("It was answered already, in another window.");
+  else if (!outcome.accepted) tellRefused(outcome.reason);
   return outcome.accepted;
+}
+
+/** Whether the chat says that this call waits for nobody any more. */
+function isAnswered({ chat, turnId, toolCall }: Approval): boolean {
+  const state = known<ChatState>(chat);
+  const turn = state && [...state.turns, ...(state.activeTurn ? [state.activeTurn] : [])].find((each) => each.id === turnId);
+  const part = turn?.responseParts.find((each) => each.kind === "toolCall" && each.toolCall.toolCallId === toolCall.toolCallId);
+  return part?.kind === "toolCall" && !waitsForPerson(part.toolCall);
 }
 
 export const allow = (request: Approval, option?: ConfirmationOption, edited?: string): Promise<boolean> =>

@@ -193,7 +193,7 @@ function Working({ turn, waits, activity }: { turn: ActiveTurn; waits: boolean; 
   const open = turn.responseParts.findLast((part) => part.kind === "toolCall" && isOpen(part.toolCall));
   return (
     <p class="activity"><Mark of={waits ? "needs" : "running"} />
-      <span class="cut">{waits ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : activity || "Working"}</span>
+      <span class="break">{waits ? "Waiting for you" : open?.kind === "toolCall" ? oneLine(open.toolCall) : activity || "Working"}</span>
       <span>{elapsed(at - Date.parse(turn.startedAt))}</span>
     </p>
   );

@@ -7,9 +7,9 @@ import { ask, possible } from "../local/notifications.ts";
 import { notifyMe } from "../local/settings.ts";
 import { inbox, type InboxItem } from "../mirror/inbox.ts";
 import { activity, isArchived } from "../mirror/selectors.ts";
-import { link, retry, sessions, sessionsLoaded } from "../mirror/store.ts";
+import { link, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { Boundary, Icon, useNow } from "../ui/bits.tsx";
-import { LinkState } from "./link.tsx";
+import { Away, LinkState } from "./link.tsx";
 
 type ItemView = ComponentType<{ item: InboxItem; at: number; alone: boolean }>;
 
@@ -30,12 +30,7 @@ export function InboxView(): JSX.Element {
           <div class="note row wrap"><span class="grow">Know at once when an agent needs you.</span><button type="button" class="btn" onClick={() => void ask()}>Turn on notifications</button></div>
         )}
         {Item && items.map((item) => <Boundary key={item.key} of={item.request}><Item item={item} at={at} alone={items.length === 1} /></Boundary>)}
-        {!sessionsLoaded.value && link.value === "offline" && (
-          <div class="empty">
-            <p>The host cannot be reached. This page connects by itself as soon as it can.</p>
-            <button type="button" class="btn" onClick={retry}>Try now</button>
-          </div>
-        )}
+        {!sessionsLoaded.value && link.value === "offline" && <Away />}
         {!items.length && sessionsLoaded.value && (
           <div class="empty">
             <Icon name="inbox" />

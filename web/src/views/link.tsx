@@ -17,6 +17,14 @@ export function LinkState(): JSX.Element {
   );
 }
 
+/** In the place of what nobody knows without the host. */
+export const Away = (): JSX.Element => (
+  <div class="empty">
+    <p>The host cannot be reached. This page connects by itself as soon as it can.</p>
+    <button type="button" class="btn" onClick={retry}>Try now</button>
+  </div>
+);
+
 /** The page is dimmed after ten seconds without the host, because what it shows may be out of date. */
 export function useStale(): boolean {
   const since = offlineSince.value;

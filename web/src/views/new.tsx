@@ -143,7 +143,7 @@ export default function NewSession(): JSX.Element {
         {properties.length > 0 && <fieldset class="question"><legend class="small muted">Options</legend><div class="two">{properties.map(option)}</div></fieldset>}
         {error && <p class="note danger break" role="alert">{error}</p>}
         <div class="row"><button type="submit" class="btn primary" disabled={busy || !agent}>{text.trim() ? "Start" : "Create"}</button><a class="btn" href="#/">Cancel</a></div>
-        {!agents.length && <p class="note">This host has no agents yet.</p>}
+        {!agents.length && <p class="note">{root.value ? "This host has no agents yet." : "Waiting for the host…"}</p>}
       </form>
     </div>
   );

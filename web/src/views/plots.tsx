@@ -11,13 +11,13 @@ export interface Bar {
   title: string;
 }
 
-const HEIGHT = 176;
 const BASE = 150;
 const ROOM = 128;
-const LEFT = 44;
+/** Room for the letters at their usual size: below the bars, beside them, and for the name of one. */
+const [BELOW, LEFT, NAME] = [26, 44, 56];
 
-/** The width there is, followed while it changes. */
-function useWidth(): { ref: { current: HTMLElement | null }; width: number } {
+/** The width there is, followed while it changes, and how much larger than usual letters are. */
+function useWidth(): { ref: { current: HTMLElement | null }; width: number; zoom: number } {
   const ref = useRef<HTMLElement>(null);
   const [width, set] = useState(0);
   useEffect(() => {
@@ -27,28 +27,29 @@ function useWidth(): { ref: { current: HTMLElement | null }; width: number } {
     observer.observe(box);
     return () => observer.disconnect();
   }, []);
-  return { ref, width };
+  return { ref, width, zoom: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 };
 }
 
 export function Bars({ bars, label }: { bars: Bar[]; label: string }): JSX.Element | null {
-  const { ref, width } = useWidth();
+  const { ref, width, zoom } = useWidth();
   if (!bars.length) return null;
   const highest = Math.max(1, ...bars.map((bar) => bar.input + bar.output));
-  const step = Math.min(88, Math.max(4, (width - LEFT) / bars.length));
+  const left = LEFT * zoom;
+  const step = Math.min(88 * zoom, Math.max(4, (width - left) / bars.length));
   const thick = Math.min(44, step * 0.7);
-  const every = Math.max(1, Math.ceil(56 / step));
+  const every = Math.max(1, Math.ceil((NAME * zoom) / step));
   return (
     <figure class="stack" style={{ gap: "4px" }} ref={ref}>
       {width > 0 && (
-        <svg class="plot" width={width} height={HEIGHT} role="img" aria-label={`${label}: ${bars.map((bar) => bar.title).join("; ")}`}>
+        <svg class="plot" width={width} height={BASE + BELOW * zoom} role="img" aria-label={`${label}: ${bars.map((bar) => bar.title).join("; ")}`}>
           {[0, 0.5, 1].map((part) => (
             <g key={part}>
-              <line x1={LEFT} x2={width} y1={BASE - part * ROOM} y2={BASE - part * ROOM} stroke={part ? "var(--line)" : "var(--edge)"} />
-              <text x={LEFT - 8} y={BASE - part * ROOM + 4} text-anchor="end">{part ? tokens(Math.round(highest * part)) : "0"}</text>
+              <line x1={left} x2={width} y1={BASE - part * ROOM} y2={BASE - part * ROOM} stroke={part ? "var(--line)" : "var(--edge)"} />
+              <text x={left - 8} y={BASE - part * ROOM + 4} text-anchor="end">{part ? tokens(Math.round(highest * part)) : "0"}</text>
             </g>
           ))}
           {bars.map((bar, index) => {
-            const x = LEFT + index * step + (step - thick) / 2;
+            const x = left + index * step + (step - thick) / 2;
             const output = (bar.output / highest) * ROOM;
             const input = (bar.input / highest) * ROOM;
             return (
@@ -56,7 +57,7 @@ export function Bars({ bars, label }: { bars: Bar[]; label: string }): JSX.Eleme
                 <title>{bar.title}</title>
                 <rect class="bar-out" x={x} y={BASE - input - output} width={thick} height={output} />
                 <rect class="bar-in" x={x} y={BASE - input} width={thick} height={input} />
-                {index % every === 0 && <text x={x + thick / 2} y={BASE + 18} text-anchor="middle">{bar.label.length > 12 ? `${bar.label.slice(0, 11)}…` : bar.label}</text>}
+                {index % every === 0 && <text x={x + thick / 2} y={BASE + 18 * zoom} text-anchor="middle">{bar.label.length > 12 ? `${bar.label.slice(0, 11)}…` : bar.label}</text>}
               </g>
             );
           })}

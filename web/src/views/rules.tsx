@@ -6,7 +6,7 @@ import { ROOT, type SessionSummary } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { age, ago, pathOf, titleOf } from "../mirror/selectors.ts";
-import { clientId, request, sessions } from "../mirror/store.ts";
+import { clientId, link, request, sessions } from "../mirror/store.ts";
 import { Mark, tellRefused, toast, useNow } from "../ui/bits.tsx";
 
 export interface Rule {
@@ -129,10 +129,11 @@ export default function RulesView(): JSX.Element {
       {missing && <p class="empty">{missing}</p>}
       {rules?.length === 0 && <p class="empty">Nothing is remembered. Every call asks, unless its agent decides otherwise.</p>}
       {rules && rules.length > 0 && <ul class="tree" style={{ gap: "8px" }}>{rules.map((rule) => <RuleRow key={rule.id} rule={rule} at={at} onTake={() => take(rule)} />)}</ul>}
-      {!missing && (
+      {!missing && !rules && <p class="empty">{link.value === "offline" ? "The host cannot be reached." : "Loading…"}</p>}
+      {rules && (
         <section class="stack">
           <h2>Decided lately</h2>
-          {decisions.length ? <ul class="decisions">{decisions.map((each, index) => <DecisionRow key={index} decision={each} rules={rules ?? []} at={at} />)}</ul> : <p class="small muted">No call has been decided yet.</p>}
+          {decisions.length ? <ul class="decisions">{decisions.map((each, index) => <DecisionRow key={index} decision={each} rules={rules} at={at} />)}</ul> : <p class="small muted">No call has been decided yet.</p>}
         </section>
       )}
     </div></div>

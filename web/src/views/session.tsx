@@ -9,11 +9,12 @@ import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
 import { activity, comesFrom, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
-import { agentName, clientId, creating, dispatch, presence, request, sessions, useChannel } from "../mirror/store.ts";
+import { agentName, clientId, creating, dispatch, link, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
 import { Boundary, confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
 import { ChatView } from "./chat.tsx";
+import { Away } from "./link.tsx";
 import { markRead, menuFor } from "./sessions.tsx";
 
 type Here = Route & { name: "session" };
@@ -201,6 +202,7 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
   const seen = useChannel<SessionState>(at.session, "session").value;
   const summary = sessions.value.get(at.session);
   const state = seen.state;
+  const away = link.value === "offline";
   const chatUri = at.chat ?? state?.defaultChat ?? state?.chats[0]?.resource ?? summary?.defaultChat;
   const chat = useChannel<ChatState>(chatUri, "chat").value;
   usePresence(at.session, state);
@@ -209,14 +211,15 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
   useFinished(at.session, state?.title ?? "", chat.state);
   return (
     <>
-      {seen.error && !summary && !state
-        ? <header class="pane-head"><a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a><h1 style={{ fontSize: "1rem" }}>No such session</h1></header>
+      {!summary && !state
+        ? <header class="pane-head"><a class="btn quiet icon phone-only" href="#/sessions" aria-label="Back to sessions"><Icon name="back" /></a><h1 style={{ fontSize: "1rem" }}>{seen.error ? "No such session" : away ? "Not connected" : "Loading…"}</h1></header>
         : <Head at={at} state={state} summary={summary} chat={chat.state} />}
       {state && <Chats at={at} state={state} current={chatUri} />}
       {seen.error ? <div class="empty"><p>This session is not here, or not any more: {seen.error.message}</p><a class="btn" href="#/">Inbox</a></div>
         : chat.error ? <div class="empty"><p>This chat is gone: {chat.error.message}</p></div>
         : chat.state ? <ChatView key={chatUri} uri={at.session} session={state} seen={chat} />
         : state?.lifecycle === "failed" ? <div class="empty"><p class="note danger">The session could not be created: {state.creationError?.message}</p></div>
+        : away ? <Away />
         : <Creating uri={at.session} />}
     </>
   );

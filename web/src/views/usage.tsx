@@ -5,7 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 import type { ChatState, SessionSummary, Turn } from "../ahp/index.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { price, titleOf, tokens, total } from "../mirror/selectors.ts";
-import { agentName, firstSeen, sessions, sessionsLoaded } from "../mirror/store.ts";
+import { agentName, firstSeen, link, sessions, sessionsLoaded } from "../mirror/store.ts";
+import { Away } from "./link.tsx";
 import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
 
@@ -72,7 +73,7 @@ export default function UsageView(): JSX.Element {
     <div class="pane-body">
       <div class="page">
         <h1>Usage</h1>
-        {!used.length ? <p class="empty">{done ? "No agent has reported any usage yet." : "Adding up…"}</p> : (
+        {!loaded && link.value === "offline" ? <Away /> : !used.length ? <p class="empty">{done ? "No agent has reported any usage yet." : "Adding up…"}</p> : (
           <>
             <Sum sum={total(used.flatMap((each) => each.turns))} />
             <h2>By day</h2><Bars label="Tokens by day" bars={days.map(([day, turns]) => bar([dayWords(day), turns]))} />

@@ -377,7 +377,7 @@ describe("approvals", () => {
     const one = await visit(at(session));
     const two = await visit(at(session));
     let answers = 0;
-    host.judge = (_, action) => (action.type === "chat/toolCallConfirmed" && ++answers > 1 ? "it was answered already" : undefined);
+    host.judge = (_, action) => (action.type === "chat/toolCallConfirmed" && ++answers > 1 ? "tool call 'p1' is running, not pending-confirmation" : undefined);
     const press = async (page: Page, name: string): Promise<void> => {
       await settled(page.locator(".dock .approval"));
       await page.locator(".dock .approval").getByRole("button", { name }).click();
@@ -385,7 +385,7 @@ describe("approvals", () => {
     await press(one, "Allow once");
     await until(() => answers === 1, "the first answer");
     await press(two, "Deny"); // The other window has not heard of the first answer yet.
-    await two.getByText("Not done: it was answered already").first().waitFor();
+    await two.getByText("It was answered already, in another window.").first().waitFor();
     host.unneed(session, "n-p1");
     for (const page of [one, two]) await page.locator(".dock .approval").waitFor({ state: "detached" });
     expect(dispatched("chat/toolCallConfirmed").map((action) => action.approved)).toEqual([true, false]);
@@ -1425,6 +1425,9 @@ describe("what it weighs", () => {
     await made.page.getByText(/Offline|Connecting/).first().waitFor();
     await made.page.getByText("The host cannot be reached.").waitFor();
     expect(await made.page.getByText("Loading…").count()).toBe(0);
+    await made.page.goto(`${url}${at("ahp-session:/one")}`);
+    await made.page.getByRole("heading", { name: "Not connected" }).waitFor(); // Nothing is said of what is not known.
+    await made.page.getByText("The host cannot be reached.").waitFor();
     await made.close();
     server = await new PageServer(host).listen();
   });

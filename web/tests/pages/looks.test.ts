@@ -127,6 +127,8 @@ describe("as people set it", () => {
         await show(here.page, hash(), ready);
         await shot(here.page, `${name}-${screen}`);
         expect(await overflow(here.page), `${screen} is wider than the screen`).toBeLessThanOrEqual(0);
+        const cut = await here.page.locator(".plot text").evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().left < (each.closest("svg") as Element).getBoundingClientRect().left).map((each) => each.textContent));
+        expect(cut, `numbers beside the bars of ${screen}`).toEqual([]);
       }
       await commandIsWhole(here.page, name);
       expect(here.problems).toEqual([]);
