@@ -27,11 +27,10 @@ from ahpkit.client.core import Core, given, now, with_context
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.responder import OnConfirmation, OnInput, Responders
 from ahpkit.client.turn import TurnStream
-from ahpkit.dialects.actions_up import elapsed
 from ahpkit.dialects.generations import Generation
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import ChatInputRequest, ChatState, Message, MessageAttachment, Turn
-from ahpkit.protocol.chat.turns import is_resumable
+from ahpkit.protocol.chat.turns import elapsed, is_resumable
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMarkdown
 from ahpkit.protocol.errors import NotFound
@@ -146,7 +145,7 @@ class Chat(Handle[ChatState]):
 
     def cancel(self) -> Dispatch:
         """Cancel the running turn. Raises `LookupError` when none is running."""
-        duration = elapsed(cast("JsonObject", self.optimistic), now())
+        duration = elapsed(self.optimistic, now())
         return self._dispatch("turnCancelled", turnId=self._turn_id(), duration=duration)
 
     def truncate(self, turn_id: str | None = None) -> Dispatch:

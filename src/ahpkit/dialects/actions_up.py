@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from ahpkit.dialects import states_up as states
 from ahpkit.dialects.generations import CHANGED, FORK, PRIMARY, SELECTION, Generation, selection_of
 from ahpkit.dialects.states_down import primary, primary_mark
-from ahpkit.protocol.common.reducing import is_duration, is_time, iso_time, milliseconds, put, without
+from ahpkit.protocol.chat.turns import elapsed
+from ahpkit.protocol.common.reducing import is_duration, is_time, iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.enablement import SWITCH
 
@@ -88,12 +89,6 @@ def _with_selected(value: JsonObject, said: Said) -> JsonObject:
     message: JsonObject = value["message"]
     chosen = {key: selected[key] for key in ("model", "agent") if selected.get(key) is not None}
     return {**value, "message": {**chosen, **message}}
-
-
-def elapsed(chat: JsonObject | None, now: int) -> int:
-    """Milliseconds since the active turn of a chat began."""
-    active: JsonObject | None = (chat or {}).get("activeTurn")
-    return max(0, now - milliseconds(active["startedAt"])) if active and active.get("startedAt") else 0
 
 
 def _tool_call_complete(value: JsonObject, said: Said) -> JsonObject:
@@ -308,4 +303,4 @@ def _create_chat(value: JsonObject, by: Generation) -> JsonObject:
     return value
 
 
-__all__ = ["Said", "action", "default_chat", "elapsed", "is_rewritten", "params", "refusal", "with_hints"]
+__all__ = ["Said", "action", "default_chat", "is_rewritten", "params", "refusal", "with_hints"]

@@ -23,6 +23,7 @@ from ahpkit.dialects.generations import (
     knows_method,
     selection_of,
 )
+from ahpkit.protocol.chat.turns import elapsed
 from ahpkit.protocol.common.reducing import iso_time, put, without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
@@ -157,7 +158,7 @@ def _turn_started(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
 
 
 def _turn_ended(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    return [{"duration": actions_up.elapsed(heard.state, heard.now), **action}]
+    return [{"duration": elapsed(heard.state, heard.now), **action}]
 
 
 def _error(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:

@@ -44,8 +44,7 @@ from ahpkit.protocol.chat.state import (
     ResponsePart,
     SystemNotificationResponsePart,
 )
-from ahpkit.protocol.chat.turns import find_tool_call, open_request
-from ahpkit.protocol.common.reducing import milliseconds
+from ahpkit.protocol.chat.turns import elapsed, find_tool_call, open_request
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ModelSelection, StringOrMarkdown, UsageInfo
 from ahpkit.tools.registry import Tool
 
@@ -372,12 +371,6 @@ def error_part(error: ErrorInfo, *, resumable: bool) -> ErrorResponsePart:
     return {**part, "resumable": True} if resumable else part
 
 
-def elapsed(chat: ChatState | None, now: int) -> int:
-    """Milliseconds since the active turn of a chat began."""
-    turn = (chat or NO_CHAT).get("activeTurn")
-    return 0 if turn is None else max(0, now - milliseconds(turn["startedAt"]))
-
-
 def _text_part(kind: Literal["markdown", "reasoning"], part_id: str) -> ResponsePart:
     if kind == "markdown":
         return {"kind": "markdown", "id": part_id, "content": ""}
@@ -414,4 +407,4 @@ def _taken(calls: list[_Keyed], key: tuple[str, str]) -> LiveToolCall | None:
     return fitting[0][1]
 
 
-__all__ = ["LiveTurn", "TurnPorts", "elapsed", "error_part"]
+__all__ = ["LiveTurn", "TurnPorts", "error_part"]

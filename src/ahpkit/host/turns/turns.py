@@ -29,7 +29,7 @@ from ahpkit.host.turns.completions import AgentCommands
 from ahpkit.host.turns.new_state import chat_entry, new_chat
 from ahpkit.host.turns.runner import ChatRunner, RunnerPorts
 from ahpkit.host.turns.session_tools import SessionTools, owner_key
-from ahpkit.host.turns.turn import LiveTurn, TurnPorts, elapsed, error_part
+from ahpkit.host.turns.turn import LiveTurn, TurnPorts, error_part
 from ahpkit.protocol.chat.actions import (
     ChatPendingMessageSetAction,
     ChatTurnStartedAction,
@@ -37,6 +37,7 @@ from ahpkit.protocol.chat.actions import (
     chat_turn_started,
 )
 from ahpkit.protocol.chat.state import ChatOrigin, ChatState, Message
+from ahpkit.protocol.chat.turns import elapsed
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject, ModelSelection
 from ahpkit.protocol.errors import NotFound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ahpkit.protocol.common.reducing import milliseconds
 from ahpkit.protocol.meta_keys import SETTLED
 
 STREAMED_TEXT = frozenset({"chat/delta", "chat/reasoning", "chat/toolCallDelta"})
@@ -20,6 +21,12 @@ def find_turn(state: Mapping[str, Any], turn_id: str) -> Any | None:
     if active is not None and active["id"] == turn_id:
         return active
     return next((turn for turn in reversed(state["turns"]) if turn["id"] == turn_id), None)
+
+
+def elapsed(chat: Mapping[str, Any] | None, now: int) -> int:
+    """Milliseconds since the active turn of a chat began, by the clock of who began it."""
+    turn = (chat or {}).get("activeTurn")
+    return max(0, now - milliseconds(turn["startedAt"])) if turn and turn.get("startedAt") else 0
 
 
 def tool_calls(turn: Mapping[str, Any] | None) -> Iterator[Any]:
@@ -74,6 +81,7 @@ def is_resumable(turn: Mapping[str, Any]) -> bool:
 __all__ = [
     "STREAMED_TEXT",
     "STREAMING_ACTIONS",
+    "elapsed",
     "find_tool_call",
     "find_turn",
     "is_resumable",
