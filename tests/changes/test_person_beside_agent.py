@@ -237,7 +237,7 @@ class TestActivity:
     """Who can have written a file that was last written at a time; the unit is a moment that can be told apart."""
 
     def _activity(self, outside_calls: bool | None = False) -> Activity:
-        return Activity(0, "tree", outside_calls=outside_calls)
+        return Activity(0, "tree", outside_calls=outside_calls, tells_late=outside_calls is None)
 
     def _others(self, activity: Activity, *moments: int) -> list[bool]:
         return [activity.is_of_others(moment * 3 * COARSE) for moment in moments]
@@ -265,6 +265,15 @@ class TestActivity:
         activity = self._activity(None)
         self._saw(activity, ("running", 1), ("completed", 3), ("running", 7), ("completed", 7))
         assert self._others(activity, 5, 8) == [False, True]
+
+    def test_the_word_that_a_call_runs_may_come_late_but_not_after_a_person_was_asked(self) -> None:
+        activity = self._activity(None)
+        self._saw(activity, ("running", 100))
+        assert self._others(activity, 50, 90, 101) == [True, False, False]
+        self._saw(activity, ("completed", 105))
+        assert self._others(activity, 50, 90, 101, 106) == [True, False, False, True]
+        self._saw(activity, ("pending-confirmation", 200), ("running", 210), ("completed", 215))
+        assert self._others(activity, 205, 211) == [True, False]
 
     def test_a_quick_call_that_the_host_started_itself_did_not_run_before(self) -> None:
         activity = self._activity()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -441,3 +442,20 @@ async def test_redo_has_git_make_what_a_filter_makes_and_keeps_no_copy(repo: Rep
     stored = [await git.run("cat-file", "-p", name) for name in names]
     assert b"uryyb\n" in stored
     assert b"hello\n" not in stored
+
+
+async def test_a_call_that_is_told_late_is_the_agents_in_every_turn(repo: Repository, tmp_path: Path) -> None:
+    """From the second turn on, what such an agent wrote was taken for somebody else's."""
+    git = await find(repo.root, objects=tmp_path / "ours")
+    assert git is not None
+    now = time.time_ns()
+    changes = SessionChanges(WorkTree(git, clock=lambda: now))
+    for turn_id in ("t1", "t2"):
+        await changes.begin(turn_id, outside_calls=None)
+        repo.write(f"{turn_id}.txt", "agent\n")
+        now = time.time_ns() + 3_600_000_000_000
+        for status in ("running", "completed"):
+            changes.saw_call(f"call of {turn_id}", status)
+        await changes.end(turn_id)
+        assert [change.path for change in await changes.turn(turn_id)] == [f"{turn_id}.txt"]
+        now = time.time_ns()

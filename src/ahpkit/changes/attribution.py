@@ -20,6 +20,10 @@ from ahpkit.tools.subject import subject_of
 COARSE = 20_000_000
 """Nanoseconds by which the time of a file may be older than the clock."""
 
+_LATE = 1_000_000_000
+"""Nanoseconds by which the word that a call runs may come after its start, where agents run their calls themselves: it
+comes through a pipe, and a busy host reads it late."""
+
 _MAX_LOOKS = 30
 """Looks at the files of one turn that are told apart. The oldest are put together."""
 
@@ -79,16 +83,15 @@ class _Spans:
 class Activity:
     """One running turn: when its agent could write files, and what was seen of them. Times are in nanoseconds."""
 
-    def __init__(self, began: int, tree: str, *, outside_calls: bool | None) -> None:
+    def __init__(self, began: int, tree: str, *, outside_calls: bool | None, tells_late: bool = False) -> None:
         """`outside_calls`: the agent may write also while none of its tool calls runs. None: it does not, once it was
-        seen to report a call."""
+        seen to report a call. `tells_late`: its calls are its own, and it may tell of one when that is over."""
         self.began = began
         self.looks = [Look(tree)]
         self.times: dict[str, int | None] = {}
         """Changed file → when it was last written, at the last look at it; None: it was gone."""
         self._outside_calls = outside_calls
-        self._tells_late = outside_calls is None
-        """The agent's calls are its own: it may tell of one when that is over."""
+        self._tells_late = tells_late
         self._open: dict[str, _Call] = {}
         self._spans: list[tuple[int, int]] = []
         """When calls ran that are over."""
@@ -117,8 +120,18 @@ class Activity:
             return call.since if call.ran_at is None else call.ran_at
         since = call.since if call.ran_at is None or now - call.ran_at < COARSE else call.ran_at
         if now - since < COARSE and not call.asked:
-            return max([self.began, *(end for _, end in self._spans)])
-        return since
+            return self._free_since()
+        return self._started(call, since)
+
+    def _free_since(self) -> int:
+        """The end of the last call that is over; without one, the beginning of the turn."""
+        return max([self.began, *(end for _, end in self._spans)])
+
+    def _started(self, call: _Call, told: int) -> int:
+        """When a call can have started that was told of at a time. One that a person was asked about waited."""
+        if call.asked or not self._tells_late:
+            return told
+        return min(told, max(told - _LATE, self._free_since()))
 
     def add_look(self, look: Look) -> None:
         """Remember the files as they are after what was told."""
@@ -144,7 +157,8 @@ class Activity:
         return self._outside_calls is False and not self._when_it_ran().hold(written_at)
 
     def _when_it_ran(self) -> _Spans:
-        running = [call.since if call.ran_at is None else call.ran_at for call in self._open.values() if not call.waits]
+        calls = [call for call in self._open.values() if not call.waits]
+        running = [self._started(call, call.since if call.ran_at is None else call.ran_at) for call in calls]
         return _Spans(self._spans, running)
 
     def seen(self) -> Seen:

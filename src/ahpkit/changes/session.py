@@ -50,7 +50,8 @@ class SessionChanges:
     async def begin(self, turn_id: str, chat: str = "", *, outside_calls: bool | None = True) -> None:
         """Remember the files as they are before a turn of a chat. `outside_calls`: its agent may write also while none
         of its tool calls runs. None: it does not, once it was seen to report a call."""
-        if outside_calls is None and self.record.saw_calls:
+        tells_late = outside_calls is None
+        if tells_late and self.record.saw_calls:
             outside_calls = False
         self._final.discard(turn_id)
         began = self.tree.clock()
@@ -60,7 +61,7 @@ class SessionChanges:
         self.record.turns[turn_id] = TurnRecord(
             turn_id, checkpoint.tree, chat=chat, outside=outside, is_open=True, partial=partial
         )
-        self._active[turn_id] = Activity(began, checkpoint.tree, outside_calls=outside_calls)
+        self._active[turn_id] = Activity(began, checkpoint.tree, outside_calls=outside_calls, tells_late=tells_late)
         while len(self.record.turns) > MAX_TURNS:
             del self.record.turns[next(iter(self.record.turns))]
 
