@@ -60,6 +60,9 @@ async def test_data_that_is_there_is_moved_aside_and_only_on_request(tmp_path: P
     assert code == 0
     aside = Path(output.strip().rpartition(" ")[2])
     assert any((tmp_path / aside).iterdir())
+    code, output, _ = await finish_cli(restore[:3], tmp_path, AHPKIT_HOST_NAME="work")
+    place = tmp_path / ".local/share/ahpkit-hosts/work"
+    assert (code, output, (place / "log.db").exists()) == (0, f"saved.tar.gz is in {place} now\n", True)
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])

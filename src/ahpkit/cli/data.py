@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from ahpkit.cli.asking import Place, WholeNumber, confirm_deletion
-from ahpkit.cli.connection import connected, host_command
+from ahpkit.cli.connection import chosen_name, connected, host_command, host_name_option
+from ahpkit.cli.daemon import named_data_dir
 from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
 from ahpkit.cli.session_search import Age, is_archived, status_word, summary_line
@@ -96,17 +97,17 @@ def _copy(path: Path, place: Path) -> Path:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--replace", is_flag=True, help="Also when there is data: it is moved aside, not deleted.")
 @click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="Where to.  [default: the usual one]")
+@host_name_option
 def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
     """Put a backup back. The host must not run.
 
     \b
     Example:
       ahpkit data restore ~/ahpkit-2026-11-15.tar.gz
+      ahpkit data restore backup.tar.gz --host-name work
       ahpkit data restore backup.tar.gz --data-dir /tmp/look --replace
     """
-    from ahpkit.cli.settings import default_data_dir
-
-    directory = data_dir or default_data_dir()
+    directory = data_dir or named_data_dir(chosen_name())
     with data_directory(directory):  # Nobody uses it, and nobody can begin to use it.
         there = [path for path in directory.iterdir() if path.name not in _LEFT_OUT]
         if there and not replace:
