@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,10 +114,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the page when its sources changed.")
     parser.add_argument("--soft", action="store_true", help="say nothing and succeed when there is no npm")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # In the background of `make run`, Ctrl-C is ignored.
     if is_current() or (options.soft and npm() is None):
         return
     sys.stderr.write("Building the page…\n")
-    build()
+    try:
+        build()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     sys.stderr.write("The page is built.\n")
 
 

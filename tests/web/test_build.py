@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +69,22 @@ assert page.is_current()
 assert not page.is_current()
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=True)
+
+
+def test_ctrl_c_ends_a_build_in_the_background_where_shells_ignore_it(tmp_path: Path) -> None:
+    """`make run` builds the page beside the host; after Ctrl-C the next build would meet this one."""
+    for folder in ("tools", "web", "bin", "src/ahpkit/web"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "tools" / "page.py", tmp_path / "tools")
+    for name in ("index.html", "package.json", "package-lock.json", "vite.config.ts", "tsconfig.json"):
+        (tmp_path / "web" / name).touch()
+    npm = tmp_path / "bin" / "npm"
+    npm.write_text("#!/bin/sh\nkill -INT $PPID\nexec sleep 600\n")
+    npm.chmod(0o755)
+    command = f"trap '' INT; exec {sys.executable} tools/page.py --soft"
+    environment = {**os.environ, "PATH": f"{npm.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert (done.returncode, [*(tmp_path / "src/ahpkit/web").iterdir()]) == (130, [])
 
 
 def test_texts_of_a_page_have_a_packed_copy_and_pictures_have_none(tmp_path: Path) -> None:
