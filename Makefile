@@ -82,9 +82,10 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The documentation is in site/index.html"
 
+# An environment without pip is what Ctrl-C left of an earlier attempt.
 $(PIP):
 	@echo "Making the environment in $(VENV) and installing ahpkit into it; this takes a minute, once …"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@touch $(PIP)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -70,6 +71,19 @@ def test_a_first_session_from_the_wheel_in_an_empty_environment(wheel: Path, tmp
         assert host["agents"] == ["demo"]
     finally:
         assert run("down", "--all").returncode == 0
+
+
+def test_make_goes_on_where_ctrl_c_left_half_an_environment(tmp_path: Path) -> None:
+    """The environments are stand-ins: a real one takes ten seconds."""
+    programs = {"old": "exit 1", "new": "exit 0", "python": 'cp new "$4/bin/python"'}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    shutil.copy(tmp_path / "old", tmp_path / ".venv/bin/python")
+    command = ["make", "-f", str(ROOT / "Makefile"), ".venv/.pip", "PYTHON=./python"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, (tmp_path / ".venv/.pip").exists()) == (0, True), done.stderr
 
 
 def _config(home: Path) -> Path:
