@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from support.process import HostProcess, environment, host_process
+from support.process import HostProcess, finish_cli, host_process
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,22 +60,6 @@ async def test_the_snippets_of_a_page_run(page: str, tmp_path: Path, host: HostP
     program = tmp_path / "page.py"
     program.write_text("\n".join(snippets(page)), encoding="utf-8")
     (tmp_path / "tests").symlink_to(ROOT / "tests")  # The conformance page names its fixtures from the checkout.
-    known = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or ""}
-    run = f"import runpy; runpy.run_path({str(program)!r}, run_name='page')"
-    process = await run_program(run, tmp_path, {**environment(tmp_path), **known})
-    assert process.returncode == 0, process.stderr
-
-
-async def run_program(code: str, directory: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    import asyncio
-
-    return await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", code],
-        cwd=directory,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    known = {"AHPKIT_URL": host.url, "AHPKIT_TOKEN": host.token or "", "PYTHONPATH": str(ROOT / "tests")}
+    code, _, errors = await finish_cli([str(program)], tmp_path, module="support.run_page", **known)
+    assert code == 0, errors

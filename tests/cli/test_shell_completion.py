@@ -12,6 +12,7 @@ import pytest
 
 from ahpkit.cli.main import cli
 from support.process import HostProcess, environment, finish_cli
+from support.template import programs
 from support.terminal import terminal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -72,7 +73,7 @@ def program(shell: str) -> str:
 
 
 def path() -> str:
-    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return f"{programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 SHELLS = {
