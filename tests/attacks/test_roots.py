@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from support import requirement
 from support.process import environment
 from support.raw_client import Json, RawClient
 from support.site import SECRET, Site
+from support.template import start
 from support.waiting import BOUND
 
 DENIED = -32009
@@ -129,12 +129,8 @@ async def test_by_default_the_roots_are_the_start_directory_and_the_home(site: S
 @pytest.mark.parametrize("started_in", ["/", "/etc", "/usr/share"])
 @requirement("security:roots:default")
 async def test_a_host_started_in_the_system_has_only_the_home(site: Site, started_in: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ahpkit", "serve", "--port", "0", "--json", "--data-dir", str(site.home / "data")),
-        cwd=started_in,
-        env=environment(site.home),
-        stdout=asyncio.subprocess.PIPE,
-    )
+    command = ["serve", "--port", "0", "--json", "--data-dir", str(site.home / "data")]
+    process = await start("ahpkit", command, directory=Path(started_in), environment=environment(site.home))
     assert process.stdout is not None
     try:
         async with asyncio.timeout(BOUND):
