@@ -93,7 +93,7 @@ async def test_what_a_client_brings_into_a_session_is_bounded(tmp_path: Path) ->
 
 async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path) -> None:
     """Eleven thousand times the same chat, attached to one message, took five gigabytes."""
-    async with host_process(tmp_path) as host:
+    async with host_process(tmp_path, "--durability", "memory") as host:
         client = await host.connect()
         await client.initialize(protocolVersions=["1.0.0"])
         session, chat = await open_session(client)
@@ -127,7 +127,7 @@ async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path
 
 
 async def test_rules_and_imports_are_bounded(tmp_path: Path) -> None:
-    async with host_process(tmp_path) as host:
+    async with host_process(tmp_path, "--durability", "memory") as host:
         client = await host.client()
         rule = {"decision": "allow", "kind": "command", "owner": "agent:demo", "scope": "everywhere"}
         long = await client.refused("_ahpkit/rules/add", **rule, tool="run", pattern="a " * 3_000)

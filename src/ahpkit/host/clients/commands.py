@@ -1,6 +1,6 @@
 """The table of commands: every method, who serves it, who may call it, and whether it changes something.
 
-Rows come from the host's own parts, from features, and from protocol extensions (methods that begin with `_`).
+Rows come from the host's own parts, from features, and from protocol extensions (methods that begin with `_` or `x-`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Serves protocol extensions, methods that begin with `_`: those of the host for clients and agents, and those of
-agents for clients.
+"""Serves protocol extensions: those of the host for clients and agents, and those of agents for clients.
+
+Their methods begin with `_` or `x-`, which mean the same.
 
 The host's extensions are registered with `Host.extension` before it starts. What clients offer to agents is in
 `agent_extensions`.
