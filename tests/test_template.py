@@ -23,11 +23,11 @@ sys.exit(7)
 """
 
 END = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 atexit.register(print, "at exit")
 print("a line that is not flushed", end="")
 sys.stderr.write("wrong")
-threading.Thread(target=lambda: (time.sleep(0.01), print("a thread"))).start()
+threading.Thread(target=lambda: (threading.main_thread().join(), print("a thread"))).start()
 {how}
 """
 
