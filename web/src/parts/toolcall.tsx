@@ -84,7 +84,7 @@ function SubAgent({ helper, live, around }: { helper: HelperChat; live: boolean;
   const Helper = around.Helper;
   return (
     <details class="fold helper" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-      <summary><span class="name grow cut">{helper.agentName ? `${helper.agentName}: ` : "Helper: "}{helper.title}</span></summary>
+      <summary><span class="name grow cut" title={helper.title}>{helper.agentName ? `${helper.agentName}: ` : "Helper: "}{helper.title}</span></summary>
       {open && <div class="nested"><Helper uri={helper.resource} around={{ ...around, chat: helper.resource, depth: around.depth + 1 }} /></div>}
     </details>
   );

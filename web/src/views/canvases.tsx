@@ -53,8 +53,8 @@ export default function Canvases({ uri, session }: PanelProps): JSX.Element {
           <div class="tabs grow" role="tablist" aria-label="Canvases">
             {open.map((each) => <button key={each.instanceId} type="button" role="tab" class="btn quiet" aria-selected={each === current} onClick={() => choose(each.instanceId)}>{each.title ?? each.instanceId}{each.availability === "stale" ? " (stale)" : ""}</button>)}
           </div>
-        ) : <strong class="cut grow small">{current.title ?? current.instanceId}</strong>}
-        {current.status && <span class="small muted cut">{current.status}</span>}
+        ) : <strong class="cut grow small" title={current.title}>{current.title ?? current.instanceId}</strong>}
+        {current.status && <span class="small muted cut" title={current.status}>{current.status}</span>}
         {current.availability === "stale" && open.length === 1 && <span class="chip needs">Stale</span>}
         {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Close this canvas" onClick={() => close(current)}><Icon name="close" /></button>}
       </div>

@@ -55,7 +55,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto" title={titleOf(summary)}>{titleOf(summary)}</span>
         <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>
         <span class="meta">
-          <span class="cut">{state === "running" && summary.activity ? summary.activity : state === "needs" || state === "failed" ? WORDS[state] : agentName(summary.provider)}</span>
+          <span class="cut" title={summary.activity}>{state === "running" && summary.activity ? summary.activity : state === "needs" || state === "failed" ? WORDS[state] : agentName(summary.provider)}</span>
           {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>

@@ -47,7 +47,7 @@ export default function Terminals({ uri, session }: PanelProps): JSX.Element {
         <div class="tabs grow" role="tablist" aria-label="Terminals">
           {listed.map((each) => (
             <button key={each.resource} type="button" role="tab" class="btn quiet" aria-selected={each === current} onClick={() => choose(each.resource)}>
-              <Mark of={isRunning(each) ? "running" : "done"} /><span class="cut">{each.title}</span>
+              <Mark of={isRunning(each) ? "running" : "done"} /><span class="cut" title={each.title}>{each.title}</span>
             </button>
           ))}
         </div>
