@@ -196,6 +196,8 @@ class Game:
         """When files were last written by agent or person."""
         self.wrote: dict[str, set[bytes]] = {}
         """Lines that the agent put into a file in which they were not."""
+        self.told_ever: set[str] = set()
+        """Files that the agent told of in any turn."""
 
     async def begin(self) -> None:
         git = await find(self.repo.root, objects=self.ours)
@@ -247,6 +249,7 @@ class Game:
         new = {*(self._content(name) or b"").splitlines()}.difference((before or b"").splitlines())
         self.wrote.setdefault(name, set()).update(new)
         self.changes.told.update(self.touched)
+        self.told_ever |= self.touched
         self.agents.setdefault(name, set()).add(self._content(name))
 
     async def take(self, number: int, who: str, name: str, text: str | None) -> None:
@@ -313,7 +316,7 @@ class Game:
                 else:
                     self.repo.git("sparse-checkout", "set", "--no-cone", "/*", f"!{name}", check=False)
             case "link":
-                if not (self.repo.root / "link").exists():
+                if not os.path.lexists(self.repo.root / "link"):
                     os.symlink(name, self.repo.root / "link")
             case "case":
                 if (file := self.repo.root / name).is_file():
@@ -437,7 +440,6 @@ class GameOutside(Game):
         super().__init__(place)
         shutil.rmtree(self.repo.root / ".git")
         self.most = most
-        self.told_ever: set[str] = set()
 
     async def begin(self) -> None:
         git = make(self.repo.root, objects=self.ours)
@@ -448,11 +450,6 @@ class GameOutside(Game):
         """There is no git to agree with: only what the agent told of is shown."""
         shown = {path for change in await self.changes.session() for path in change.paths}
         assert shown <= self.told_ever
-
-    async def take(self, number: int, who: str, name: str, text: str | None) -> None:
-        await super().take(number, who, name, text)
-        if who in ("agent", "first", "last"):
-            self.told_ever |= {*self.touched, name}
 
 
 def _plain(change: FileChange) -> bool:
