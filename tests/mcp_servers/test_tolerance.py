@@ -18,7 +18,7 @@ from ahpkit.mcp.calls import Limits, Pace
 from ahpkit.mcp.connect import LineStream, ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
-from ahpkit.mcp.tolerance import message_in, with_known_content
+from ahpkit.mcp.tolerance import message_in, messages_in, with_known_content
 from ahpkit.transports.stdio import LineTransport
 from mcp_servers.running import Answers, Port, running, text_of
 
@@ -282,6 +282,44 @@ def test_a_request_is_never_taken_for_an_answer() -> None:
 @pytest.mark.parametrize("result", [{}, {"tools": []}, {"content": [{"type": "text", "text": "x"}]}, {"content": "x"}])
 def test_other_results_are_not_touched(result: dict[str, Any]) -> None:
     assert with_known_content(result) is result
+
+
+def test_a_result_of_very_many_parts_is_cut_and_says_so() -> None:
+    part = {"type": "text", "text": "x"}
+    cut = with_known_content({"content": [part] * 5000})["content"]
+    assert (len(cut), cut[:999], cut[-1]["text"]) == (1000, [part] * 999, "(4001 more parts are left out)")
+
+
+@pytest.mark.parametrize(
+    ("result", "taken"),
+    [
+        ({"structuredContent": {"a": [1] * 49_000}}, True),
+        ({"structuredContent": {"a": [1] * 150_000}}, False),
+        ({"content": [{"type": "text", "text": ","}] * 60_000}, False),
+        ({"content": [{"type": "text", "text": "," * 400_000}]}, True),
+        ({"tools": [{"name": "t", "inputSchema": {"type": "object"}}] * 30_000}, True),
+        ({"tools": [1] * 250_000}, False),
+        ({"tools": [], "content": [], "structuredContent": {"a": [1] * 150_000}}, False),
+    ],
+)
+def test_an_answer_of_too_many_values_fails_the_call_it_answers(result: dict[str, Any], taken: bool) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 7, "result": result}).encode()
+    [item] = messages_in(line)
+    assert isinstance(item, SessionMessage)
+    if taken:
+        assert isinstance(item.message, JSONRPCResponse)
+    else:
+        assert isinstance(item.message, JSONRPCError)
+        assert (item.message.id, "values" in item.message.error.message) == (7, True)
+
+
+async def test_a_result_without_end_fails_its_call_and_the_server_goes_on(tmp_path: Path) -> None:
+    many = "{'content': [{'type': 'text', 'text': 'x'}] * 60_000}"
+    code = f"def on_call(id, params): answer(id, {many} if params['arguments'] else {{'content': []}})"
+    async with running(odd(tmp_path, code), Port(), limits=PATIENT) as server:
+        with pytest.raises(McpError, match="one message may hold 50000 values"):
+            await server.call_tool("t", {"long": True}, Answers())
+        assert (await server.call_tool("t", {}, Answers()))["content"] == []
 
 
 def test_progress_comes_in_a_burst_and_then_steadily() -> None:

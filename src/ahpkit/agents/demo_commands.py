@@ -120,6 +120,8 @@ _VERBS: dict[str, Verb] = {"list": _list, "open": _open, "invoke": _invoke, "clo
 
 _MAX_DELTAS = 100_000
 _MAX_SECONDS = 3_600.0
+_MAX_REPEATED = 64 * 1024
+"""Characters of a tool's result that are repeated in the answer."""
 
 _TOOLS = demo_tools()
 
@@ -198,10 +200,13 @@ async def _tool(turn: Turn, arguments: str) -> None:
         turn.text(f"The input is not valid JSON: {error}.")
         return
     outcome = await _TOOLS.call(turn, name, tool_input or "{}")
+    await asyncio.sleep(0)  # A result may be long: what follows is another step of the event loop.
+    said = text_of(outcome)
+    text = said if len(said) <= _MAX_REPEATED else f"{said[:_MAX_REPEATED]} … (the call has all of it)"
     if outcome.success:
-        turn.text(f"`{name}` returned:\n\n{fenced(text_of(outcome))}")
+        turn.text(f"`{name}` returned:\n\n{fenced(text)}")
     else:
-        turn.text(f"`{name}` gave no result: {text_of(outcome)}.")
+        turn.text(f"`{name}` gave no result: {text}.")
 
 
 QUESTIONS: Sequence[ChatInputQuestion] = (

@@ -24,6 +24,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from ahpkit.host.limits import LONG_MESSAGE
 from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.event_streams import UnbatchedEvents
 from ahpkit.mcp.tolerance import Item, messages_in
@@ -112,7 +113,9 @@ class LineStream:
             await asyncio.sleep(0)
         try:
             while not self._batch:
-                self._batch.extend(messages_in(await self._transport.receive()))
+                line = await self._transport.receive()
+                long = len(line) > LONG_MESSAGE
+                self._batch.extend(await asyncio.to_thread(messages_in, line) if long else messages_in(line))
             return self._batch.popleft()
         except TransportClosed as error:
             self.too_long = error.code == TOO_BIG

@@ -25,7 +25,9 @@ from mcp_types.methods import parse_server_notification, parse_server_result
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
+from ahpkit.host.limits import MAX_ESCAPES, MAX_PROGRAM_VALUES, MAX_VALUES
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.codec import too_much
 
 if TYPE_CHECKING:
     from ahpkit.mcp.connect import ServerConnection, Streams
@@ -57,6 +59,9 @@ _SHOWN = 2000
 
 _MENDED = 1024 * 1024
 """Bytes of a line that is mended. A longer one would keep the whole host waiting while it is read again and again."""
+
+_PARTS = 1000
+"""Parts of a result. Each costs time wherever it goes."""
 
 _BATCH = 1000
 """Messages of one batch. More are not read."""
@@ -92,8 +97,12 @@ LeftOut = dict[str, str]
 
 def messages_in(line: bytes) -> list[Item]:
     """The message of a line, or those of a batch. Each is mended by itself."""
+    if (reason := too_much(line, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES)) is not None:
+        return [_error_for(line, reason) or ValueError(reason)]
     if line.lstrip()[:1] != b"[":
-        return [message_in(line)]
+        message = message_in(line)
+        reason = None if _may_be_long(message) else too_much(line, max_values=MAX_VALUES, max_escapes=None)
+        return [message if reason is None else _error_for(line, reason) or ValueError(reason)]
     try:
         batch = batch_in(line)
     except BadBatch as error:
@@ -101,6 +110,14 @@ def messages_in(line: bytes) -> list[Item]:
     except (ValueError, RecursionError) as error:
         return [_error_for(line, "it cannot be read as JSON") or ValueError(str(error))]
     return [message_in(to_json(member)) for member in batch]
+
+
+def _may_be_long(item: Item) -> bool:
+    """Whether this lists what the server offers, or is no message anyway."""
+    if isinstance(item, Exception) or isinstance(item.message, types.JSONRPCError):
+        return True
+    result = item.message.result if isinstance(item.message, types.JSONRPCResponse) else {}
+    return "content" not in result and any(key in result for key in LISTS)
 
 
 class BadBatch(ValueError):
@@ -287,8 +304,12 @@ def _is_valid(message: types.JSONRPCNotification, version: str) -> bool:
 
 
 def with_known_content(result: JsonObject) -> JsonObject:
-    """The result of a tool with content that the SDK takes. Everything else is unchanged."""
+    """The result of a tool with content that the SDK takes, and not too much of it. Everything else is unchanged."""
     content: Any = result.get("content")
+    if isinstance(content, list) and len(cast("list[Any]", content)) > _PARTS:
+        parts = cast("list[Any]", content)
+        more: JsonObject = {"type": "text", "text": f"({len(parts) - _PARTS + 1} more parts are left out)"}
+        return with_known_content({**result, "content": [*parts[: _PARTS - 1], more]})
     if content is None and ("structuredContent" in result or "isError" in result):
         return {**result, "content": []}
     if not isinstance(content, list) or all(map(_is_known, cast("list[Any]", content))):

@@ -203,7 +203,7 @@ def _count_members(value: Json) -> int:
     return count
 
 
-def _too_much(data: bytes, *, max_values: int | None, max_escapes: int | None) -> str | None:
+def too_much(data: bytes, *, max_values: int | None, max_escapes: int | None) -> str | None:
     """Why a message is not read: it would take too long."""
     if max_escapes is not None and len(data) > max_escapes and data.count(b"\\") > max_escapes:
         # Reading and writing escapes takes ten times as long as other text.
@@ -314,7 +314,7 @@ def decode(
     size = len(raw)
     if size > max_bytes:
         raise InvalidRequest(f"Invalid request: {size} bytes, at most {max_bytes} are accepted")
-    if (reason := _too_much(raw, max_values=max_values, max_escapes=max_escapes)) is not None:
+    if (reason := too_much(raw, max_values=max_values, max_escapes=max_escapes)) is not None:
         head = _head(raw)
         raise _refusal(f"Invalid request: {reason}", head, known=_request_id(head))
     value, repeated = _read(raw)
@@ -426,5 +426,6 @@ __all__ = [
     "encode_request",
     "encode_response",
     "is_deeper",
+    "too_much",
     "whole",
 ]
