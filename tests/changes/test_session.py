@@ -447,9 +447,9 @@ class GameOutside(Game):
         self.changes = SessionChanges(self.tree(git, max_whole=(self.most, 10**6)), edits_only=True)
 
     async def git_agrees(self) -> None:
-        """There is no git to agree with: only what the agent told of is shown."""
+        """There is no git to agree with: only what the agent told of is shown, and what lay below it in a folder."""
         shown = {path for change in await self.changes.session() for path in change.paths}
-        assert shown <= self.told_ever
+        assert all(self.told_ever & {path, *map(str, Path(path).parents)} for path in shown)
 
 
 def _plain(change: FileChange) -> bool:
