@@ -51,3 +51,20 @@ async def test_batches_are_split_wherever_the_pieces_end(size: int) -> None:
 async def test_an_event_that_is_too_long_passes_and_the_next_is_read(size: int) -> None:
     long = b"data: [" + b"1" * 500 + b"]\n\n"
     assert (await read(long + BATCH, size, limit=100)).endswith(SPLIT)
+
+
+@pytest.mark.parametrize(
+    ("message", "taken"),
+    [
+        (b'{"id": 7, "result": {"a": [%s]}}', b"values"),
+        (b'{"method": "notifications/message", "params": [%s]}', None),
+    ],
+)
+async def test_an_event_of_too_many_values_is_an_error_for_its_request_or_nothing(
+    message: bytes, taken: bytes | None
+) -> None:
+    long = b"event: message\ndata: " + message % (b"1," * 60_000 + b"1") + b"\n\n"
+    told = await read(long + UNTOUCHED[0], 10_000, limit=1_000_000)
+    error, rest = told[: -len(UNTOUCHED[0])], told[-len(UNTOUCHED[0]) :]
+    assert rest == UNTOUCHED[0]
+    assert error == b"" if taken is None else error.startswith(b"event: message\ndata: {") and taken in error

@@ -436,6 +436,35 @@ async def test_batches_in_a_stream_of_events_are_answers_too() -> None:
         assert text_of(await server.call_tool("count", {}, Answers())) == "1"
 
 
+class Endless(Forgetful):
+    """A server whose first call brings more values than are read; as one answer, or as an event."""
+
+    def __init__(self, *, events: bool) -> None:
+        super().__init__()
+        self._events = events
+
+    def _answer(self, message: JsonObject, result: JsonObject, headers: dict[str, str] | None = None) -> Response:
+        if message["method"] == "tools/call" and self.ran == 1:
+            result = {"content": [{"type": "text", "text": "x"}] * 60_000}
+        answer = super()._answer(message, result, headers)
+        if not self._events:
+            return answer
+        event = b"data: " + bytes(answer.body) + b"\n\n"
+        return Response(event, media_type="text/event-stream", headers=headers)
+
+
+@pytest.mark.parametrize("events", [False, True])
+async def test_an_answer_of_too_many_values_fails_its_call_and_the_server_goes_on(events: bool) -> None:
+    app = Starlette(routes=[Route("/mcp", Endless(events=events).__call__, methods=["GET", "POST", "DELETE"])])
+    async with (
+        serving(lambda origin: app) as origin,
+        running(ServerConfig(name="endless", url=f"{origin}/mcp"), Port()) as server,
+    ):
+        with pytest.raises(McpRefused, match="one message may hold 50000 values"):
+            await server.call_tool("count", {}, Answers())
+        assert text_of(await server.call_tool("count", {}, Answers())) == "2"
+
+
 class OldServer:
     """A server that speaks only the older form of HTTP. `odd` says how it takes the next call."""
 

@@ -140,7 +140,7 @@ WRONG_STARTS = {
     "HELLO['capabilities'] = []": "capabilities",
     "def on_initialize(id, params): answer(id, None)": "no result that is an object",
     "def on_initialize(id, params): answer(id, 'hello')": "no result that is an object",
-    """def on_initialize(id, _): send('{"jsonrpc": "2.0", "id": %d, "result": ' % id + '[' * 99999 + '}')""": "JSON",
+    """def on_initialize(id, _): send('{"jsonrpc": "2.0", "id": %d, "result": ' % id + '[' * 40_000 + '}')""": "JSON",
     """def on_initialize(id, params): send('{"jsonrpc": "2.0", "id": %d, "error": null}' % id)""": "no result",
     "TOOLS['nextCursor'] = 7": "nextCursor",
     "TOOLS.clear()": "tools",

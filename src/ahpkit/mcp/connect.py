@@ -27,7 +27,7 @@ from mcp.shared.message import SessionMessage
 from ahpkit.host.limits import LONG_MESSAGE
 from ahpkit.mcp.errors import McpConfigError
 from ahpkit.mcp.event_streams import UnbatchedEvents
-from ahpkit.mcp.tolerance import Item, messages_in
+from ahpkit.mcp.tolerance import Item, messages_in, readable
 from ahpkit.protocol.errors import TransportClosed
 from ahpkit.transports.process import BatchTransport, ChildProcess
 from ahpkit.transports.stdio import TOO_BIG, LineTransport
@@ -309,8 +309,8 @@ def is_encoded(response: httpx2.Response) -> bool:
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Answers that are one message end when they are too long. Streams of messages are bounded event by event, and
-    batches in them are split."""
+    """Answers that are one message end when they are too long, and are refused when they hold too much. Streams of
+    messages are bounded event by event, and batches in them are split."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -333,12 +333,13 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        whole = bytearray()
         async for chunk in self._stream:
-            size += len(chunk)
-            if size > self._limit:
+            whole += chunk
+            if len(whole) > self._limit:
                 raise httpx2.StreamError(f"the answer is longer than {self._limit} bytes")
-            yield chunk
+        answer = bytes(whole)
+        yield await asyncio.to_thread(readable, answer) if len(answer) > LONG_MESSAGE else answer
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -1,14 +1,17 @@
-"""Splits batches in a stream of server-sent events (MCP 2025-03-26): the SDK reads one message from each event."""
+"""Splits batches in a stream of server-sent events (MCP 2025-03-26), and refuses messages that hold too much: the SDK
+reads one message from each event."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
 import httpx2
 from pydantic_core import to_json
 
-from ahpkit.mcp.tolerance import batch_in
+from ahpkit.host.limits import LONG_MESSAGE
+from ahpkit.mcp.tolerance import batch_in, readable
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 """What ends an event."""
@@ -32,7 +35,7 @@ class UnbatchedEvents(httpx2.AsyncByteStream):
             begin = 0
             while (end := _END.search(waiting, max(searched - 3, begin))) is not None:
                 event = bytes(waiting[begin : end.end()])
-                yield event if too_long else unbatched(event)
+                yield event if too_long else await _taken(event)
                 begin, too_long = end.end(), False
             del waiting[:begin]
             searched = len(waiting)
@@ -47,18 +50,29 @@ class UnbatchedEvents(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+async def _taken(event: bytes) -> bytes:
+    """What is read instead of an event. A thread looks at a long one, so that the event loop goes on."""
+    return await asyncio.to_thread(unbatched, event) if len(event) > LONG_MESSAGE else unbatched(event)
+
+
 def unbatched(event: bytes) -> bytes:
-    """The events for an event: one for each message of a batch, itself otherwise. The last one keeps its id."""
+    """The events for an event: one for each message of a batch, itself otherwise. The last one keeps its id. What holds
+    too much is an error for the request that it answers, or nothing."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
-    if data.lstrip()[:1] != b"[":
+    if (taken := readable(data)) is not data:
+        messages = [taken] if taken else []
+    elif data.lstrip()[:1] != b"[":
         return event
-    try:
-        messages = batch_in(data)
-    except (ValueError, RecursionError):
-        return event
+    else:
+        try:
+            messages = [to_json(message) for message in batch_in(data)]
+        except (ValueError, RecursionError):
+            return event
+    if not messages:
+        return b""
     fields = [line for line in lines if line and not line.startswith((b"data:", b"id:"))]
-    events = [[*fields, b"data: " + to_json(message)] for message in messages]
+    events = [[*fields, b"data: " + message] for message in messages]
     events[-1] += [line for line in lines if line.startswith(b"id:")]
     return b"".join(b"\n".join(lines) + b"\n\n" for lines in events)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import mcp_types as types
+import msgspec
 from httpx2 import HTTPStatusError
 from mcp.shared.message import SessionMessage
 from mcp_types.methods import parse_server_notification, parse_server_result
@@ -97,12 +98,10 @@ LeftOut = dict[str, str]
 
 def messages_in(line: bytes) -> list[Item]:
     """The message of a line, or those of a batch. Each is mended by itself."""
-    if (reason := too_much(line, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES)) is not None:
+    if (reason := _why_unread(line)) is not None:
         return [_error_for(line, reason) or ValueError(reason)]
     if line.lstrip()[:1] != b"[":
-        message = message_in(line)
-        reason = None if _may_be_long(message) else too_much(line, max_values=MAX_VALUES, max_escapes=None)
-        return [message if reason is None else _error_for(line, reason) or ValueError(reason)]
+        return [message_in(line)]
     try:
         batch = batch_in(line)
     except BadBatch as error:
@@ -112,12 +111,34 @@ def messages_in(line: bytes) -> list[Item]:
     return [message_in(to_json(member)) for member in batch]
 
 
-def _may_be_long(item: Item) -> bool:
-    """Whether this lists what the server offers, or is no message anyway."""
-    if isinstance(item, Exception) or isinstance(item.message, types.JSONRPCError):
-        return True
-    result = item.message.result if isinstance(item.message, types.JSONRPCResponse) else {}
+def _why_unread(data: bytes) -> str | None:
+    """Why a message is not read: it would take too long. One that lists what the server offers may be longer."""
+    reason = too_much(data, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES)
+    if reason is None:
+        return None
+    much = too_much(data, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES)
+    return much if much is not None or _is_list(data) else reason
+
+
+def _is_list(data: bytes) -> bool:
+    """Whether a message answers with a list of what the server offers. Looks only at the names of its members."""
+    try:
+        result = _MEMBERS.decode(_MEMBERS.decode(data)["result"])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+        return False
     return "content" not in result and any(key in result for key in LISTS)
+
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def readable(data: bytes) -> bytes:
+    """A message as it came. One that would take too long to read becomes an error for the request that it answers, or
+    nothing."""
+    if (reason := _why_unread(data)) is None:
+        return data
+    error = _error_for(data, reason)
+    return b"" if error is None else error.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 class BadBatch(ValueError):
@@ -415,6 +436,7 @@ __all__ = [
     "message_in",
     "messages_in",
     "plain",
+    "readable",
     "unwrapped",
     "with_known_content",
     "without_bad_entries",
