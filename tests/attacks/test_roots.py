@@ -217,6 +217,21 @@ async def test_customization_folders_of_a_repository_that_reaches_beyond_the_roo
     assert ((site.work / "AGENTS.md").read_text(), os.listdir(agents)) == ("be kind", ["outer.md"])
 
 
+async def test_instructions_of_subfolders_open_nothing_beside_them_for_a_session_without_a_directory(
+    site: Site,
+) -> None:
+    (site.home / "part").mkdir()
+    (site.home / "part" / "AGENTS.md").write_text("be kind")
+    (site.home / "notes.txt").write_text(SECRET)
+    async with site.serving() as client:
+        await client.ask("createSession", "ahp-session:/nowhere")
+        await site.shown("ahp-session:/nowhere", "Instructions of subfolders", "part/AGENTS")
+        read = await client.ask("resourceRead", uri=(site.home / "part" / "AGENTS.md").as_uri())
+        assert read["data"] == "be kind"
+        error = await client.refused("resourceRead", uri=(site.home / "notes.txt").as_uri())
+        assert (error["code"], SECRET in json.dumps(client.received)) == (DENIED, False)
+
+
 @requirement("security:roots:still-readable")
 async def test_a_session_that_lies_outside_after_a_change_can_be_read_and_no_more(site: Site) -> None:
     async with site.serving("--root", str(site.work), "--root", str(site.home)) as client:

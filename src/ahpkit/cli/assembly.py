@@ -221,7 +221,12 @@ def make_parts(
     from ahpkit.mcp.feature import McpServers
 
     sealed, trust = programs(settings, fence), Trust(data_dir / TRUST_FILE)
-    resources = Resources(content_directory=data_dir / "content", fence=fence, sealed=lambda: sealed | trust.files())
+    resources = Resources(
+        content_directory=data_dir / "content",
+        default_directory=directory,
+        fence=fence,
+        sealed=lambda: sealed | trust.files(),
+    )
     terminals = Terminals(resources.reading, directory=directory, enabled=settings.terminals)
     customizations, canvases = make_customizations(settings, directory, trust), make_canvases(settings, data_dir, pages)
     changesets = make_changesets(data_dir, directory, trust, resources.access)

@@ -111,18 +111,20 @@ class Location:
 
 
 def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequence[Path] = ()) -> list[Location]:
-    """Everywhere to look, in order of precedence: the workspace and its parents, the user, the plugins."""
+    """Everywhere to look, in order of precedence: the workspace and its parents, the user, the plugins, and the
+    subfolders of the workspace."""
     found: list[Location] = []
     if working_directory is not None:
         folders = _up_to_repository(working_directory)
         for folder in folders:
             here = folder == folders[0]
             found += (located(folder, place, folders[-1], here=here) for place in WORKSPACE)
-        found.append(located(folders[0], NESTED, folders[-1]))
     if home is not None:
         found += (replace(located(home, place, home, prefix="~/"), trusted=True) for place in USER)
     for folder in plugins:
         found += _plugins(folder)
+    if working_directory is not None:  # Last: a file of a plugin in the workspace is the plugin's.
+        found.append(located(working_directory, NESTED, _up_to_repository(working_directory)[-1]))
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
 

@@ -60,16 +60,19 @@ class Resources(Feature):
         self,
         *,
         content_directory: Path | None = None,
+        default_directory: Path | None = None,
         grantable: Iterable[Path] = (),
         fence: Fence | None = None,
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """Without a `fence`, sessions may live everywhere except in what is cut out of every root.
+        """Without a `fence`, sessions may live everywhere except in what is cut out of every root. Those that name no
+        directory work in `default_directory`.
 
         `sealed` names files and directories, as real paths, that nobody writes without an approval.
         """
         self._content = ContentStore(content_directory)
         self._opened = Opened()
+        self._default_directory = default_directory
         self._access = Access(self._opened, fence=fence, grantable=grantable, sealed=sealed)
         self._sealed = sealed
         self._workers = Workers("ahpkit-files")
@@ -80,7 +83,7 @@ class Resources(Feature):
         self.services = services
         self._readers = host.resource_readers
         self._watches = Watches(services)
-        self._directories = SessionDirectories(self._opened, services, self._workers.run)
+        self._directories = SessionDirectories(self._opened, services, self._workers.run, self._default_directory)
         for command in self._commands():
             host.commands.add(command)
         host.turns.content.provide(self._store_content)
@@ -164,7 +167,7 @@ class Resources(Feature):
             own = [directory.as_uri() for directory in chat.working_directories]
             state = self.services.session(chat.session_uri) or NO_SESSION
             session: SessionState = {**state, "workingDirectories": own}
-            named = [Named("work", chat.working_directory), *opened_by(session)]
+            named = [Named("work", chat.working_directory), *opened_by(session, self._default_directory)]
             opened.set(chat.session_uri, await self._workers.run(lambda: real_places(named)))
 
         unsaved = UnsavedText(self.services)

@@ -97,11 +97,19 @@ class SessionDirectories:
     looked at when somebody is refused.
     """
 
-    def __init__(self, opened: Opened, services: Services, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        """`run` works beside the event loop, with a deadline."""
+    def __init__(
+        self,
+        opened: Opened,
+        services: Services,
+        run: Callable[[Callable[[], Any]], Awaitable[Any]],
+        default_directory: Path | None = None,
+    ) -> None:
+        """`run` works beside the event loop, with a deadline. `default_directory` is where sessions work that name no
+        directory."""
         self._opened = opened
         self._services = services
         self._run = run
+        self._default_directory = default_directory
         self._stale: set[str] = set()
         self._known: set[str] = set()
         self._looks: dict[str, asyncio.Task[None]] = {}
@@ -145,7 +153,7 @@ class SessionDirectories:
     def _look(self, session_uri: str) -> None:
         """Look at one session: close what it does not open any more, and find out where the rest really is."""
         state = self._services.session(session_uri)
-        named = opened_by(state or NO_SESSION)
+        named = opened_by(state or NO_SESSION, self._default_directory)
         self._opened.keep(session_uri, named)
         if state is None:
             self._known.discard(session_uri)
@@ -177,10 +185,13 @@ class SessionDirectories:
                 self._tell()
 
 
-def opened_by(session: SessionState) -> list[Named]:
-    """The directories that a session's state opens."""
+def opened_by(session: SessionState, default_directory: Path | None = None) -> list[Named]:
+    """The directories that a session's state opens. The default directory, where a session works that names none, is
+    not open: only customizations in it are."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
     opened = [Named("work", path) for path in workings]
+    if not workings and default_directory is not None:
+        workings = [default_directory]
     for container in session.get("customizations", ()):
         if container["type"] == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
