@@ -44,6 +44,27 @@ def test_a_diff_refers_to_stored_texts_and_counts_lines() -> None:
     assert store.kept == [(b"x\nz\nw", "text/plain"), (b"x\ny", "text/plain")]
 
 
+def test_the_changed_lines_of_a_very_long_file_are_not_counted() -> None:
+    long = "line\n" * 150_000
+    [edit] = contents().tool_content([{"type": "diff", "path": "a", "oldText": long, "newText": long.upper()}])
+    assert edit["type"] == "fileEdit"
+    assert edit.keys() >= {"before", "after"}
+    assert "diff" not in edit
+
+
+def test_of_one_update_only_so_much_is_stored() -> None:
+    diffs = [{"type": "diff", "path": f"/project/{name}", "newText": "x" * 1_500_000} for name in "abc"]
+    long = {"type": "content", "content": {"type": "image", "mimeType": "image/png", "data": "A" * 4_000_000}}
+    stored = Stored()
+    shown = contents(stored).tool_content([*diffs, long])
+    assert [one["type"] for one in shown] == ["fileEdit", "fileEdit", "text", "text"]
+    assert [one["text"] for one in shown if one["type"] == "text"] == [
+        "[a change of /project/c that is too long to be shown]",
+        "[content that is too long to be shown]",
+    ]
+    assert len(contents().edits(diffs)) == 2
+
+
 def test_a_diff_without_an_old_text_creates_the_file_and_a_relative_path_is_in_the_working_directory() -> None:
     [edit] = contents().edits(
         [{"type": "diff", "path": "new file", "oldText": None, "newText": "x"}, block(type="text")]

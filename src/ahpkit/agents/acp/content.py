@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,12 @@ from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
 from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
+
+_MAX_COMPARED = 1024 * 1024
+"""Characters of a file, before and after, whose changed lines are counted. That takes long, and nobody looks at it."""
+
+_MAX_KEPT = 4 * 1024 * 1024
+"""Characters of files and pictures that are taken from one update of a tool call: storing them takes long."""
 
 MAX_DISPLAY = 64 * 1024
 """Characters kept of a terminal that the agent only shows: its tail."""
@@ -50,12 +56,13 @@ class Contents:
 
     def tool_content(self, items: Any) -> list[ToolResultContent]:
         """The content of a tool call."""
-        return [self._item(item) for item in objects(items)[:MAX_LISTED]]
+        listed = objects(items)[:MAX_LISTED]
+        return [self._item(item) if fits else _too_long(item) for item, fits in _fitting(listed)]
 
     def edits(self, items: Any) -> list[FileEdit]:
         """The diffs among a tool call's content: what it is about to do."""
-        diffs = (item for item in objects(items)[:MAX_LISTED] if item.get("type") == "diff")
-        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in diffs]
+        diffs = [item for item in objects(items)[:MAX_LISTED] if item.get("type") == "diff"]
+        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item, fits in _fitting(diffs) if fits]
 
     def display(self, meta: JsonObject) -> str | None:
         """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""
@@ -105,7 +112,9 @@ class Contents:
         edit: FileEdit = {"after": {"uri": path, "content": {"uri": self._keep_text(new, name)}}}
         if isinstance(old, str):
             edit["before"] = {"uri": path, "content": {"uri": self._keep_text(old, name)}}
-        edit["diff"] = _changed_lines(old if isinstance(old, str) else "", new)
+        before = old if isinstance(old, str) else ""
+        if len(before) + len(new) <= _MAX_COMPARED:
+            edit["diff"] = _changed_lines(before, new)
         return edit
 
     def _keep_text(self, content: str, name: str) -> str:
@@ -168,6 +177,30 @@ def _link(block: JsonObject) -> ToolResultContent:
     if (size := integer(block.get("size"))) is not None:
         link["sizeHint"] = size
     return link
+
+
+def _fitting(items: Sequence[JsonObject]) -> Iterator[tuple[JsonObject, bool]]:
+    """Each item, and whether what has to be stored of it is not too much, with those before it."""
+    left = _MAX_KEPT
+    for item in items:
+        content = obj(item.get("content"))
+        resource = obj(content.get("resource"))
+        kept = (
+            item.get("oldText"),
+            item.get("newText"),
+            content.get("data"),
+            resource.get("blob"),
+            resource.get("text"),
+        )
+        size = sum(len(one) for one in kept if isinstance(one, str))
+        fits = size <= left
+        left -= size if fits else 0
+        yield item, fits
+
+
+def _too_long(item: JsonObject) -> ToolResultContent:
+    what = f"a change of {short(str(item.get('path')))}" if item.get("type") == "diff" else "content"
+    return {"type": "text", "text": f"[{what} that is too long to be shown]"}
 
 
 def _unknown(item: JsonObject) -> ToolResultContent:
