@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-
-import pytest
-
 from ahpkit.host.agent import Turn
-from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
 
@@ -63,18 +58,3 @@ async def test_a_turn_that_is_stopped_ends_its_calls_and_a_session_that_goes_tak
     assert ended["endedAt"] == ended["waited"][0][1]
     await client.ask("disposeSession", session)
     assert bench.host.services.values.items("turn-times/") == []
-
-
-@requirement("gen:turn:duration-emitted")
-@pytest.mark.parametrize("started", ["2001-09-09T01:46:40.000Z", "2100-01-01T00:00:00.000Z"])
-async def test_a_turn_takes_as_long_as_the_host_says_whatever_the_clock_of_the_client(
-    bench: Bench, started: str
-) -> None:
-    """The schema: durations are measured by the producer's own clock, because the clocks of clients differ."""
-    times = itertools.count(1_700_000_000_000, 10)
-    await bench.restart(now=lambda: next(times))
-    client = await bench.client("ahp-root://", offer=["1.0.0"])
-    _, chat = await bench.session(client)
-    await client.accepted(chat, {**say("go", "t1"), "startedAt": started})
-    ended = (await client.action("chat/turnComplete"))["action"]
-    assert 0 < ended["duration"] < 60_000

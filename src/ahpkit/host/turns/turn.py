@@ -87,8 +87,6 @@ class LiveTurn:
         self.id = id
         self.message = message
         self.resumed = resumed
-        self._began = ports.now() - (elapsed(ports.chat_state(), ports.now()) if resumed else 0)
-        """By the host's clock, which also measures the end: that of the client who wrote `startedAt` may be wrong."""
         self.prompt = message["text"]
         self.context = TurnContext()
         self.model: ModelSelection | None = message.get("model") or chat.model
@@ -146,7 +144,7 @@ class LiveTurn:
 
     @property
     def _duration(self) -> int:
-        return max(0, self._ports.now() - self._began)
+        return elapsed(self.chat_state, self._ports.now())
 
     def end(self) -> None:
         """The turn is over in the chat's state, whoever ended it."""
