@@ -112,7 +112,7 @@ async def test_nothing_of_the_repository_runs_when_a_work_tree_is_made_and_merge
         if shown["status"] != "ready":
             await client.action(lambda e: e["channel"] == uri and e["action"].get("status") == "ready")
         refusal = await client.refused("invokeChangesetOperation", uri, operationId="merge")
-        assert "conflict" in refusal["message"]
+        assert "both sides changed a.txt" in refusal["message"]
     assert not mark.exists()
     assert (site.work / "a.txt").read_text() == "ours\n"
 

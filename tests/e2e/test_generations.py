@@ -89,7 +89,7 @@ def common(turn: Json) -> Json:
 
 def _common_part(part: Json) -> Json:
     if part["kind"] != "toolCall":
-        return part
+        return {key: value for key, value in part.items() if key != "resumable"}  # 0.4 has no word for it.
     return {key: part["toolCall"][key] for key in ("toolCallId", "toolName", "status")}
 
 

@@ -60,8 +60,12 @@ def keys_unseen() -> Generator[None]:
 
 
 def _has_the_terminal() -> bool:
-    """Whether we may set the terminal of standard input: in the background we would be stopped for that."""
-    return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    """Whether we may set the terminal of standard input: in the background we would be stopped for that, and a terminal
+    that is not the one of our session knows no foreground."""
+    try:
+        return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def can_read_keys() -> bool:
