@@ -57,12 +57,20 @@ def test_of_one_update_only_so_much_is_stored() -> None:
     long = {"type": "content", "content": {"type": "image", "mimeType": "image/png", "data": "A" * 4_000_000}}
     stored = Stored()
     shown = contents(stored).tool_content([*diffs, long])
-    assert [one["type"] for one in shown] == ["fileEdit", "fileEdit", "text", "text"]
-    assert [one["text"] for one in shown if one["type"] == "text"] == [
-        "[a change of /project/c that is too long to be shown]",
-        "[content that is too long to be shown]",
+    assert [one["type"] for one in shown] == ["fileEdit", "fileEdit", "fileEdit", "text"]
+    assert shown[3] == {"type": "text", "text": "[too long to be shown]"}
+    assert sorted(len(data) for data, _ in stored.kept) == [22, 1_500_000]
+
+
+def test_a_change_that_is_too_long_to_be_shown_is_named_in_the_question() -> None:
+    changes = [
+        {"type": "diff", "path": f"/project/{name}", "oldText": "x", "newText": name * 2_500_000} for name in "ab"
     ]
-    assert len(contents().edits(diffs)) == 2
+    stored = Stored()
+    first, second = contents(stored).edits(changes)
+    assert [edit.get("after", {}).get("uri") for edit in (first, second)] == ["file:///project/a", "file:///project/b"]
+    assert (b"[too long to be shown]", "text/plain") in stored.kept
+    assert "diff" not in second
 
 
 def test_a_diff_without_an_old_text_creates_the_file_and_a_relative_path_is_in_the_working_directory() -> None:

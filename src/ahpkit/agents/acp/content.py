@@ -29,6 +29,8 @@ _MAX_COMPARED = 1024 * 1024
 _MAX_KEPT = 4 * 1024 * 1024
 """Characters of files and pictures that are taken from one update of a tool call: storing them takes long."""
 
+_TOO_LONG = "[too long to be shown]"
+
 MAX_DISPLAY = 64 * 1024
 """Characters kept of a terminal that the agent only shows: its tail."""
 
@@ -56,13 +58,12 @@ class Contents:
 
     def tool_content(self, items: Any) -> list[ToolResultContent]:
         """The content of a tool call."""
-        listed = objects(items)[:MAX_LISTED]
-        return [self._item(item) if fits else _too_long(item) for item, fits in _fitting(listed)]
+        return [self._item(item) for item in _shortened(objects(items)[:MAX_LISTED])]
 
     def edits(self, items: Any) -> list[FileEdit]:
         """The diffs among a tool call's content: what it is about to do."""
         diffs = [item for item in objects(items)[:MAX_LISTED] if item.get("type") == "diff"]
-        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item, fits in _fitting(diffs) if fits]
+        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in _shortened(diffs)]
 
     def display(self, meta: JsonObject) -> str | None:
         """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""
@@ -113,7 +114,7 @@ class Contents:
         if isinstance(old, str):
             edit["before"] = {"uri": path, "content": {"uri": self._keep_text(old, name)}}
         before = old if isinstance(old, str) else ""
-        if len(before) + len(new) <= _MAX_COMPARED:
+        if len(before) + len(new) <= _MAX_COMPARED and new != _TOO_LONG:
             edit["diff"] = _changed_lines(before, new)
         return edit
 
@@ -179,8 +180,8 @@ def _link(block: JsonObject) -> ToolResultContent:
     return link
 
 
-def _fitting(items: Sequence[JsonObject]) -> Iterator[tuple[JsonObject, bool]]:
-    """Each item, and whether what has to be stored of it is not too much, with those before it."""
+def _shortened(items: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """The items, without the texts and pictures of those that would make it too much to store."""
     left = _MAX_KEPT
     for item in items:
         content = obj(item.get("content"))
@@ -193,14 +194,20 @@ def _fitting(items: Sequence[JsonObject]) -> Iterator[tuple[JsonObject, bool]]:
             resource.get("text"),
         )
         size = sum(len(one) for one in kept if isinstance(one, str))
-        fits = size <= left
-        left -= size if fits else 0
-        yield item, fits
+        if size > left:
+            yield _without_text(item)
+        else:
+            left -= size
+            yield item
 
 
-def _too_long(item: JsonObject) -> ToolResultContent:
-    what = f"a change of {short(str(item.get('path')))}" if item.get("type") == "diff" else "content"
-    return {"type": "text", "text": f"[{what} that is too long to be shown]"}
+def _without_text(item: JsonObject) -> JsonObject:
+    """An item that is too long. A change still names its file."""
+    meta = {"_meta": item["_meta"]} if "_meta" in item else {}
+    if item.get("type") == "diff":
+        before = "" if isinstance(item.get("oldText"), str) else None
+        return {"type": "diff", "path": item.get("path"), "oldText": before, "newText": _TOO_LONG, **meta}
+    return {"type": "content", "content": {"type": "text", "text": _TOO_LONG}, **meta}
 
 
 def _unknown(item: JsonObject) -> ToolResultContent:
