@@ -82,8 +82,9 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The documentation is in site/index.html"
 
-# An environment without pip is what Ctrl-C left of an earlier attempt.
+# An environment without pip is what Ctrl-C left of an earlier attempt. One of an old Python is not even made: it would stay.
 $(PIP):
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("ahpkit needs Python 3.11 or newer; $(PYTHON) is older. Name another one, such as: make run PYTHON=python3.13")'
 	@echo "Making the environment in $(VENV) and installing ahpkit into it; this takes a minute, once …"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"

@@ -75,7 +75,7 @@ def test_a_first_session_from_the_wheel_in_an_empty_environment(wheel: Path, tmp
 
 def test_make_goes_on_where_ctrl_c_left_half_an_environment(tmp_path: Path) -> None:
     """The environments are stand-ins: a real one takes ten seconds."""
-    programs = {"old": "exit 1", "new": "exit 0", "python": 'cp new "$4/bin/python"'}
+    programs = {"old": "exit 1", "new": "exit 0", "python": 'test "$1" != -m || cp new "$4/bin/python"'}
     for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -84,6 +84,17 @@ def test_make_goes_on_where_ctrl_c_left_half_an_environment(tmp_path: Path) -> N
     command = ["make", "-f", str(ROOT / "Makefile"), ".venv/.pip", "PYTHON=./python"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, (tmp_path / ".venv/.pip").exists()) == (0, True), done.stderr
+
+
+def test_make_leaves_no_environment_of_a_python_that_is_too_old(tmp_path: Path) -> None:
+    """It would be used for ever, also when the next attempt names a newer Python."""
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\n" + f"""exec {sys.executable} -c "import sys; sys.version_info = (3, 10, 0)\n$2"\n""")
+    old.chmod(0o755)
+    command = ["make", "-f", str(ROOT / "Makefile"), ".venv/.pip", "PYTHON=./python"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert "ahpkit needs Python 3.11 or newer; ./python is older" in done.stderr
+    assert not (tmp_path / ".venv").exists()
 
 
 def _config(home: Path) -> Path:
