@@ -1,6 +1,7 @@
 """A person decides: approvals and questions, without a terminal or a host."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ class Person(Console):
             self.edited.append(editor.text)
         return self.answers.popleft() if self.answers else None
 
-    async def choose(self, prompt: str, choices: Choices) -> str | None:
+    async def choose(self, prompt: str, choices: Choices, show: Callable[[], object] = lambda: None) -> str | None:
         pressed = await self.line(prompt)
         name = None if pressed is None else meant(choices, pressed)
         assert pressed is None or name is not None, f"{pressed!r} is no choice of {prompt!r}"

@@ -141,6 +141,7 @@ def test_characters_are_keys() -> None:
         (b"\x1b[3~", "delete"),
         (b"\x1b[1;5D", "word-left"),
         (b"\x1bf", "word-right"),
+        (b"\x1b\x1b[A", "up"),
     ],
 )
 def test_sequences_have_names(sequence: bytes, name: str) -> None:

@@ -1,6 +1,7 @@
 """A person types while an agent works: the line, what is shown above it, and who gets the keys."""
 
 import asyncio
+import signal
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -109,6 +110,25 @@ async def test_a_line_that_is_cleared_lets_the_question_through(home: Path) -> N
         await person.ready("  approve? [y]es [n]o [r]emember [l]ater: ")
         person.interrupt()
         await person.see("✗ cancelled")
+
+
+async def test_what_is_typed_while_the_chat_is_stopped_is_no_answer_and_the_question_is_shown_again(home: Path) -> None:
+    """Ctrl-Z, then `fg` and a key at once: the key comes before the question is on the screen again."""
+    async with terminal(["chat"], home) as person:
+        await started(person)
+        (home / "speak").touch()
+        (home / "ask").touch()
+        await person.see("? Climb")
+        await person.ready("  approve? [y]es [n]o [r]emember [l]ater: ")
+        person.process.send_signal(signal.SIGSTOP)
+        person.type("y")
+        person.process.send_signal(signal.SIGCONT)
+        await person.until(lambda screen: screen.line == "> y")
+        person.type("\x15")
+        await person.see("? Climb", "a tree")
+        await person.ready("  approve? [y]es [n]o [r]emember [l]ater: ")
+        person.type("n")
+        await person.see("approved: False")
 
 
 async def test_a_question_that_is_settled_elsewhere_does_not_wait_for_the_line(host: HostProcess) -> None:

@@ -50,22 +50,30 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
     What can be remembered for later calls is shown on request: this time only is what a person usually means.
     """
     title, details = await _describe(event, read)
-    console.say(f"? {title}", "bold yellow")
-    for line in reasons(event.call):
-        console.say(f"  {line}", "yellow")
-    rest = _show_beginning(console, details)
+    beginning, rest = _at_a_glance(details)
     offered: Sequence[Any] = once_first(event.call.get("options", ())) if event.of == "call" else ()
     rules = [option for option in offered if option["id"].startswith(("allow:", "deny:"))]
     options = [option for option in offered if option not in rules]
-    if not _is_plain(options):
-        _show_options(console, options)
+
+    def show() -> None:
+        """Show the question, with all that the person has asked to see of it."""
+        console.say(f"? {title}", "bold yellow")
+        for line in reasons(event.call):
+            console.say(f"  {line}", "yellow")
+        _show(console, beginning)
+        if rest:
+            console.say(f"    … {len(rest)} more characters", "yellow")
+        if not _is_plain(options):
+            _show_options(console, options)
+
+    show()
     editable, edited = event.of == "call" and event.call.get("editable", False), None
     while True:
         more = _more(editable=editable, rules=rules, rest=rest)
-        name = await console.choose(_approval_prompt(options, more), {**_decisions(options), **more})
+        name = await console.choose(_approval_prompt(options, more), {**_decisions(options), **more}, show)
         if name == "show":
-            _show(console, rest)
-            rest = ""
+            _show(console, rest.removeprefix("\n"))
+            beginning, rest = details, ""
         elif name == "remember":
             options, rules = [*options, *rules], []
             _show_options(console, options)
@@ -203,14 +211,10 @@ async def _tool_input(call: Any, read: Reader) -> str:
     return given if isinstance(given, str) else await read(given["uri"]) or given["uri"]
 
 
-def _show_beginning(console: Console, text: str) -> str:
-    """Show as much as a person reads at a glance; what was left out."""
+def _at_a_glance(text: str) -> tuple[str, str]:
+    """As much as a person reads at a glance, and the rest."""
     beginning = "\n".join(text[:_CHARACTERS].split("\n")[:_LINES])
-    rest = text[len(beginning) :]
-    _show(console, beginning)
-    if rest:
-        console.say(f"    … {len(rest)} more characters", "yellow")
-    return rest.removeprefix("\n")
+    return beginning, text[len(beginning) :]
 
 
 def _show(console: Console, text: str) -> None:

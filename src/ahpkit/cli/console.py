@@ -10,7 +10,7 @@ import asyncio
 import os
 import select
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from ahpkit.cli.choosing import Choices, meant, possible
@@ -70,10 +70,11 @@ class Console(Output):
     async def settle(self) -> None:
         """Wait until the person has seen what was shown: what they typed before does not answer it."""
 
-    async def choose(self, prompt: str, choices: Choices) -> str | None:
+    async def choose(self, prompt: str, choices: Choices, show: Callable[[], object] = lambda: None) -> str | None:
         """The name of one of `choices`: on a terminal by a key, else by a line that is exactly one of its words.
 
-        None: no more input, or the person does not want to choose now.
+        None: no more input, or the person does not want to choose now. `show` shows what is decided once more, when
+        the person comes back to the terminal from elsewhere.
         """
         before = self._typed_before()
         try:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ahpkit.cli.text import printable, shorten
 from ahpkit.protocol.chat.commands import CompletionItem
 
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])", re.DOTALL)
-"""A whole escape sequence: CSI, SS3, or Alt with a key."""
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O\x1b])", re.DOTALL)
+"""A whole escape sequence: CSI, SS3, or Alt with a key. Two Esc are not Alt with Esc: a sequence may follow."""
 
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?")
 

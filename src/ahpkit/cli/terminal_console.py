@@ -89,6 +89,8 @@ class TerminalConsole(Console):
         self._for_line: list[Key] = []
         """Keys that were typed at a question and do not answer it. The next line begins with them."""
         self._line_goes_on = asyncio.Event()
+        self._came_back = asyncio.Event()
+        """The person was elsewhere (Ctrl-Z, then `fg`): what they see of a question may be gone."""
         self._prompt: tuple[str, LineEditor] | None = None
         self._status: str | None = None
         self._panel: list[str] = []
@@ -296,9 +298,7 @@ class TerminalConsole(Console):
 
     async def settle(self) -> None:
         while await self._typed_within(self._pauses.before):
-            keys = [*self._keys]
-            self._keys.clear()
-            await self._let_write(keys)
+            await self._let_write(self._taken_keys())
 
     async def _let_write(self, keys: Iterable[Key]) -> None:
         """Let the person finish a message: what was typed does not answer the question.
@@ -315,8 +315,12 @@ class TerminalConsole(Console):
             self._line_goes_on.clear()
             await self._take_keyboard()
 
-    async def choose(self, prompt: str, choices: Choices) -> str | None:
+    async def choose(self, prompt: str, choices: Choices, show: Callable[[], object] = lambda: None) -> str | None:
+        self._came_back.clear()
         while True:
+            if self._came_back.is_set():
+                self._came_back.clear()
+                show()
             await self.settle()
             match await self._choose(prompt, choices):
                 case Message(keys):
@@ -346,7 +350,12 @@ class TerminalConsole(Console):
                         pass
 
     async def _next_outcome(self, choosing: Choosing) -> Outcome | None:
-        if choosing.undecided and not await self._typed_within(self._pauses.after):
+        quiet = choosing.undecided and not await self._typed_within(self._pauses.after)
+        if not quiet:
+            await wait_first(came_back=self._came_back.wait(), key=self._wait_key())
+        if self._came_back.is_set():  # What was typed meanwhile was typed before the question is in sight again.
+            return Message((*choosing.text, *self._taken_keys()))
+        if quiet:
             return choosing.quiet()
         key = await self._key()
         if key is None:
@@ -355,15 +364,19 @@ class TerminalConsole(Console):
             return Message((self._pasted(f"{choosing.text}\n"),))
         outcome = choosing.press(key)
         if isinstance(outcome, Message):
-            outcome = Message((*outcome.keys, *self._keys))
-            self._keys.clear()
+            outcome = Message((*outcome.keys, *self._taken_keys()))
         return outcome
+
+    def _taken_keys(self) -> list[Key]:
+        """The keys that wait. They are taken away."""
+        keys = [*self._keys]
+        self._keys.clear()
+        return keys
 
     def _pasted(self, begun: str) -> Paste:
         """Keys that came together and go on after the end of a line: they count as a paste, also if the terminal does
         not mark it."""
-        texts = [key.text if isinstance(key, Paste) else key for key in self._keys]
-        self._keys.clear()
+        texts = [key.text if isinstance(key, Paste) else key for key in self._taken_keys()]
         text = "".join(text for text in texts if len(text) == 1 or "\n" in text).replace("\r", "\n")
         return Paste(begun + text.rstrip("\n"))
 
@@ -413,6 +426,7 @@ class TerminalConsole(Console):
 
     def redraw(self) -> None:
         """Draw the area again, because it is no longer on the screen."""
+        self._came_back.set()
         self._area = None
         self._draw()
 
