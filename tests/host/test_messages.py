@@ -221,8 +221,6 @@ async def test_times_that_cannot_be_read_are_refused(sockets: Bench, version: st
     await client.accepted(chat, start("hi"))
     assert "duration" in await client.rejected(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
     await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1", "duration": 5})
-    turn = (await sockets.state(client, chat))["turns"][0]
-    assert (turn["startedAt"], turn["duration"]) == (STARTED, 5)
 
 
 @requirement("gen:turn:duration-emitted", "gen:project-action:started-at-added")

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ahpkit.client import Accepted, Client, Dispatch, Rejected, Subscription
 from ahpkit.client.errors import ClientError
-from ahpkit.dialects.actions_down import covers
+from ahpkit.dialects.actions_down import is_repeat
 from ahpkit.dialects.base import Dialect
 from ahpkit.host.agent import Turn
 from ahpkit.host.config import HostConfig
@@ -426,7 +426,7 @@ class Histories(RuleBasedStateMachine):
                 case Accepted(server_seq):
                     entry = logged[server_seq]
                     assert (entry.client_id, entry.client_seq) == number
-                    assert covers(plain(dispatch.action), self._told_action(person, entry)["action"])
+                    assert is_repeat(plain(dispatch.action), self._told_action(person, entry)["action"])
                 case Rejected(reason):
                     assert reason
                     assert used[number] == 0 or "removed" in reason or "no " in reason

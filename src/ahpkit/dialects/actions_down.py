@@ -237,19 +237,26 @@ def without_canvases(envelope: bytes) -> bytes:
     return encode({**told, "action": {**told["action"], "activeClient": client}})
 
 
-def covers(said: Any, logged: Any) -> bool:
+_HOSTS_TIMES = ("startedAt", "duration")
+"""When a turn began and how long it took: the host writes these by its own clock, whatever the client sent."""
+
+
+def is_repeat(said: JsonObject, logged: JsonObject) -> bool:
     """Whether an action that a client sends again is the one that was logged, in the client's form.
 
-    The host adds members (the time a turn started, the model it uses), so the logged action may have more than was
-    sent.
+    The host adds members, such as the model of a message, so the logged action may have more than was sent.
     """
+    return _covers(without(said, *_HOSTS_TIMES), logged)
+
+
+def _covers(said: Any, logged: Any) -> bool:
     if isinstance(said, dict) and isinstance(logged, dict):
         ours, theirs = cast("JsonObject", logged), cast("JsonObject", said)
-        return all(key in ours and covers(value, ours[key]) for key, value in theirs.items())
+        return all(key in ours and _covers(value, ours[key]) for key, value in theirs.items())
     if isinstance(said, list) and isinstance(logged, list):
         mine, yours = cast("list[Any]", logged), cast("list[Any]", said)
-        return len(mine) == len(yours) and all(map(covers, yours, mine))
+        return len(mine) == len(yours) and all(map(_covers, yours, mine))
     return said == logged
 
 
-__all__ = ["CLIENT_SET", "action", "covers", "payload", "without_canvases"]
+__all__ = ["CLIENT_SET", "action", "is_repeat", "payload", "without_canvases"]

@@ -161,7 +161,7 @@ class GenerationDialect:
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
         projected = self._action(logged)
-        return projected is not None and actions_down.covers(client_needs.without_stand_in(sent), projected)
+        return projected is not None and actions_down.is_repeat(client_needs.without_stand_in(sent), projected)
 
     # -- to the client ---------------------------------------------------------------------------------------------
 

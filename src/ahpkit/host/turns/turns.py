@@ -32,6 +32,7 @@ from ahpkit.host.turns.session_tools import SessionTools, owner_key
 from ahpkit.host.turns.turn import LiveTurn, TurnPorts, error_part
 from ahpkit.protocol.chat.actions import (
     ChatPendingMessageSetAction,
+    ChatTurnCancelledAction,
     ChatTurnStartedAction,
     chat_error,
     chat_turn_started,
@@ -108,6 +109,8 @@ class Turns:
         for action_type in _SENDING:
             host.actions.amend(action_type, self._with_pinned_chats)
         host.actions.amend("chat/turnStarted", self._with_model)
+        host.actions.amend("chat/turnStarted", self._with_start)
+        host.actions.amend("chat/turnCancelled", self._with_duration)
         host.actions.listen(self._heard)
         host.actions.listen(
             self._summaries.heard, "session/chatAdded", "session/chatRemoved", "session/titleChanged", "chat/"
@@ -241,6 +244,14 @@ class Turns:
         if agent is not None:
             message.setdefault("agent", agent)
         return {**action, "message": message}
+
+    def _with_start(self, uri: str, action: ChatTurnStartedAction) -> ChatTurnStartedAction:
+        """A turn begins when the host takes it: clocks of clients may be wrong, and reducers compute with this time."""
+        return {**action, "startedAt": iso_time(self._ports.now())}
+
+    def _with_duration(self, uri: str, action: ChatTurnCancelledAction) -> ChatTurnCancelledAction:
+        """A turn that a client cancels took as long as the host says, which also said when it began."""
+        return {**action, "duration": elapsed(self._ports.store.chat(uri), self._ports.now())}
 
     # -- making turns ----------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ def find_turn(state: Mapping[str, Any], turn_id: str) -> Any | None:
 
 
 def elapsed(chat: Mapping[str, Any] | None, now: int) -> int:
-    """Milliseconds since the active turn of a chat began, by the clock of who began it."""
+    """Milliseconds since the active turn of a chat began. `now` is of the clock that wrote `startedAt`: the host's."""
     turn = (chat or {}).get("activeTurn")
     return max(0, now - milliseconds(turn["startedAt"])) if turn and turn.get("startedAt") else 0
 
