@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,8 @@ print(subprocess.Popen(["sleep", "600"], env={MARK: new_mark()}, start_new_sessi
 def sleeping(mark: str) -> Generator[int]:
     with subprocess.Popen(["sleep", "600"], env={MARK: mark}) as process:
         try:
+            while not Path(f"/proc/{process.pid}/environ").read_bytes():  # It is being replaced by `sleep`.
+                pass
             yield process.pid
         finally:
             process.kill()

@@ -34,6 +34,7 @@ from ahpkit.customizations.runnables import CHANGED, OwnerTrust, Surrounding, ru
 from ahpkit.host.agent import AgentError
 from ahpkit.host.feature import Services
 from ahpkit.host.trust import Standing
+from ahpkit.platform.cleaner import ended_with_us
 from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import kill_group
 from ahpkit.protocol.common.state import JsonObject
@@ -164,14 +165,21 @@ async def run_command(command: HookCommand, stdin: bytes) -> tuple[int | None, s
     except (OSError, ValueError) as error:
         return None, "", f"cannot run {command.argv[0]} ({getattr(error, 'strerror', None) or error})"
     limit_child(process.get_pid())
+    with ended_with_us(process.get_pid()):
+        return await _to_the_end(process, streams, stdin, command.timeout)
+
+
+async def _to_the_end(
+    process: asyncio.SubprocessTransport, streams: _Streams, stdin: bytes, seconds: float
+) -> tuple[int | None, str, str]:
     try:
-        async with asyncio.timeout(command.timeout):
+        async with asyncio.timeout(seconds):
             stdout, stderr, _, _ = await asyncio.gather(
                 _take(streams.stdout), _take(streams.stderr), _feed(streams.stdin, stdin), _end_with(process, streams)
             )
         return process.get_returncode(), stdout, stderr
     except TimeoutError:
-        return None, "", f"took longer than {command.timeout:g} s"
+        return None, "", f"took longer than {seconds:g} s"
     finally:
         if process.get_returncode() is None:
             _kill_group(process)

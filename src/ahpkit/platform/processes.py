@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -26,10 +26,10 @@ GRACE = 2.0
 
 _log = logging.getLogger(__name__)
 
-_POLL = 0.02
+POLL = 0.02
 """Seconds between two looks at a session that is ending."""
 
-_KILL_ROUNDS = 50
+KILL_ROUNDS = 50
 """Looks for survivors of SIGKILL: what forks faster than it is killed, or hangs in the kernel, is given up."""
 
 PROC = Path("/proc")
@@ -43,7 +43,12 @@ _START_TIME = 19
 
 def new_mark() -> str:
     """A value of `MARK`: who starts the process, and a name for it."""
-    return f"{_owner(os.getpid())}:{uuid.uuid4().hex}"
+    return f"{own_name()}:{uuid.uuid4().hex}"
+
+
+def own_name() -> str:
+    """This process in the marks that it makes: no other process of this machine ever has the same."""
+    return _owner(os.getpid())
 
 
 def kill(pids: Iterable[int], signum: signal.Signals) -> None:
@@ -162,14 +167,14 @@ async def end_session(leader: int, *, grace: float = GRACE) -> None:
     if not signal_session(leader, signal.SIGHUP):
         return
     signal_session(leader, signal.SIGCONT)  # A stopped job handles no other signal.
-    for _ in range(round(grace / _POLL)):
-        await asyncio.sleep(_POLL)
+    for _ in range(round(grace / POLL)):
+        await asyncio.sleep(POLL)
         if not signal_session(leader, 0):
             return
-    for _ in range(_KILL_ROUNDS):
+    for _ in range(KILL_ROUNDS):
         if not signal_session(leader, signal.SIGKILL):
             return
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(POLL)
     _log.warning("processes of session %d cannot be ended", leader)
 
 
@@ -210,10 +215,19 @@ def _ancestors(proc: Path) -> set[int]:
 
 def end_orphans() -> int:
     """End what was started by a process of ours that is gone, and return how many that were."""
+    return _end_marked(_is_orphan)
+
+
+def end_marked_by(name: str) -> int:
+    """End what carries a mark of one process, given by its `own_name`, and return how many that were."""
+    return _end_marked(lambda mark: mark.startswith(f"{name}:"))
+
+
+def _end_marked(meant: Callable[[str], bool]) -> int:
     found: list[int] = []
     for directory in _processes():
         with contextlib.suppress(OSError):
-            if _is_orphan(_read(f"{directory}/environ")):
+            if meant(_mark_in(_read(f"{directory}/environ")) or ""):
                 found.append(int(directory.rpartition("/")[2]))
     kill(found, signal.SIGKILL)
     return len(found)
@@ -226,14 +240,13 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def _is_orphan(environ: bytes) -> bool:
-    """Whether the process that made its mark is gone. A process that cannot be seen from here (in a container, for
+def _is_orphan(mark: str) -> bool:
+    """Whether the process that made this mark is gone. A process that cannot be seen from here (in a container, for
     example) counts as alive, and a mark that we carry ourselves is ignored."""
-    mark = _mark_in(environ) or ""
     owner = mark.partition(":")[0]
     space, _, rest = owner.partition(".")
     pid = rest.partition(".")[0]
-    alive = space != _space() or not pid.isdecimal() or owner == _owner(int(pid))
+    alive = space != _space() or not pid.isdecimal() or (owner == _owner(int(pid)) and not _is_zombie(int(pid)))
     return not alive and mark != os.environ.get(MARK)
 
 
@@ -287,9 +300,12 @@ def _processes(proc: Path = PROC) -> list[str]:
 
 __all__ = [
     "GRACE",
+    "KILL_ROUNDS",
     "MARK",
+    "POLL",
     "PROC",
     "Snapshot",
+    "end_marked_by",
     "end_orphans",
     "end_session",
     "holders",
@@ -299,5 +315,6 @@ __all__ = [
     "look",
     "look_together",
     "new_mark",
+    "own_name",
     "signal_session",
 ]

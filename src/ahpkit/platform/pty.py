@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from ahpkit.platform import Unsupported
+from ahpkit.platform.cleaner import ended_with_us
 from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import end_session
 
@@ -156,8 +157,9 @@ class PtyProcess:
             os.close(master)
 
     async def _watch(self) -> None:
-        await self._process.wait()
-        await end_session(self.pid)
+        with ended_with_us(self.pid):
+            await self._process.wait()
+            await end_session(self.pid)
         self._ended.set()
         self._news.set()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ahpkit.platform.cleaner import ended_with_us
 from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import MARK, PROC, Snapshot, holders, kill, kill_group, look, look_together, new_mark
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
@@ -217,9 +218,10 @@ class ChildProcess:
 
     async def _watch(self) -> None:
         """Once it has ended, end what it left behind. Then the pipes end, after all output was read."""
-        await self._streams.exited.wait()
-        seen = await self._signal(signal.SIGKILL)
-        self._group_ended = True
+        with ended_with_us(self.pid):
+            await self._streams.exited.wait()
+            seen = await self._signal(signal.SIGKILL)
+            self._group_ended = True
         for _ in range(self._looks):
             if not seen.is_orphan_starting:
                 break
