@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import secrets
 import socket
 from collections.abc import Generator
@@ -24,6 +23,7 @@ import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from ahpkit.mcp.gateway import Gateway
+from ahpkit.mcp.gateway_socket import key_of
 
 _LOOPBACK = "127.0.0.1"
 _PATH = "/mcp"
@@ -90,7 +90,7 @@ class GatewayHttp:
     async def admit(self, gateway: Gateway) -> HttpPass:
         """Let an agent in until its pass is closed."""
         secret, over, ready = secrets.token_urlsafe(32), asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(self._hold(gateway, _key(secret), ready, over), name="an agent's way to the host")
+        task = asyncio.create_task(self._hold(gateway, key_of(secret), ready, over), name="an agent's way to the host")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await ready.wait()
@@ -131,13 +131,8 @@ class GatewayHttp:
         if path != _PATH:
             return 404, None
         kind, _, secret = headers.get(b"authorization", "").partition(" ")
-        known = self._managers.get(_key(secret)) if kind.lower() == "bearer" else None
+        known = self._managers.get(key_of(secret)) if kind.lower() == "bearer" else None
         return 401, known
-
-
-def _key(secret: str) -> str:
-    """Secrets are looked up by their hash: comparing takes the same time for every wrong one."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 __all__ = ["GatewayHttp", "HttpPass"]

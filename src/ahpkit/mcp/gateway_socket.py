@@ -70,7 +70,7 @@ class GatewaySocket:
     def admit(self, gateway: Gateway) -> Generator[Pass]:
         """Let an agent in while this is entered."""
         secret = secrets.token_urlsafe(32)
-        key = _key(secret)
+        key = key_of(secret)
         self._gateways[key] = gateway
         try:
             args = ("-I", str(Path(relay.__file__)), _LOOPBACK, str(self._port))
@@ -118,12 +118,12 @@ async def _hello(reader: asyncio.StreamReader) -> str:
             line = await reader.readuntil(b"\n")
     except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
         return ""
-    return _key(line.strip().decode("utf-8", "replace")) if len(line) <= _MAX_SECRET else ""
+    return key_of(line.strip().decode("utf-8", "replace")) if len(line) <= _MAX_SECRET else ""
 
 
-def _key(secret: str) -> str:
+def key_of(secret: str) -> str:
     """Secrets are looked up by their hash: comparing takes the same time for every wrong one."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-__all__ = ["GatewaySocket", "Pass"]
+__all__ = ["GatewaySocket", "Pass", "key_of"]
