@@ -60,7 +60,9 @@ async def test_a_part_of_a_title_means_the_session_in_which_something_waits(host
     assert (code, errors) == (1, "Error: no turn runs in 'title that comes'\n")
     waiting = await begun(host, APPROVAL)
     await run(host, "sessions", "rename", waiting, "a title that comes three times")
-    assert (await run(host, "deny", "title that comes"))[0] == 0
+    code, output, _ = await run(host, "deny", "title that comes")
+    assert (code, output.startswith("denied: approval of Calculate")) == (0, True)
+    assert output.endswith(f" in {waiting} (a title that comes three times)\n")
 
 
 async def test_a_call_is_denied_with_a_reason(host: HostProcess) -> None:
@@ -98,7 +100,9 @@ async def test_questions_are_listed_answered_and_declined(host: HostProcess) -> 
 
 async def test_a_running_turn_is_cancelled(host: HostProcess) -> None:
     name = (await run(host, "prompt", "/sleep 60", "--no-wait"))[1].strip()
-    assert (await run(host, "cancel", "/sleep 60"))[:2] == (0, "cancelled: /sleep 60\n"), "found as lists show it"
+    assert (await run(host, "cancel", "/sleep 60"))[:2] == (0, f"cancelled: /sleep 60 in {name} (/sleep 60)\n"), (
+        "found as lists show it"
+    )
     await ended(host, name, "✗ cancelled")
     code, _, errors = await run(host, "cancel", name)
     assert (code, errors) == (1, f"Error: no turn runs in '{name}'\n")

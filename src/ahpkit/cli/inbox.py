@@ -168,6 +168,16 @@ async def _found(client: Client, name: str, kind: type[Waiting], what: str) -> A
         yield found
 
 
+def _say_done(what: str, item: Item, name: str) -> None:
+    Output().say(f"{what}: {describe(item.waiting)}{_where(item.session, item.title, name)}")
+
+
+def _where(uri: str, title: str, name: str) -> str:
+    """Which session it was, for a person who named it by its title: that may fit several."""
+    is_id = uri == name or uri.rpartition("/")[2].startswith(name)
+    return "" if is_id else f" in {short_id(uri)} ({shorten(title, 60)})"
+
+
 async def _told(dispatch: Dispatch) -> None:
     if isinstance(outcome := await dispatch, Rejected):
         raise click.ClickException(outcome.reason)
@@ -197,7 +207,7 @@ async def approve(
     async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
         for item in items if everyone else [_choose(items, session, number)]:
             await _decide(item, option, approved=True)
-            Output().say(f"approved: {describe(item.waiting)}")
+            _say_done("approved", item, session)
 
 
 @click.command()
@@ -220,7 +230,7 @@ async def deny(
     async with connected(url, token) as client, _found(client, session, ConfirmationNeeded, "approval") as items:
         for item in items if everyone else [_choose(items, session, number)]:
             await _decide(item, None, approved=False, reason=reason)
-            Output().say(f"denied: {describe(item.waiting)}")
+            _say_done("denied", item, session)
 
 
 async def _decide(item: Item, option: str | None, *, approved: bool, reason: str | None = None) -> None:
@@ -278,13 +288,13 @@ async def answer(
         questions: Sequence[Any] = item.waiting.request.get("questions", ())
         if decline:
             await _told(item.chat.decline(item.id))
-            Output().say(f"declined: {describe(item.waiting)}")
+            _say_done("declined", item, session)
         elif not answers and questions:
             for line in questions_in_words(questions):
                 Output().say(line)
         else:
             await _told(item.chat.answer(item.id, read_answers(questions, answers)))
-            Output().say(f"answered: {describe(item.waiting)}")
+            _say_done("answered", item, session)
 
 
 def questions_in_words(questions: Sequence[Any]) -> list[str]:
@@ -335,10 +345,11 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
         running = [chat for chat in running if "activeTurn" in chat.confirmed]
         if not running:
             raise click.ClickException(f"no turn runs in {session!r}")
+        where = _where(opened.uri, _title(opened, running), session)
         for chat in running:
             asked = chat.confirmed.get("activeTurn", {}).get("message", {}).get("text", "")
             await _told(chat.cancel())
-            Output().say(f"cancelled: {shorten(asked, 100)}")
+            Output().say(f"cancelled: {shorten(asked, 100)}{where}")
 
 
 __all__ = ["Item", "answer", "approve", "cancel", "deny", "everything", "inbox", "read_answers"]
