@@ -94,3 +94,20 @@ async def test_decisions_are_looked_up_with_who_and_what_was_shown(host: HostPro
     assert "by person ann, always allow this tool in this chat" in text
     assert "1 + 1" in text
     assert "by rule configured-1" in text
+
+
+async def test_what_a_command_decides_by_itself_is_not_called_a_persons_decision(host: HostProcess) -> None:
+    asked = '/tool calculate {"expression": "2 + 3"}'
+    await finish_cli(["prompt", asked], host.home)
+    await typed(host, "prompt", asked, "--approve", "all")
+    async with connect(host.url, token=host.token) as client:
+        session = await client.create_session(provider="demo")
+        await (await session.chat()).ask(asked, on_approval="deny")
+    text = await typed(host, "approvals", "log", "--limit", "3")
+    assert text.count("by a program, without asking") == 3
+    listed = json.loads(await typed(host, "approvals", "log", "--json", "--limit", "3"))
+    assert [(one["decision"], one["by"]) for one in listed] == [
+        ("denied", "client"),
+        ("allowed", "client"),
+        ("denied", "client"),
+    ]

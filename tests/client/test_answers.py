@@ -77,6 +77,11 @@ def test_decisions_leave_out_what_has_no_value():
     assert confirmed("t", "c", Deny()) == {**base, "approved": False, "reason": "denied"}
 
 
+def test_a_decision_of_a_program_does_not_claim_to_be_a_persons():
+    assert confirmed("t", "c", Approve(automatic=True))["confirmed"] == "setting"
+    assert confirmed("t", "c", Deny(automatic=True))["reason"] == "skipped"
+
+
 def test_decisions_carry_option_edit_and_reason():
     approval = confirmed("t", "c", Approve("always", "{}"))
     denial = confirmed("t", "c", Deny("never", "too risky"))

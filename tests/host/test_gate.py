@@ -11,7 +11,7 @@ import pytest
 from ahpkit.host.agent import Chat, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
-from ahpkit.protocol.meta_keys import SETTLED
+from ahpkit.protocol.meta_keys import AUTOMATIC, SETTLED
 from ahpkit.tools.gate import Objection
 from support.bench import Bench, calling, say
 from support.raw_client import Json, RawClient
@@ -163,10 +163,15 @@ async def test_a_result_that_must_be_confirmed_is_held_back(bench: Bench, releas
     await client.accepted(chat, done)
     await asyncio.sleep(0)
     assert outcomes == []
-    await client.accepted(chat, {"type": "chat/toolCallResultConfirmed", **this, "approved": released})
+    automatic = {} if released else {"_meta": {AUTOMATIC: True}}
+    await client.accepted(chat, {"type": "chat/toolCallResultConfirmed", **this, "approved": released, **automatic})
     await over(client, chat, "t1")
     assert outcomes[0].success is released
     assert ("secret" in str(outcomes[0].content)) is released
+    [entry] = (await client.ask("_ahpkit/approvals/list"))["approvals"]
+    decided = ("allowed", "person") if released else ("denied", "client")
+    assert (entry["of"], entry["decision"], entry["by"]) == ("result", *decided)
+    assert entry["who"] == client.client_id
 
 
 async def test_a_remembered_choice_decides_the_next_calls_of_this_session_only(bench: Bench) -> None:

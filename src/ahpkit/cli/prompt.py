@@ -30,7 +30,7 @@ from ahpkit.cli.connection import (
 from ahpkit.cli.output import KINDS, Output, notify
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.show_turn import TurnPrinter, event_line
-from ahpkit.client import ActionRejected, Chat, Client, Decline, Deny, Session, TurnStream
+from ahpkit.client import ActionRejected, Approve, Chat, Client, Decline, Deny, Session, TurnStream
 from ahpkit.client.ask import subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
@@ -322,13 +322,13 @@ class _OneShot:
         else:
             self._printer.show(event)
 
-    async def decide(self, event: ConfirmationNeeded) -> bool | Deny | None:
+    async def decide(self, event: ConfirmationNeeded) -> Approve | Deny | None:
         if (await self._opened)():
             return None  # It is for whoever began that turn. Our message will be refused.
         if self._approve_all:
-            return True
+            return Approve(automatic=True)
         self.output.say(f"✗ {event.call['displayName']}: not run ({_NO_APPROVALS})", "yellow", error=True)
-        return Deny(reason=_NO_APPROVALS)
+        return Deny(reason=_NO_APPROVALS, automatic=True)
 
     async def decline(self, event: InputNeeded) -> Decline | None:
         if (await self._opened)():

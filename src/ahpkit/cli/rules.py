@@ -31,6 +31,8 @@ _REMEMBERED = {
 }
 _KINDS = {"allowed": "approve", "denied": "deny"}
 
+_UNNAMED = {"person": "a person", "client": "a program, without asking"}
+
 _ID = 8
 """Characters of a rule's id that people type."""
 
@@ -211,7 +213,8 @@ def _decision(entry: Any, title: str | None) -> str:
     """One decision for a reader. A session that is gone has only its id left."""
     when = datetime.fromtimestamp(entry["at"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     place = f"{short_id(entry['session'])}  {shorten(title or '(deleted)', 30):30}"
-    shown = shorten(f"{entry['tool']} {entry['shown'].get('input', '')}", 80)
+    of_what = f"result of {entry['tool']}" if entry.get("of") == "result" else entry["tool"]
+    shown = shorten(f"{of_what} {entry['shown'].get('input', '')}", 80)
     reason = f"  {shorten(entry['reason'], 80)}" if entry.get("reason") else ""
     return printable(
         f"{when}  {place}  {entry['decision']:7}  {shown}  ({entry['owner']})  by {_by(entry)}{_chosen(entry)}{reason}"
@@ -221,8 +224,8 @@ def _decision(entry: Any, title: str | None) -> str:
 def _by(entry: Any) -> str:
     """Who decided. A client that gave itself no name has a random id, which says nothing to anybody."""
     who = entry.get("who", "")
-    if entry["by"] == "person" and (not who or _RANDOM.fullmatch(who)):
-        return "a person"
+    if entry["by"] in _UNNAMED and (not who or _RANDOM.fullmatch(who)):
+        return _UNNAMED[entry["by"]]
     return f"{entry['by']} {who}".strip()
 
 

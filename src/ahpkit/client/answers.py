@@ -21,6 +21,8 @@ class Approve:
 
     option_id: str | None = None
     edited_input: str | None = None
+    automatic: bool = False
+    """A program decided, and asked no person. The record of approvals says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Deny:
     option_id: str | None = None
     reason: StringOrMarkdown | None = None
     """Shown with the call; the agent reads it."""
+    automatic: bool = False
+    """A program decided, and asked no person. The call is shown as skipped, and the record of approvals says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,12 @@ def confirmed(turn_id: str, tool_call_id: str, decision: Decision) -> JsonObject
     """The action that decides about a call before it runs."""
     action: JsonObject = {"type": "chat/toolCallConfirmed", "turnId": turn_id, "toolCallId": tool_call_id}
     match decision:
-        case Approve(edited_input=edited):
-            action |= {"approved": True, "confirmed": "user-action"} | given(editedToolInput=edited)
-        case Deny(reason=reason):
-            action |= {"approved": False, "reason": "denied"} | given(reasonMessage=reason)
+        case Approve(edited_input=edited, automatic=automatic):
+            how = "setting" if automatic else "user-action"
+            action |= {"approved": True, "confirmed": how} | given(editedToolInput=edited)
+        case Deny(reason=words, automatic=automatic):
+            why = "skipped" if automatic else "denied"
+            action |= {"approved": False, "reason": why} | given(reasonMessage=words)
     return action | given(selectedOptionId=decision.option_id)
 
 

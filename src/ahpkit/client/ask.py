@@ -45,9 +45,9 @@ def confirming(on_approval: OnApproval | str | None) -> OnConfirmation | None:
     """The callback for `on_approval`."""
     match on_approval:
         case "allow":
-            return lambda event: Approve()
+            return lambda event: Approve(automatic=True)
         case "deny":
-            return lambda event: Deny(reason="the program that asked does not let tools run")
+            return lambda event: Deny(reason="the program that asked does not let tools run", automatic=True)
         case "wait":
             return lambda event: None
         case str():

@@ -28,6 +28,7 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.mirror import plain
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import AUTOMATIC
 from ahpkit.wire.errors import AhpError
 from ahpkit.wire.tasks import Tasks
 
@@ -117,6 +118,8 @@ class Responder:
                 action = confirmed(turn_id, call["toolCallId"], decision)
             else:
                 action = result_confirmed(turn_id, call["toolCallId"], approved=isinstance(decision, Approve))
+                if decision.automatic:
+                    action["_meta"] = {**call.get("_meta", {}), AUTOMATIC: True}
             self._dispatch(action)
 
         return ask

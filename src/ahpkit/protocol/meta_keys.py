@@ -8,6 +8,9 @@ OURS = "ahpkit/"
 OUR_PREFIXES = (OURS, "ahpkit.dev/")
 """The same, and the prefix of hints that our dialects add."""
 
+AUTOMATIC = "ahpkit/automatic"
+"""In `chat/toolCallResultConfirmed`: true when a program decided, and asked no person."""
+
 CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been
 restarted meanwhile."""
@@ -87,6 +90,7 @@ COST = "ahpkit/cost"
 
 __all__ = [
     "ASK_AGENTS",
+    "AUTOMATIC",
     "CANVASES",
     "CAPABILITIES",
     "CHANGES",

@@ -104,7 +104,11 @@ def rule_from(option_id: str | None, subject: Subject, place: Place, *, id: str,
     )
 
 
-By = Literal["person", "rule", "guard", "setting", "agent", "default"]
+By = Literal["person", "client", "rule", "guard", "setting", "agent", "default"]
+"""Who decided. `client`: a program that was connected, without asking a person."""
+
+Of = Literal["call", "result"]
+"""What was decided: whether a call may run, or whether the agent gets its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +124,9 @@ class Approval:
     tool: str
     decision: Literal["allowed", "denied"]
     by: By
+    of: Of = "call"
     who: str = ""
-    """The person's client, or the rule's id."""
+    """The client, or the rule's id."""
     shown: Mapping[str, Any]
     """What the person saw: title, message, input."""
     option: str = ""
@@ -134,4 +139,4 @@ class Approval:
         return {key: value for key, value in fields.items() if value not in ("", None)}
 
 
-__all__ = ["ALLOW_ONCE", "DENY_ONCE", "MAX_ENTRIES", "Approval", "By", "options_for", "rule_from"]
+__all__ = ["ALLOW_ONCE", "DENY_ONCE", "MAX_ENTRIES", "Approval", "By", "Of", "options_for", "rule_from"]

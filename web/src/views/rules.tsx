@@ -74,7 +74,7 @@ function RuleRow({ rule, at, onTake }: { rule: Rule; at: number; onTake(): void 
   );
 }
 
-const BY: Record<string, string> = { guard: "by a hook or a switch", setting: "by the agent's settings", agent: "by the agent itself", default: "without asking", person: "by a person", rule: "by a rule" };
+const BY: Record<string, string> = { guard: "by a hook or a switch", setting: "by the agent's settings", agent: "by the agent itself", default: "without asking", person: "by a person", client: "by a program, without asking", rule: "by a rule" };
 
 function decider(decision: Decision, rules: Rule[]): string {
   if (decision.by === "person") return decision.who === clientId ? "by you, in this window" : BY.person as string;

@@ -21,7 +21,7 @@ from ahpkit.platform.files import followed, local_path
 from ahpkit.protocol.chat.state import ConfirmationOption
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest, NotFound
-from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, options_for, rule_from
+from ahpkit.tools.approvals import MAX_ENTRIES, Approval, By, Of, options_for, rule_from
 from ahpkit.tools.gate import Objection
 from ahpkit.tools.rules import ASK, Place, Rule, Ruling, judge
 from ahpkit.tools.subject import Subject, fixed_part, subject_of
@@ -309,10 +309,11 @@ class CallGate:
         option: str | None = None,
         reason: str | None = None,
         edited: str = "",
+        of: Of = "call",
     ) -> None:
-        """Record a decision, and store the rule that a person made with it."""
+        """Record a decision, and store the rule that was made with it."""
         place, now = self._place(), self._now()
-        if by == "person":
+        if by in ("person", "client"):
             rule = rule_from(option, asked.subject, place, id=self._new_id(), now=now, by=who)
             if rule is not None and (full := self._approvals.no_room(rule)) is not None:
                 _log.warning("a decision of %s holds for this call only: %s", who, full)
@@ -330,6 +331,7 @@ class CallGate:
                 tool=asked.subject.tool,
                 decision="allowed" if allowed else "denied",
                 by=by,
+                of=of,
                 who=who,
                 shown=shown,
                 option=option or "",

@@ -45,8 +45,8 @@ from ahpkit.protocol.chat.state import (
 )
 from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
-from ahpkit.protocol.meta_keys import SETTLED
-from ahpkit.tools.approvals import By
+from ahpkit.protocol.meta_keys import AUTOMATIC, SETTLED
+from ahpkit.tools.approvals import By, Of
 from ahpkit.tools.gate import Passage
 from ahpkit.tools.rules import ASK, Rule, Ruling
 from ahpkit.wire.tasks import unless
@@ -123,7 +123,8 @@ class LiveToolCall:
         self._span = span
         self._confirmed: asyncio.Future[ChatToolCallConfirmedAction] | None = None
         self._covered: Confirmation | None = None
-        self._decider = ""
+        self._decider: tuple[By, str] = "person", ""
+        """Who decided last, and by which client."""
         self._decided_by: Rule | None = None
         """The rule that answered in place of a person who was asked already."""
         self.asks_nobody = False
@@ -230,8 +231,9 @@ class LiveToolCall:
         if (rule := self._decided_by) is not None:
             self._decided(asked, answer.approved, "rule", who=rule.id, reason=answer.reason)
         else:
+            by, who = self._decider
             picked, why = answer.option_id, answer.reason
-            self._decided(asked, answer.approved, "person", who=self._decider, option=picked, reason=why, edited=edited)
+            self._decided(asked, answer.approved, by, who=who, option=picked, reason=why, edited=edited)
         if answer.approved and edited and (denial := await self._denial_of_edited(request, edited)) is not None:
             return denial
         own = {option["id"] for option in options}
@@ -363,6 +365,9 @@ class LiveToolCall:
         shown = {"title": _plain(title) or self.name, "input": tool_input}
         return Asked(self.id, self._ports.turn_id, subject, shown)
 
+    def _asked_about_result(self) -> Asked | None:
+        return self._asked(self._input(None), f"The result of {self.name}", ())
+
     async def _person(
         self,
         request: _Request,
@@ -424,9 +429,10 @@ class LiveToolCall:
         option: str | None = None,
         reason: str | None = None,
         edited: str = "",
+        of: Of = "call",
     ) -> None:
         if (gate := self._ports.gate) is not None and asked is not None:
-            gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason, edited=edited)
+            gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason, edited=edited, of=of)
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
@@ -471,6 +477,8 @@ class LiveToolCall:
             self.end()
         elif kind == "chat/toolCallResultConfirmed":
             held, self._result = self._result, None
+            by = "client" if action.get("_meta", {}).get(AUTOMATIC) else "person"
+            self._decided(self._asked_about_result(), action["approved"], by, who=client_id or "", of="result")
             denied = _failure("the user did not release the result of this tool")
             _resolve(self._completed, held or _SUCCESS if action["approved"] else denied)
             self.end()
@@ -481,7 +489,7 @@ class LiveToolCall:
             self.told(words[-1][-_TOLD:])
 
     def _decision(self, action: ChatToolCallConfirmedAction, client_id: str | None) -> None:
-        self._decider = client_id or ""
+        self._decider = _decided_by_whom(action), client_id or ""
         _resolve(self._confirmed, action)
         if action["approved"] is True:
             return
@@ -564,6 +572,12 @@ class LiveToolCall:
     def _merged(self, shown: JsonObject) -> JsonObject:
         """The `_meta` of an action replaces the old one, so what a client put there is sent again."""
         return {key: value for key, value in shown.items() if key not in self._dropped and key != SETTLED} | self._meta
+
+
+def _decided_by_whom(action: ChatToolCallConfirmedAction) -> By:
+    """A person, or the client by itself: by a setting of its own, or because nobody was there to be asked."""
+    by_person = action["confirmed"] == "user-action" if action["approved"] is True else action["reason"] == "denied"
+    return "person" if by_person else "client"
 
 
 def _denied_by(rule: Rule) -> str:
