@@ -432,6 +432,24 @@ async def test_files_in_a_submodule_are_named_and_left_alone_and_a_new_commit_in
     assert "library: it is a submodule; use git in it" in str(result["message"])
 
 
+async def test_a_pipe_in_the_place_of_a_file_is_named_and_a_new_one_is_no_more_listed_than_by_git(desk: Desk) -> None:
+    def work(root: Path) -> None:
+        (root / "a.txt").unlink()
+        os.mkfifo(root / "a.txt")
+        os.mkfifo(root / "new")
+
+    turn_id = await desk.turn(work)
+    for kind in ("turn", "session", "uncommitted"):
+        _, state = await desk.look(kind, turn_id)
+        [named] = state["files"]
+        assert (named["id"].rpartition("/")[2], named["_meta"]) == ("a.txt", {"ahpkit/note": "not a file"})
+    assert desk.repo.status() == {"a.txt"}, "git does not list new pipes either"
+    uri, _ = await desk.look("session")
+    result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
+    assert "a.txt" in str(result["message"])
+    assert (desk.repo.root / "a.txt").is_fifo()
+
+
 @requirement("changesets:odd:submodules")
 async def test_a_change_in_another_repository_inside_is_named_and_left_alone(desk: Desk) -> None:
     inner = Repository(desk.repo.root / "inner")
