@@ -15,6 +15,7 @@ import pytest
 from ahpkit.cli.serve import as_typed, plugin_problem, with_options
 from ahpkit.cli.settings import Settings
 from support import requirement
+from support.flow import open_session, state_of
 from support.process import finish_cli, host_process, run_cli, start_host
 from support.terminal import terminal
 from support.waiting import BOUND, until
@@ -311,5 +312,14 @@ def test_a_plugin_that_cannot_be_read_is_named_at_the_start(plugin: str, problem
 
 @requirement("customizations:plugin:said-at-start")
 async def test_serve_says_at_once_that_a_plugin_is_not_there(tmp_path: Path) -> None:
-    async with host_process(tmp_path, "--plugin", "/nope") as host:
-        await until(lambda: "the plugin /nope is not read" in host.errors)
+    (tmp_path / "kit" / "skills" / "tidy").mkdir(parents=True)
+    (tmp_path / "kit" / "skills" / "tidy" / "SKILL.md").write_text("Tidy up.")
+    async with host_process(tmp_path, "--plugin", "/nope", "--plugin", "npm:tidy", "--plugin=~/kit") as host:
+        await until(lambda: "the plugin /nope is not read" in host.errors and "npm:tidy is not read" in host.errors)
+        assert "kit" not in host.errors
+        client = await host.client()
+        session, _ = await open_session(client)
+        listed = {entry["name"]: entry for entry in (await state_of(client, session))["customizations"]}
+        assert listed["nope"]["load"] == {"kind": "error", "message": "there is no such folder"}
+        assert "by URI are not supported" in listed["npm-tidy"]["load"]["message"]
+        assert [child["name"] for child in listed["kit"]["children"]] == ["kit:tidy"]

@@ -5,6 +5,7 @@ Also reads files and pipes that may have no end, and has the kinds of numbers an
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Generator
@@ -73,12 +74,15 @@ class Number(click.FloatRange):
 
 
 class Place(click.Path):
-    """A file or folder. An empty name is a variable that is not set: taken for this folder, it would be trusted."""
+    """A file or folder; `~` is the home, also where a shell leaves it (`--plugin=~/x`).
+
+    An empty name is a variable that is not set: taken for this folder, it would be trusted.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("it is empty; name a file or folder.", param, ctx)
-        return super().convert(value, param, ctx)
+        return super().convert(os.path.expanduser(value), param, ctx)
 
 
 __all__ = ["Number", "Place", "WholeNumber", "ask", "confirm", "confirm_deletion", "read_whole"]

@@ -283,11 +283,9 @@ def as_typed(plugin: Path) -> str:
 
 def plugin_problem(plugin: Path) -> str | None:
     """Why a plugin that was named cannot be read, or None."""
-    if os.path.exists(os.path.expanduser(plugin)):
-        return None
-    if re.match(f"{_SCHEME}:", str(plugin)) or re.fullmatch(r"[^/]+@[^/].*", str(plugin)):
-        return "packages and marketplaces by URI are not supported; install it, and name its folder"
-    return "there is no such folder"
+    from ahpkit.customizations.discovery import why_absent
+
+    return None if os.path.exists(plugin) else why_absent(plugin)
 
 
 __all__ = ["as_typed", "plugin_problem", "serve", "with_options"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,8 @@ class Location:
     """Its files and folders that other plugins of the same folder list."""
     names_rest: bool = True
     """Whether this plugin reports files that no plugin lists. Of several plugins in one folder only the first does."""
+    absent: str = ""
+    """What is said of a plugin whose folder is not there."""
 
     @property
     def key(self) -> str:
@@ -229,6 +232,7 @@ def _plugin(
     findings: tuple[Diagnostic, ...] = (),
     inner: Sequence[Path] = (),
 ) -> Location:
+    absent = why_absent(folder)
     folder = folder.absolute()
     given = "" if entry is None else clean_name(entry.name)
     declared = None if entry is None else entry.declared
@@ -241,7 +245,15 @@ def _plugin(
         entry=declared,
         findings=findings,
         inner=tuple(one.absolute().relative_to(folder).as_posix() for one in inner),
+        absent=absent,
     )
+
+
+def why_absent(named: Path) -> str:
+    """Why there is no folder with the name that a person gave for a plugin."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", str(named)) or re.fullmatch(r"[^/]+@[^/].*", str(named)):
+        return "packages and marketplaces by URI are not supported; install it, and name its folder"
+    return "there is no such folder"
 
 
 def _nested_instructions(root: Path) -> list[str]:
@@ -319,6 +331,7 @@ class Library:
                     inner=location.inner,
                     taken=location.taken,
                     names_rest=location.names_rest,
+                    absent=location.absent,
                 )
             return parse_directory(tree, place, location.loading, root=root)
 
@@ -442,4 +455,4 @@ def _warned(entry: Parsed, warning: Diagnostic) -> Parsed:
     return replace(entry, container=container, diagnostics=diagnostics)
 
 
-__all__ = ["Discovery", "Library", "Location", "assemble", "discover", "locate", "located"]
+__all__ = ["Discovery", "Library", "Location", "assemble", "discover", "locate", "located", "why_absent"]

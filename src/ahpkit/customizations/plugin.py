@@ -73,6 +73,7 @@ def parse_plugin(
     inner: Iterable[str] = (),
     taken: Sequence[str] = (),
     names_rest: bool = True,
+    absent: str = "there is no such folder",
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
@@ -80,10 +81,11 @@ def parse_plugin(
     `entry`: what a marketplace says about it, used if the folder has no manifest of its own.
     `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
     `taken`: what other plugins of the same folder list. `names_rest`: whether this one names what nobody lists.
+    `absent`: what is said if there is no such folder.
     """
     builder = Builder(tree, id, COPILOT.dialect, inner=frozenset(inner))
     if not tree.exists:
-        builder.report.error("missing", "there is no such folder")
+        builder.report.error("missing", absent)
     if "" not in tree.folders:
         return builder.finish(_base(name or clean_name(tree.name)), root=root)
     builder.report.items += findings
