@@ -116,6 +116,24 @@ async def test_a_turn_that_changes_nothing_looks_twice_and_starts_no_more_proces
     assert [change.path for change in await changes.session()] == ["a.txt"]
 
 
+async def test_many_files_are_undone_and_brought_back_with_few_processes(tmp_path: Path) -> None:
+    repo = Repository(tmp_path / "repo")
+    edited, new = ([f"{folder}/{number}.txt" for number in range(40)] for folder in ("edited", "new"))
+    for path in edited:
+        repo.write(path, "1\n")
+    repo.commit()
+    changes, started = await counted(repo, tmp_path)
+    await changes.begin("t1")
+    for path in (*edited, *new):
+        repo.write(path, "2\n")
+    await changes.end("t1")
+    for work, left in ((changes.undo, set[str]()), (changes.redo, {*edited, *new})):
+        started.write_text("")
+        assert len((await work()).undone) == 80
+        assert repo.status() == left
+        assert len(started.read_text().splitlines()) < 20
+
+
 async def test_outside_git_it_is_asked_for_no_more_than_the_files(tmp_path: Path) -> None:
     """Whether a folder is in a repository is seen without git, and there is no other index than ours."""
     program, started = _counting(tmp_path)

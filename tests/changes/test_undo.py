@@ -423,6 +423,24 @@ async def test_undo_and_redo_keep_the_line_ends_that_files_have(
         assert {path: path.read_bytes() for path in new} == new
 
 
+async def test_files_are_put_back_in_the_form_that_restored_attributes_ask_for(
+    repo: Repository, tmp_path: Path
+) -> None:
+    repo.write("sub/.gitattributes", "*.txt eol=crlf\n")
+    names = ["sub/+first.txt", "sub/later.txt"]
+    for name in names:
+        repo.write(name, "1\r\n2\r\n")
+    repo.commit()
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    for name in ("sub/.gitattributes", *names):
+        (repo.root / name).unlink()
+    await changes.end("t")
+    assert (await changes.undo()).left == {}
+    assert [(repo.root / name).read_bytes() for name in names] == [b"1\r\n2\r\n"] * 2
+    assert repo.status() == set()
+
+
 async def test_redo_has_git_make_what_a_filter_makes_and_keeps_no_copy(repo: Repository, tmp_path: Path) -> None:
     repo.write(".gitattributes", "*.sec filter=turn\n")
     for way in ("clean", "smudge"):

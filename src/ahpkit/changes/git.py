@@ -11,8 +11,8 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -99,30 +99,48 @@ class Git:
         self, *arguments: str, stdin: bytes = b"", index: Path | None = None, ours: bool = True, check: bool = True
     ) -> bytes:
         """What one git command prints. `ours`: new objects go to our directory instead of the repository's."""
+        await self._get_ready()
+        env = self._environment(ours=ours)
+        if index is not None:
+            env["GIT_INDEX_FILE"] = str(index)
+        return await self._run(*self._options(self._settings()), *arguments, env=env, stdin=stdin, check=check)
+
+    @asynccontextmanager
+    async def started(self, *arguments: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+        """A git command that answers one request after another; it is ended when the context is left."""
+        await self._get_ready()
+        command = (self.program, *self._options(self._settings()), *arguments)
+        env = self._environment(ours=True)
+        async with self._standing() as here, _process(*command, cwd=here, env=env, limit=MAX_OUTPUT) as process:
+            yield process
+
+    async def _get_ready(self) -> None:
         if self.made_by_us and not (self.git_dir / "HEAD").exists():
             await self._make()
         await self._look_at_configuration()
-        env = self._environment()
-        if index is not None:
-            env["GIT_INDEX_FILE"] = str(index)
-        if ours:
-            env["GIT_OBJECT_DIRECTORY"] = str(self.objects)
-            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.common_dir / "objects")
-        return await self._run(*self._options(self._settings()), *arguments, env=env, stdin=stdin, check=check)
 
     async def _run(self, *arguments: str, env: Mapping[str, str], stdin: bytes = b"", check: bool = True) -> bytes:
-        """One process that stands in the work tree itself: a link in its place leads git nowhere."""
-        async with AsyncExitStack() as stack:
-            try:
-                here = await asyncio.to_thread(stack.enter_context, standing_in(self.work_tree))
-            except OSError as error:
-                raise GitError(f"{self.work_tree} cannot be entered: {error.strerror}") from None
+        async with self._standing() as here:
             return await run_git(
                 self.program, *arguments, cwd=here, env=env, stdin=stdin, deadline=self.deadline, check=check
             )
 
-    def _environment(self) -> dict[str, str]:
-        return environment() | {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": "."}
+    @asynccontextmanager
+    async def _standing(self) -> AsyncGenerator[str]:
+        """The work tree itself, for a process to stand in: a link in its place leads git nowhere."""
+        with ExitStack() as stack:
+            try:
+                here = await asyncio.to_thread(stack.enter_context, standing_in(self.work_tree))
+            except OSError as error:
+                raise GitError(f"{self.work_tree} cannot be entered: {error.strerror}") from None
+            yield here
+
+    def _environment(self, *, ours: bool = False) -> dict[str, str]:
+        env = environment() | {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": "."}
+        if ours:
+            env["GIT_OBJECT_DIRECTORY"] = str(self.objects)
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.common_dir / "objects")
+        return env
 
     def _options(self, settings: Mapping[str, str]) -> list[str]:
         return [f"--git-dir={self.git_dir}", "--work-tree=.", *_settings(settings)]
@@ -359,30 +377,45 @@ async def run_git(
     check: bool = True,
 ) -> bytes:
     """One git process from start to end; it never outlives the call."""
+    async with _process(program, *arguments, cwd=cwd, env=env, stderr=asyncio.subprocess.PIPE) as process:
+        try:
+            async with asyncio.timeout(deadline):
+                out, err = await _communicate(process, stdin)
+        except TimeoutError:
+            raise GitError(f"git {_verb(arguments)} took longer than {deadline:.0f} s and was ended") from None
+    if check and process.returncode != 0:
+        raise GitError(_first_line(err) or f"git {_verb(arguments)} failed with code {process.returncode}")
+    return out
+
+
+@asynccontextmanager
+async def _process(
+    *command: str,
+    cwd: Path | str,
+    env: Mapping[str, str],
+    stderr: int = asyncio.subprocess.DEVNULL,
+    limit: int = 64 * 1024,
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A running process, ended at the latest when the context is left. `limit`: bytes of an answer that are waited
+    for."""
     process = await asyncio.create_subprocess_exec(
-        program,
-        *arguments,
+        *command,
         cwd=cwd,
         env=dict(env),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=stderr,
+        limit=limit,
         start_new_session=True,
     )
     limit_child(process.pid)  # A commit runs the hooks of the repository.
     try:
-        async with asyncio.timeout(deadline):
-            out, err = await _communicate(process, stdin)
-    except TimeoutError:
-        raise GitError(f"git {_verb(arguments)} took longer than {deadline:.0f} s and was ended") from None
+        yield process
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    if check and process.returncode != 0:
-        raise GitError(_first_line(err) or f"git {_verb(arguments)} failed with code {process.returncode}")
-    return out
 
 
 async def _communicate(process: asyncio.subprocess.Process, stdin: bytes) -> tuple[bytes, bytes]:
@@ -432,4 +465,4 @@ def _first_line(err: bytes) -> str:
     return text.splitlines()[0][:300] if text else ""
 
 
-__all__ = ["DEADLINE", "Git", "GitError", "environment", "find", "make", "run_git", "size_and_time"]
+__all__ = ["DEADLINE", "MAX_OUTPUT", "Git", "GitError", "environment", "find", "make", "run_git", "size_and_time"]

@@ -14,6 +14,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from ahpkit.changes.attribution import Activity, Look
+from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.record import Record, TurnRecord, Undone, add, with_changes
 from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, paths_of, same
 from ahpkit.changes.undo import Mixed, Outcome, undo, versions, without
@@ -378,7 +379,8 @@ class SessionChanges:
             return False
         try:
             steps = own_steps(self.record.total[path], self.record.between[path])
-            return same(await without(self.tree, steps, now), now)
+            async with Blobs(self.tree.git) as blobs:
+                return same(await without(self.tree, blobs, steps, now), now)
         except Mixed:
             return False
 

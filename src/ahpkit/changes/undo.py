@@ -19,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.git import GitError
 from ahpkit.changes.sides import EXECUTABLE, LINK, SUBMODULE, FileChange, Pair, Side, own_steps, same
 from ahpkit.changes.verified_content import content, is_blob
@@ -98,16 +99,17 @@ async def undo(
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
     outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
-    for path in _in_order(meant.keys() - outcome.left.keys(), meant):
-        steps = own_steps(meant[path], (between or {}).get(path, ()))
-        try:
-            await _take_back(tree, path, steps, now.get(path), outcome, exact)
-        except Mixed:
-            outcome.left[path] = "it was changed after the session wrote it"
-        except OSError as error:
-            outcome.left[path] = (error.strerror or str(error)).lower()
-        except (GitError, RpcError) as error:
-            outcome.left[path] = str(error)
+    async with Blobs(tree.git) as blobs:
+        for path in _in_order(meant.keys() - outcome.left.keys(), meant):
+            steps = own_steps(meant[path], (between or {}).get(path, ()))
+            try:
+                await _take_back(tree, blobs, path, steps, now.get(path), outcome, exact)
+            except Mixed:
+                outcome.left[path] = "it was changed after the session wrote it"
+            except OSError as error:
+                outcome.left[path] = (error.strerror or str(error)).lower()
+            except (GitError, RpcError) as error:
+                outcome.left[path] = str(error)
     for change in changes:
         if change.note and (only is None or change.path in only):
             outcome.left[change.path] = f"its earlier content was not kept ({change.note})"
@@ -117,8 +119,9 @@ async def undo(
 def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, Pair]:
     """Before and after of each path. A rename is a removal and a creation."""
     found: dict[str, Pair] = {}
+    chosen = None if only is None else set(only)
     for change in changes:
-        if change.note or (only is not None and not change.paths & set(only)):
+        if change.note or (chosen is not None and chosen.isdisjoint(change.paths)):
             continue
         for path in change.paths:
             before = change.before if change.before and change.before.path == path else None
@@ -128,8 +131,14 @@ def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dic
 
 
 def _in_order(paths: Collection[str], meant: Mapping[str, Pair]) -> list[str]:
-    """Paths that are removed come first: a file that is restored may need the place of a folder."""
-    return sorted(paths, key=lambda path: (meant[path][0] is not None, path))
+    """Paths that are removed come first: a file that is restored may need the place of a folder. Then come those that
+    say in which form others are restored."""
+    return sorted(paths, key=lambda path: (meant[path][0] is not None, not _is_attributes_file(path), path))
+
+
+def _is_attributes_file(path: str) -> bool:
+    """Whether a file says in which form git puts others into the work tree."""
+    return os.path.basename(path) == ".gitattributes"
 
 
 async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Mapping[str, str]]:
@@ -150,6 +159,7 @@ def _is_file(tree: WorkTree, path: str) -> bool:
 
 async def _take_back(
     tree: WorkTree,
+    blobs: Blobs,
     path: str,
     steps: Sequence[Pair],
     now: Side | None,
@@ -162,50 +172,54 @@ async def _take_back(
     if SUBMODULE in {side.mode for side in (now, *(side for step in steps for side in step)) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
         return
-    wanted = await without(tree, steps, now)
+    wanted = await without(tree, blobs, steps, now)
     if same(wanted, now):
         return
     is_file = now is not None and now.mode != LINK
     present = await asyncio.to_thread(content, tree.root, path, False) if is_file else None
-    taken = await _bytes_to_keep(tree, now, present)
+    taken = await _bytes_to_keep(tree, blobs, now, present)
     if wanted is None:
         await asyncio.to_thread(remove_file, tree, path)
     elif not await _leave_out(tree, path, wanted):
         if exact is not None and exact.get(path) != "" and same(wanted, steps[0][0]):
-            data = await tree.read(wanted._replace(oid=exact.get(path, wanted.oid)), on_disk_form=False)
+            data = await blobs.read(wanted._replace(oid=exact.get(path, wanted.oid)), on_disk_form=False)
         else:
-            data = await _with_its_line_ends(tree, wanted, now, present)
+            data = await _with_its_line_ends(tree, blobs, wanted, now, present)
         await asyncio.to_thread(write_file, tree, path, data, wanted.mode)
+    if _is_attributes_file(path):
+        await blobs.begin_anew()
     outcome.undone.append(path)
     outcome.was[path] = now
     if taken is not None:
         outcome.raw[path] = taken
 
 
-async def _bytes_to_keep(tree: WorkTree, now: Side | None, present: bytes | None) -> str | None:
+async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, present: bytes | None) -> str | None:
     """A blob with the bytes of a file that is about to go; None: git stores them as they are. Empty: more than the line
     ends is different, so a filter makes the file, and what it makes is not ours to keep."""
     if now is None or present is None or await asyncio.to_thread(is_blob, present, now.oid):
         return None
-    if await _is_filtered(tree, now, present):
+    if await _is_filtered(blobs, now, present):
         return ""
     return await tree.keep(present, now.path, now.mode, as_is=True)
 
 
-async def _is_filtered(tree: WorkTree, now: Side, present: bytes) -> bool:
+async def _is_filtered(blobs: Blobs, now: Side, present: bytes) -> bool:
     """Whether git stores more of a file differently than its line ends."""
-    stored = await tree.read(now, on_disk_form=False)
+    stored = await blobs.read(now, on_disk_form=False)
     return await asyncio.to_thread(lambda: _plain(stored) != _plain(present))
 
 
-async def _with_its_line_ends(tree: WorkTree, wanted: Side, now: Side | None, present: bytes | None) -> bytes:
+async def _with_its_line_ends(
+    tree: WorkTree, blobs: Blobs, wanted: Side, now: Side | None, present: bytes | None
+) -> bytes:
     """The bytes of a file that is put back: with the line ends that it has now, where git leaves open which it had."""
-    data = await tree.read(wanted)
+    data = await blobs.read(wanted)
     if now is None or present is None:
         return data
     if await asyncio.to_thread(lambda: is_blob(present, now.oid) and is_blob(data, wanted.oid)):
         return data
-    if await _is_filtered(tree, now, present):
+    if await _is_filtered(blobs, now, present):
         return data
     alike = await asyncio.to_thread(with_line_ends, data, present)
     return alike if await tree.keep(alike, wanted.path, wanted.mode) == wanted.oid else data
@@ -241,7 +255,7 @@ async def _leave_out(tree: WorkTree, path: str, wanted: Side) -> bool:
     return await tree.is_left_out(path)
 
 
-async def without(tree: WorkTree, steps: Sequence[Pair], now: Side | None) -> Side | None:
+async def without(tree: WorkTree, blobs: Blobs, steps: Sequence[Pair], now: Side | None) -> Side | None:
     """A file without a session's changes to it, the latest taken out first."""
     for before, after in reversed(steps):
         match decide(before, after, now):
@@ -250,7 +264,7 @@ async def without(tree: WorkTree, steps: Sequence[Pair], now: Side | None) -> Si
             case Step.RESTORE:
                 now = before
             case Step.MERGE:
-                now = await _merged(tree, before, after, now)
+                now = await _merged(tree, blobs, before, after, now)
     return now
 
 
@@ -263,11 +277,11 @@ def why_left(path: Path, new: Side | None) -> str | None:
     return None
 
 
-async def _merged(tree: WorkTree, before: Side | None, after: Side | None, now: Side | None) -> Side:
+async def _merged(tree: WorkTree, blobs: Blobs, before: Side | None, after: Side | None, now: Side | None) -> Side:
     """The present file without the changes from `before` to `after`, where that can be computed for certain."""
     if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
         raise Mixed
-    texts = [await tree.read(side) for side in (now, after, before)]
+    texts = [await blobs.read(side) for side in (now, after, before)]
     if any(b"\0" in text for text in texts):
         raise Mixed
     with tempfile.TemporaryDirectory(prefix="ahpkit-merge-") as place:

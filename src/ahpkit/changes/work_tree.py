@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ahpkit.changes.attribution import COARSE
+from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.git import Git, GitError, size_and_time
 from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side, same
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
@@ -504,11 +505,8 @@ class WorkTree:
 
     async def read(self, side: Side, *, on_disk_form: bool = True) -> bytes:
         """The bytes of a file in a tree; `on_disk_form`: with the line ends it has in the work tree."""
-        if side.mode == SUBMODULE:
-            return f"Subproject commit {side.oid}\n".encode()
-        if on_disk_form and side.mode != LINK:
-            return await self.git.run("cat-file", "--filters", f"--path={side.path}", side.oid)
-        return await self.git.run("cat-file", "blob", side.oid)
+        async with Blobs(self.git) as blobs:
+            return await blobs.read(side, on_disk_form=on_disk_form)
 
     async def tree_of(self, sides: Collection[Side]) -> str:
         """A tree that holds exactly these files."""
