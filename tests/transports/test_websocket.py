@@ -13,7 +13,7 @@ from ahpkit.transports.connect import connect_transport
 from ahpkit.transports.websocket import address
 from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import Transport
-from transports.raw import Raw, masked, raw
+from transports.raw import UPGRADE, Raw, masked, raw
 from transports.serving import serving
 
 
@@ -62,6 +62,33 @@ class TestReceiving:
             client.send(masked(0x81, b"1") + masked(0x81, b"x" * 200) + masked(0x81, b"x" * 201))
             assert [await transport.receive() for _ in range(2)] == [b"1", b"x" * 200]
             assert (await client.close_frame())[0] == 1009
+
+    @pytest.mark.parametrize("early", [1, 5, 8, 12, 100])
+    async def test_what_comes_with_the_request_is_received_too(self, early: int) -> None:
+        data = masked(0x81, b"1") + masked(0x01, b"[2,") + masked(0x80, b"3]") + masked(0x81, b"4")
+        async with serving() as server, raw(server.port) as client:
+            client.request("/", UPGRADE)
+            client.send(data[:early])
+            await client.reader.readuntil(b"\r\n\r\n")
+            client.send(data[early:])
+            transport = await server.accepted.get()
+            assert [await transport.receive() for _ in range(3)] == [b"1", b"[2,3]", b"4"]
+
+    async def test_nothing_is_received_after_a_wrong_frame(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x81, b"1") + masked(0x83, b"") + masked(0x81, b"2"))
+            assert await transport.receive() == b"1"
+            assert (await client.close_frame())[0] == 1002
+            client.send(masked(0x81, b"3"))
+            client.writer.close()
+            assert (await ending(transport))[0] == 1002
+
+    async def test_a_message_in_too_many_fragments_is_refused(self) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x01, b"") + masked(0x00, b"") * 4095)
+            assert await client.close_frame() == (1009, "too many fragments")
+            client.writer.close()
+            assert (await ending(transport))[0] == 1009
 
     async def test_a_message_that_was_cut_off_is_not_received(self) -> None:
         async with opened() as (transport, client):

@@ -76,7 +76,9 @@ class HttpConnection(H11Protocol):
         protocol = self._upgrade()
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
-        protocol.data_received(b"\r\n".join([*lines, b"", b""]) + self.conn.trailing_data[0])
+        protocol.data_received(b"\r\n".join([*lines, b"", b""]))
+        if early := self.conn.trailing_data[0]:
+            protocol.data_received(early)
 
     def pause_writing(self) -> None:
         super().pause_writing()

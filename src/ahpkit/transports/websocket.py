@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, cast
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
-from websockets.frames import CloseCode, Frame, Opcode
+from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.protocol import Event, State
 
 from ahpkit.transports.auth import Admission
+from ahpkit.transports.short_messages import ShortMessages
 from ahpkit.wire.errors import TransportClosed
 from ahpkit.wire.transport import ABNORMAL_CLOSURE, NORMAL_CLOSURE, PeerInfo
 
@@ -42,6 +45,9 @@ _MAX_QUEUED = 2
 """Messages that wait to be taken before no more is read from the socket: each may be as large as messages can be. Short
 ones come many at a time all the same."""
 
+_MAX_FRAGMENTS = 4096
+"""Fragments of one message. Each takes memory, however short it is."""
+
 _FINAL = 0x80
 _TEXT = _FINAL | 0x1
 _CONTINUATION = _FINAL
@@ -55,6 +61,51 @@ log.setLevel(logging.INFO)
 """For the library. At DEBUG it would print request headers, and with them the token."""
 
 
+class Inbox:
+    """Whole messages that nobody has taken yet. While there are several, nothing more is read from the socket.
+
+    The library's own queue is one of frames, and takes several times as many steps.
+    """
+
+    __slots__ = ("_is_paused", "_messages", "_transport", "_waiting")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._messages: deque[bytes] = deque()
+        self._is_paused = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def put(self, messages: Iterable[bytes]) -> None:
+        self._messages.extend(messages)
+        if len(self._messages) > _MAX_QUEUED and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self.wake()
+
+    def take(self) -> bytes | None:
+        """The next message, if it is here."""
+        if not self._messages:
+            return None
+        message = self._messages.popleft()
+        if self._is_paused and not self._messages:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return message
+
+    async def wait(self) -> None:
+        """Wait until something is put here, or until `wake`."""
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiting
+        finally:
+            self._waiting = None
+
+    def wake(self) -> None:
+        """Let go who waits."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
 class _TextConnection(Connection):
     """What both sides add to the library's connection: text only, bounded buffers, control frames that never wait.
 
@@ -64,7 +115,7 @@ class _TextConnection(Connection):
     """
 
     # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
-    __slots__ = ("_full", "_max_unread", "_refused")
+    __slots__ = ("_fragments", "_full", "_max_unread", "_refused", "inbox")
 
     def __init__(self, *given: Any, max_unread: int = MAX_UNREAD, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -72,12 +123,16 @@ class _TextConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.inbox = Inbox(self.transport)
+        self._fragments: list[bytes] | None = None
+        """The beginning of a message that comes in fragments."""
         self._full: asyncio.Future[None] | None = None
         self._refused = False
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.inbox.wake()
         self.resume_writing()
 
     def pause_writing(self) -> None:
@@ -98,12 +153,31 @@ class _TextConnection(Connection):
             self.transport.abort()
 
     def process_event(self, event: Event) -> None:
-        if isinstance(event, Frame) and event.opcode is Opcode.BINARY:
-            self._refused = True
-            self.protocol.fail(CloseCode.UNSUPPORTED_DATA, "binary frame: messages are JSON in text frames")
-            self.send_data()
-        if not self._refused:
+        if self._refused:
+            return
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES:
+            self._take_frame(event)
+        else:
             super().process_event(event)
+
+    def _take_frame(self, frame: Frame) -> None:
+        """Take a frame of a message: the library has checked that it may come now."""
+        if frame.opcode is Opcode.BINARY:
+            self._refuse(CloseCode.UNSUPPORTED_DATA, "binary frame: messages are JSON in text frames")
+            return
+        fragments, self._fragments = self._fragments or [], None
+        fragments.append(bytes(frame.data))
+        if frame.fin:
+            self.inbox.put([b"".join(fragments)])
+        elif len(fragments) < _MAX_FRAGMENTS:
+            self._fragments = fragments
+        else:
+            self._refuse(CloseCode.MESSAGE_TOO_BIG, "too many fragments")
+
+    def _refuse(self, code: CloseCode, reason: str) -> None:
+        self._refused = True
+        self.protocol.fail(code, reason)
+        self.send_data()
 
 
 def connection_options(*, ping_interval: float, close_timeout: float = CLOSE_TIMEOUT) -> dict[str, Any]:
@@ -120,10 +194,35 @@ def connection_options(*, ping_interval: float, close_timeout: float = CLOSE_TIM
 class ServerSide(_TextConnection, ServerConnection):
     """The connection class of the server."""
 
-    __slots__ = ("admission",)
+    __slots__ = ("_short", "admission")
 
     admission: Admission
     """Set during the handshake, when the gate let it in."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._short: ShortMessages | None = ShortMessages(self.protocol.max_message_size or MAX_UNREAD)
+        """None when the library gets everything: from the end of the connection on."""
+
+    def data_received(self, data: bytes) -> None:
+        """The first call is the request of the handshake, without anything that follows it."""
+        if self._short is None or self.request is None:
+            super().data_received(data)
+        elif self.state is State.OPEN:
+            self._take(self._short.split(data))
+        else:  # Before the handshake was answered, or after the end.
+            held_back, self._short = self._short.held_back, None
+            super().data_received(held_back + data)
+
+    def _take(self, arrived: Iterable[tuple[list[bytes], bytes]]) -> None:
+        for messages, others in arrived:
+            if messages:
+                self.inbox.put(messages)
+            if others:
+                super().data_received(others)
+                if self.state is not State.OPEN:
+                    self._short = None  # The library takes nothing any more, and neither do we.
+                    break
 
 
 class ClientSide(_TextConnection, ClientConnection):
@@ -155,12 +254,15 @@ class WebSocketTransport:
         return self._connection.state is not State.OPEN or self._connection.transport.is_closing()
 
     async def receive(self) -> bytes:
-        if self._ended is None:
-            try:
-                return await self._connection.recv(decode=False)
-            except ConnectionClosed as closed:
-                self._end(*_cause(closed))
-        reason, code = cast("tuple[str, int]", self._ended)
+        inbox, lost = self._connection.inbox, self._connection.connection_lost_waiter
+        while self._ended is None:
+            if (message := inbox.take()) is not None:
+                return message
+            if lost.done():
+                self._end(*_cause(self._connection.protocol.close_exc))
+            else:
+                await inbox.wait()
+        reason, code = self._ended
         raise TransportClosed(reason, code=code)
 
     def frame(self, message: bytes) -> bytes:
