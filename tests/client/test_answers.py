@@ -12,6 +12,7 @@ from ahpkit.client.answers import (
     Decline,
     Deny,
     answer_to,
+    by_program,
     confirmed,
     decision_of,
     input_completed,
@@ -79,7 +80,9 @@ def test_decisions_leave_out_what_has_no_value():
 
 def test_a_decision_of_a_program_does_not_claim_to_be_a_persons():
     assert confirmed("t", "c", Approve(automatic=True))["confirmed"] == "setting"
-    assert confirmed("t", "c", Deny(automatic=True))["reason"] == "skipped"
+    marked = by_program(confirmed("t", "c", Deny(automatic=True)), {"_meta": {"agent": 1}})
+    assert (marked["reason"], marked["_meta"]) == ("denied", {"agent": 1, "ahpkit/automatic": True})
+    check_action(marked)
 
 
 def test_decisions_carry_option_edit_and_reason():

@@ -13,6 +13,7 @@ import pytest
 from ahpkit.client import Client, InMemoryPlugin, Session
 from ahpkit.client.tools import Tool, ToolContext, ToolResult
 from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.meta_keys import AUTOMATIC
 from ahpkit.testing.fake_host import FakeHost
 from support import requirement
 from support.clients import CHAT, SESSION, eventually, lose_connection, settled
@@ -389,9 +390,9 @@ async def test_a_pending_call_of_a_tool_we_do_not_know_is_denied(host: FakeHost,
     ready(host)
 
     await eventually(lambda: the_call(host)["status"] == "cancelled")
-    assert dispatched(host, "Confirmed") == [
-        {"type": "chat/toolCallConfirmed", "turnId": "t", "toolCallId": "id", "approved": False, "reason": "denied"}
-    ]
+    decision = {"type": "chat/toolCallConfirmed", "turnId": "t", "toolCallId": "id", "approved": False}
+    why = {"reason": "denied", "reasonMessage": "this client has no tool 'gone'", "_meta": {AUTOMATIC: True}}
+    assert dispatched(host, "Confirmed") == [decision | why]
 
 
 @requirement("client-tools:deny:unrecognized-tool")

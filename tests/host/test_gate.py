@@ -70,10 +70,10 @@ async def pending(client: RawClient, chat: str, turn_id: str) -> Json:
     return (await client.action(about(chat, turn_id, "chat/toolCallReady")))["action"]
 
 
-async def decide(client: RawClient, chat: str, call: Json, option: str) -> None:
+async def decide(client: RawClient, chat: str, call: Json, option: str, *, reason: str = "denied") -> None:
     approved = option.startswith("allow")
     action = {"type": "chat/toolCallConfirmed", "turnId": call["turnId"], "toolCallId": call["toolCallId"]}
-    how = {"confirmed": "user-action"} if approved else {"reason": "denied"}
+    how = {"confirmed": "user-action"} if approved else {"reason": reason}
     await client.accepted(chat, {**action, "approved": approved, **how, "selectedOptionId": option})
 
 
@@ -192,7 +192,7 @@ async def test_a_remembered_choice_decides_the_next_calls_of_this_session_only(b
     await client.accepted(other, say("{}"))
     asked = await pending(client, other, "t1")
     assert "confirmed" not in asked
-    await decide(client, other, asked, "deny:tool:everywhere")
+    await decide(client, other, asked, "deny:tool:everywhere", reason="skipped")
     await over(client, other, "t1")
     await client.accepted(chat, say("{}", "t3"))
     await over(client, chat, "t3")

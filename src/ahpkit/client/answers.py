@@ -13,6 +13,7 @@ from ahpkit.client.core import given
 from ahpkit.protocol.chat.messages import ANSWER_KINDS
 from ahpkit.protocol.chat.state import ChatInputAnswer, ChatInputRequest
 from ahpkit.protocol.common.state import JsonObject, StringOrMarkdown
+from ahpkit.protocol.meta_keys import AUTOMATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Deny:
     reason: StringOrMarkdown | None = None
     """Shown with the call; the agent reads it."""
     automatic: bool = False
-    """A program decided, and asked no person. The call is shown as skipped, and the record of approvals says so."""
+    """A program decided, and asked no person. The record of approvals says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,14 @@ def confirmed(turn_id: str, tool_call_id: str, decision: Decision) -> JsonObject
         case Approve(edited_input=edited, automatic=automatic):
             how = "setting" if automatic else "user-action"
             action |= {"approved": True, "confirmed": how} | given(editedToolInput=edited)
-        case Deny(reason=words, automatic=automatic):
-            why = "skipped" if automatic else "denied"
-            action |= {"approved": False, "reason": why} | given(reasonMessage=words)
+        case Deny(reason=reason):
+            action |= {"approved": False, "reason": "denied"} | given(reasonMessage=reason)
     return action | given(selectedOptionId=decision.option_id)
+
+
+def by_program(action: JsonObject, call: Mapping[str, Any]) -> JsonObject:
+    """The same decision about a call or its result, marked as one that a program took without asking a person."""
+    return {**action, "_meta": {**call.get("_meta", {}), AUTOMATIC: True}}
 
 
 def result_confirmed(turn_id: str, tool_call_id: str, *, approved: bool) -> JsonObject:
@@ -132,6 +137,7 @@ __all__ = [
     "Deny",
     "Reply",
     "answer_to",
+    "by_program",
     "confirmed",
     "decision_of",
     "input_completed",

@@ -15,6 +15,7 @@ from ahpkit.client.answers import (
     Approve,
     Decision,
     Reply,
+    by_program,
     confirmed,
     decision_of,
     input_completed,
@@ -28,7 +29,6 @@ from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 from ahpkit.client.mirror import plain
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.meta_keys import AUTOMATIC
 from ahpkit.wire.errors import AhpError
 from ahpkit.wire.tasks import Tasks
 
@@ -118,9 +118,7 @@ class Responder:
                 action = confirmed(turn_id, call["toolCallId"], decision)
             else:
                 action = result_confirmed(turn_id, call["toolCallId"], approved=isinstance(decision, Approve))
-                if decision.automatic:
-                    action["_meta"] = {**call.get("_meta", {}), AUTOMATIC: True}
-            self._dispatch(action)
+            self._dispatch(by_program(action, call) if decision.automatic else action)
 
         return ask
 

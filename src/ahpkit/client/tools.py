@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard, cast, get_type_hints
 
 from ahpkit.authoring.tool_functions import ToolFunction
-from ahpkit.client.answers import Deny, confirmed
+from ahpkit.client.answers import Deny, by_program, confirmed
 from ahpkit.client.channels import Channel, Channels
 from ahpkit.protocol.chat.state import ToolCallResult, ToolResultContent
 from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_calls, waits_for_person
@@ -205,7 +205,8 @@ class ToolRunner:
         """Deny a call of a tool that this client does not have, instead of ignoring it."""
         if call["toolCallId"] not in self._denied:
             self._denied.add(call["toolCallId"])
-            self._dispatch(confirmed(turn_id, call["toolCallId"], Deny()))
+            denial = Deny(reason=f"this client has no tool {call['toolName']!r}", automatic=True)
+            self._dispatch(by_program(confirmed(turn_id, call["toolCallId"], denial), call))
 
     async def _run(self, turn_id: str, call: JsonObject) -> None:
         ids = {"turnId": turn_id, "toolCallId": call["toolCallId"]}

@@ -9,7 +9,7 @@ OUR_PREFIXES = (OURS, "ahpkit.dev/")
 """The same, and the prefix of hints that our dialects add."""
 
 AUTOMATIC = "ahpkit/automatic"
-"""In `chat/toolCallResultConfirmed`: true when a program decided, and asked no person."""
+"""In `chat/toolCallConfirmed` and `chat/toolCallResultConfirmed`: true when a program decided, and asked no person."""
 
 CAPABILITIES = "ahpkit/capabilities"
 """In `reconnect`: the client's capabilities again. 0.4.0 says them in `initialize` only, and a host may have been

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -477,7 +477,7 @@ class LiveToolCall:
             self.end()
         elif kind == "chat/toolCallResultConfirmed":
             held, self._result = self._result, None
-            by = "client" if action.get("_meta", {}).get(AUTOMATIC) else "person"
+            by = _decided_by_whom(action)
             self._decided(self._asked_about_result(), action["approved"], by, who=client_id or "", of="result")
             denied = _failure("the user did not release the result of this tool")
             _resolve(self._completed, held or _SUCCESS if action["approved"] else denied)
@@ -574,10 +574,13 @@ class LiveToolCall:
         return {key: value for key, value in shown.items() if key not in self._dropped and key != SETTLED} | self._meta
 
 
-def _decided_by_whom(action: ChatToolCallConfirmedAction) -> By:
-    """A person, or the client by itself: by a setting of its own, or because nobody was there to be asked."""
-    by_person = action["confirmed"] == "user-action" if action["approved"] is True else action["reason"] == "denied"
-    return "person" if by_person else "client"
+def _decided_by_whom(action: Mapping[str, Any]) -> By:
+    """A person, or the client by itself: by a setting of its own, or because nobody was there to be asked.
+
+    `skipped` alone says neither: a person may skip a call.
+    """
+    automatic = action.get("_meta", {}).get(AUTOMATIC) or action.get("confirmed", "user-action") != "user-action"
+    return "client" if automatic else "person"
 
 
 def _denied_by(rule: Rule) -> str:
