@@ -18,6 +18,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.sides import FileChange
 from ahpkit.changes.work_tree import WorkTree
+from support import requirement
 from support.repository import Repository
 
 Opener = Callable[..., Awaitable[WorkTree]]
@@ -62,6 +63,21 @@ async def test_edits_creations_deletions_and_renames_are_told_apart(repo: Reposi
     renamed = changes["d.txt"].before
     assert renamed is not None
     assert renamed.path == "c.txt"
+
+
+@requirement("changesets:undo:keeps-what-others-wrote")
+async def test_a_file_written_with_the_same_size_in_the_second_of_the_last_add_is_changed(
+    repo: Repository, opened: Opener
+) -> None:
+    """Git sees it, because its index is not newer than the file."""
+    repo.git("config", "core.trustctime", "false")
+    second = 1_700_000_000
+    for text in ("one\n", "two\n"):
+        os.utime(repo.write("a.txt", text), (second, second))
+        if text == "one\n":
+            repo.commit()
+    os.utime(repo.root / ".git" / "index", (second, second))
+    assert set(await uncommitted(await opened())) == {"a.txt"}
 
 
 async def test_a_repository_without_commits_compares_with_nothing(tmp_path: Path) -> None:

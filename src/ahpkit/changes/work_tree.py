@@ -13,7 +13,6 @@ import asyncio
 import hashlib
 import itertools
 import os
-import shutil
 import stat
 import tempfile
 import time
@@ -330,7 +329,7 @@ class WorkTree:
         theirs = self.git.git_dir / "index"
         draft = self._index.with_suffix(".new")
         if await asyncio.to_thread(theirs.exists):
-            await asyncio.to_thread(shutil.copyfile, theirs, draft)
+            await asyncio.to_thread(_copy_index, theirs, draft)
             await self.git.run("update-index", *_REFRESH, index=draft, check=False)
             await self._watch_all(draft)
             await asyncio.to_thread(draft.replace, self._index)
@@ -570,6 +569,15 @@ def _write_below(top: Path, path: str, data: bytes) -> None:
     with suppress(OSError):  # A file is in the way of a folder, or the other way round.
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         (top / path).write_bytes(data)
+
+
+def _copy_index(theirs: Path, ours: Path) -> None:
+    """A copy that is as old as the original: in a newer one git takes files for unchanged that were written with the
+    same size in the second in which the original was."""
+    with theirs.open("rb") as source:
+        status = os.fstat(source.fileno())
+        ours.write_bytes(source.read())
+    os.utime(ours, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _mode(path: Path) -> int:
