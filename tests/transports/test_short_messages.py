@@ -54,19 +54,20 @@ class WithShortMessages(Library):
                     break
 
 
-def frame(first: int, payload: bytes, mask: bytes) -> bytes:
+def frame(first: int, payload: bytes, mask: bytes, *, longer: int = 0) -> bytes:
+    """`longer`: the bytes beside the head in which the size is written, also where it fits into fewer."""
     size = len(payload)
-    longer = b"" if size < 126 else size.to_bytes(2 if size < 1 << 16 else 8, "big")
-    code = {0: size, 2: 126, 8: 127}[len(longer)]
-    return (
-        bytes((first, 0x80 | code)) + longer + mask + bytes(a ^ b for a, b in zip(payload, cycle(mask), strict=False))
-    )
+    longer = max(longer, 0 if size < 126 else 2 if size < 1 << 16 else 8)
+    code = {0: size, 2: 126, 8: 127}[longer]
+    body = bytes(a ^ b for a, b in zip(payload, cycle(mask), strict=False))
+    return bytes((first, 0x80 | code)) + (size.to_bytes(longer, "big") if longer else b"") + mask + body
 
 
 sizes = st.sampled_from([0, 1, 2, 5, 124, 125, 126, 127, 300, 65_535, 65_536, LONGEST, LONGEST + 1])
 first_bytes = st.one_of(
     st.sampled_from([0x81, 0x81, 0x81, 0x81, 0x01, 0x00, 0x80, 0x89, 0x8A]),  # What clients send.
     st.sampled_from([0x82, 0x02, 0x88, 0x09, 0x83, 0xC1, 0x91, 0x8F]),  # What ends a connection.
+    st.integers(0, 255),
 )
 
 
@@ -75,11 +76,14 @@ def frames(draw: st.DrawFn) -> bytes:
     """A frame, mostly one that is right."""
     size = draw(st.integers(0, 8) | sizes)
     payload = draw(st.binary(min_size=1, max_size=4)).ljust(size, b"x")[:size]
-    made = frame(draw(first_bytes), payload, draw(st.binary(min_size=4, max_size=4)))
+    longer = draw(st.sampled_from([0, 0, 0, 2, 8]))
+    made = frame(draw(first_bytes), payload, draw(st.binary(min_size=4, max_size=4)), longer=longer)
     match draw(st.integers(0, 40)):
         case 0:
             return made[:1] + bytes([made[1] & 0x7F]) + made[2:]  # Without a mask.
         case 1:
+            return made[:1] + b"\xff" + draw(st.binary(min_size=8, max_size=8)) + made  # Very long, mostly.
+        case 2:
             return made[: draw(st.integers(1, len(made)))]  # Cut off: what follows is read as its end.
         case _:
             return made

@@ -85,10 +85,32 @@ class TestReceiving:
 
     async def test_a_message_in_too_many_fragments_is_refused(self) -> None:
         async with opened() as (transport, client):
-            client.send(masked(0x01, b"") + masked(0x00, b"") * 4095)
+            client.send(masked(0x01, b""))
+            for _ in range(4):  # Not all at once: each time there is an answer to the ping.
+                client.send(masked(0x00, b"") * 1000 + masked(0x89, b""))
+                assert await client.frame() == (0x8A, b"")
+            client.send(masked(0x00, b"") * 1000)
             assert await client.close_frame() == (1009, "too many fragments")
             client.writer.close()
             assert (await ending(transport))[0] == 1009
+
+    @pytest.mark.parametrize("first", [0x89, 0x8A, 0x00])
+    async def test_no_step_reads_thousands_of_control_frames_or_fragments(self, first: int) -> None:
+        async with opened() as (transport, client):
+            client.send(masked(0x81, b"1") + masked(0x01, b"") + masked(first, b"") * 5000)
+            assert await transport.receive() == b"1"
+            code, reason = await client.close_frame()
+            assert (code, reason) == (1008, "more than 2048 control frames or fragments at once")
+            client.writer.close()
+            assert await ending(transport) == (code, reason)
+
+    async def test_thousands_of_control_frames_before_the_handshake_end_the_connection(self) -> None:
+        async with serving() as server, raw(server.port) as client:
+            client.request("/", UPGRADE)
+            client.send(masked(0x89, b"") * 5000)
+            with contextlib.suppress(ConnectionResetError):
+                assert b"101" not in await client.reader.read()
+            assert server.accepted.empty()
 
     async def test_a_message_that_was_cut_off_is_not_received(self) -> None:
         async with opened() as (transport, client):
@@ -99,8 +121,9 @@ class TestReceiving:
 
     async def test_messages_that_nobody_takes_are_left_in_the_socket(self) -> None:
         async with opened() as (transport, client):
+            filler = masked(0x81, b"x" * 500)
             for number in range(20_000):
-                client.send(masked(0x81, b"%d" % number) + masked(0x81, b"x" * 500))
+                client.send(masked(0x81, b"%d" % number) + filler)
             for _ in range(200):  # Time enough for a server that reads all it can get.
                 await asyncio.sleep(0)
             assert client.writer.transport.get_write_buffer_size()  # The kernel does not take all of them.
