@@ -378,6 +378,7 @@ async def test_the_sdk_shows_the_status_that_the_chats_have(bench: Bench) -> Non
     "session:aggregate:error-promoted",
     "session:aggregate:activity-from-default-chat",
     "session:aggregate:activity-from-winning-chat",
+    "session:action:activity-changed",
     "session:aggregate:modified-at",
     "session:aggregate:flags-session-scoped",
     "session:aggregate:single-chat",
@@ -402,6 +403,8 @@ async def test_a_running_host_sums_its_chats_up_as_the_rules_say(bench: Bench, v
     async def agrees(status: int, activity: str | None) -> None:
         entry = await agreed(bench, client, version, session)
         assert (entry["status"] & 31, entry.get("activity")) == (status, activity)
+        doing = [a.get("activity") for a in actions_of(client, session) if a["type"] == "session/activityChanged"]
+        assert doing[-1] == activity, "reducers follow it"
         latest = max(chat["modifiedAt"] for chat in (await bench.state(client, session))["chats"])
         assert milliseconds(entry["modifiedAt"]) == max(created, milliseconds(latest))
 
@@ -427,6 +430,10 @@ async def test_a_running_host_sums_its_chats_up_as_the_rules_say(bench: Bench, v
     assert milliseconds((await listed(client, session))["modifiedAt"]) > milliseconds(before)
     assert (await listed(client, session))["status"] & 64 == 64
     assert {chat["status"] & 64 for chat in (await bench.state(client, session))["chats"]} == {0}
+
+
+def actions_of(client: RawClient, channel: str) -> list[Json]:
+    return [envelope["action"] for envelope in client.actions(channel)]
 
 
 def milliseconds(time: str | int) -> int:

@@ -4,7 +4,8 @@ Whenever a chat changes a field its summary repeats, `session/chatUpdated` follo
 `session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
 
 The only chat of a session has the session's title. When the session gets another title, the chat's entry is updated in
-the same commit, once, even if the title changed several times.
+the same commit, once, even if the title changed several times. When the chat that a session has its status from begins
+or ends something, so does the session: `session/activityChanged`.
 
 After each action of a chat, the entries of that chat are compared with what waits in its state: questions, calls that
 need an approval or a token, calls that a client runs. Entries of a chat are removed with the chat.
@@ -34,7 +35,7 @@ from ahpkit.protocol.session.actions import (
     session_is_read_changed,
 )
 from ahpkit.protocol.session.state import SessionInputRequest, SessionStatus
-from ahpkit.protocol.session.summary import changed_fields, chat_summary, has_lost, only_chat
+from ahpkit.protocol.session.summary import activity_of, changed_fields, chat_summary, has_lost, only_chat
 
 _NEVER = STREAMED_TEXT | {"chat/usage", "chat/draftChanged"}
 """The most frequent actions, which change nothing that waits."""
@@ -136,6 +137,11 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 _MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
 """Actions after which the title of an only chat may differ from its session's."""
 
+_MAY_DRIVE = frozenset(
+    {"session/chatAdded", "session/chatUpdated", "session/chatRemoved", "session/defaultChatChanged"}
+)
+"""Actions after which a session may have its status from another chat, or that chat does something else."""
+
 
 class ChatSummaries:
     """Listens to what is applied."""
@@ -163,6 +169,8 @@ class ChatSummaries:
             self.renamed(applied.channel)
         elif self._index.session_of(applied.channel) is not None:
             self._chat_changed(applied)
+        if applied.action["type"] in _MAY_DRIVE:
+            self._mirror_activity(applied.channel)
 
     def _chat_changed(self, applied: AnyApplied) -> None:
         session_uri = self._index.session_of(applied.channel)
@@ -207,12 +215,15 @@ class ChatSummaries:
             self._dispatch(session_uri, session_is_read_changed(is_read=False))
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
-        """What a chat is doing now: on the chat, and on the session when it is the default chat."""
-        if self._states.chat(chat.uri) is None or chat.state.get("activity", "") == (text or ""):
-            return
-        self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
-        if chat.session.get("defaultChat") == chat.uri:
-            self._dispatch(chat.session_uri, session_activity_changed(activity=text or None))
+        """What a chat is doing now."""
+        if self._states.chat(chat.uri) is not None and chat.state.get("activity", "") != (text or ""):
+            self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
+
+    def _mirror_activity(self, session_uri: str) -> None:
+        """A session does what the chat is doing from which it has its status."""
+        session = self._states.session(session_uri)
+        if session is not None and session.get("activity") != (now := activity_of(session)):
+            self._dispatch(session_uri, session_activity_changed(activity=now))
 
     def nothing_runs(self, uri: str) -> None:
         """Clear all activities after a start: nothing runs yet."""

@@ -113,7 +113,7 @@ class Turns:
         host.actions.amend("chat/turnCancelled", self._with_duration)
         host.actions.listen(self._heard)
         host.actions.listen(
-            self._summaries.heard, "session/chatAdded", "session/chatRemoved", "session/titleChanged", "chat/"
+            self._summaries.heard, "session/chat", "session/defaultChatChanged", "session/titleChanged", "chat/"
         )
         host.actions.not_stored.add(self._summaries.renamed)
         host.actions.listen(self._input_needed.heard, "session/chatRemoved", "chat/")

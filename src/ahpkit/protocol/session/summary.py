@@ -64,6 +64,11 @@ def current_session(session: JsonObject) -> JsonObject:
     return session if same else now
 
 
+def activity_of(session: Mapping[str, Any]) -> str | None:
+    """What the chat is doing from which a session has its status."""
+    return _derived(session, session).get("activity")
+
+
 def named_chats(session: Mapping[str, Any]) -> list[JsonObject]:
     """A session's chats. An only chat has the session's title; chats of sub-agents have their own."""
     chats: list[JsonObject] = session["chats"]
@@ -167,6 +172,7 @@ def settings_of(state: Mapping[str, Any]) -> JsonObject:
 
 
 __all__ = [
+    "activity_of",
     "annotations_summary",
     "changed_fields",
     "chat_summary",
