@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from ahpkit.mcp.calls import Limits, Pace
 from ahpkit.mcp.connect import LineStream, ServerConfig
@@ -263,6 +263,33 @@ async def test_what_is_left_out_stays_named_when_lists_are_read_again(tmp_path: 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_any_line_is_a_message_or_an_exception(line: bytes) -> None:
     assert isinstance(message_in(line), SessionMessage | Exception)
+
+
+_MEMBERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2]),
+        "id": st.sampled_from([1, "1", 1.0, 1.5, None, True, []]),
+        "method": st.sampled_from(["tools/call", "", 3, None]),
+        "params": st.sampled_from([{}, {"a": [1]}, [], None]),
+        "result": st.sampled_from([{}, {"content": []}, [], None]),
+        "error": st.sampled_from([{"code": 1, "message": "no"}, {}, None]),
+        "more": st.just(1),
+    },
+)
+
+
+@given(_MEMBERS)
+def test_a_message_is_what_the_sdk_takes_it_for(members: dict[str, Any]) -> None:
+    line = json.dumps(members).encode()
+    item = message_in(line)
+    try:
+        wanted = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        assert isinstance(item, Exception) or isinstance(item.message, JSONRPCError)
+    else:
+        assert isinstance(item, SessionMessage)
+        assert (type(item.message), item.message) == (type(wanted), wanted)
 
 
 @given(st.integers(0, 10**9) | st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=20))

@@ -14,6 +14,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -130,6 +131,8 @@ def _is_list(data: bytes) -> bool:
 
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ANSWERS = frozenset({"result", "error"})
+"""Members of answers, one of which each has."""
 
 
 def readable(data: bytes) -> bytes:
@@ -172,7 +175,23 @@ def message_in(line: bytes) -> Item:
 
 
 def _message(line: bytes) -> SessionMessage:
+    kind = _kind(line)
+    if kind is not None:
+        with suppress(ValidationError):
+            return SessionMessage(kind.model_validate_json(line, by_name=False))
     return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def _kind(line: bytes) -> type[types.JSONRPCRequest | types.JSONRPCResponse] | None:
+    """What a message can only be, by its members; None: the SDK finds it out by trying each kind, which takes three
+    times as long."""
+    try:
+        members = _MEMBERS.decode(line).keys()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if "method" in members:
+        return types.JSONRPCRequest if "id" in members and members.isdisjoint(_ANSWERS) else None
+    return types.JSONRPCResponse if "result" in members and "error" not in members else None
 
 
 def _almost(line: bytes, error: ValueError) -> Item:

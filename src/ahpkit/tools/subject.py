@@ -136,7 +136,7 @@ def _unique(values: Iterator[str]) -> tuple[str, ...]:
 def _object(tool_input: str) -> dict[str, Any]:
     """The input, or nothing where it can be read in two ways: of two members with one name a tool may take either."""
     try:
-        value: Any = json.loads(tool_input, object_pairs_hook=_once) if tool_input else {}
+        value: Any = _READER.decode(tool_input) if tool_input else {}
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -148,6 +148,8 @@ def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
         raise ValueError("a member twice")
     return found
 
+
+_READER = json.JSONDecoder(object_pairs_hook=_once)
 
 # -- files ---------------------------------------------------------------------------------------------------------
 

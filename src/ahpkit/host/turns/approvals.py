@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,12 @@ def _real_name(path: str) -> str:
         return os.path.normpath(path)
 
 
+@lru_cache(maxsize=256)
+def _folder(uri: str) -> str:
+    """The path of a workspace; its URI, where it is not a folder of this machine. Asked for each call."""
+    return str(local_path(uri) or uri)
+
+
 def _real(uri: str) -> str:
     folder = local_path(uri)
     return uri if folder is None else Path(followed(folder)).as_uri()
@@ -260,12 +267,11 @@ class CallGate:
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
         """The call as rules match it. Files are looked up as they are named and where links lead."""
-        workspace = self._place().workspace
         return subject_of(
             owner or f"agent:{self._provider}",
             name,
             tool_input,
-            workspace=str(local_path(workspace) or workspace),
+            workspace=_folder(self._place().workspace),
             is_server=owner is not None and owner.startswith("mcp:"),
             paths=paths,
             home=os.path.expanduser("~"),
