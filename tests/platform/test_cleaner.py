@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import ahpkit.platform.cleaner as cleaner_module
 from ahpkit.platform.cleaner import Cleaner
+from ahpkit.platform.processes import start_of
 from support.waiting import gone, is_alive, until
 
 STUBBORN = """
@@ -89,3 +91,32 @@ async def test_a_cleaner_that_was_killed_gets_a_successor() -> None:
         await gone(first)
         with cleaner.ended_with_us(2**22 + 2):
             assert cleaner.pid not in (None, first)
+
+
+async def test_a_cleaner_that_was_stopped_gets_a_successor_and_never_acts_on_its_old_list() -> None:
+    cleaner = Cleaner()
+    with cleaner.ended_with_us(2**22 + 1):
+        first = cleaner.pid
+        assert first is not None
+        os.kill(first, signal.SIGSTOP)
+        while cleaner.pid == first:  # Until its pipe is full.
+            with cleaner.ended_with_us(2**22 + 2):
+                pass
+        assert not is_alive(first)
+
+
+async def test_a_number_that_means_another_process_by_then_is_left_alone() -> None:
+    stranger = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
+    try:
+        program = [sys.executable, "-I", "-S", Path(cleaner_module.__file__).as_posix(), "1.2.3"]
+        cleaner = await asyncio.create_subprocess_exec(*program, stdin=asyncio.subprocess.PIPE)
+        await cleaner.communicate(f"+ {stranger.pid} {int(start_of(stranger.pid)) - 1}\n".encode())
+        assert is_alive(stranger.pid)
+
+        cleaner = await asyncio.create_subprocess_exec(*program, stdin=asyncio.subprocess.PIPE)
+        await cleaner.communicate(f"+ {stranger.pid} {start_of(stranger.pid)}\n".encode())
+        await gone(stranger.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            stranger.kill()
+        await stranger.wait()

@@ -6,7 +6,8 @@
 What reads its input to the end leaves by itself when we are gone; this is for what does not. The cleaner, which is this
 file run as a program, reads from a pipe who is running. Nobody else holds the other end, so the pipe ends with us,
 however we end. Whoever was not taken off the list by then is ended with its whole session, and with all that carries
-our mark, where there is /proc. Elsewhere it is ended with its process group.
+our mark, where there is /proc. Elsewhere it is ended with its process group. A number that means another process by
+then is left alone: the list says when each process began.
 
 The cleaner starts with the first process. Without it, the next host to start ends what was left behind.
 """
@@ -28,7 +29,8 @@ class Cleaner:
     """The list of who is running, and the process that has a copy of it."""
 
     def __init__(self) -> None:
-        self._leaders: set[int] = set()
+        self._leaders: dict[int, str] = {}
+        """Their numbers, and when each began."""
         self._pipe: int | None = None
         self._owner = os.getpid()
         self.pid: int | None = None
@@ -37,30 +39,34 @@ class Cleaner:
     @contextlib.contextmanager
     def ended_with_us(self, leader: int) -> Generator[None]:
         """End this process and its session if we are killed while this is entered."""
+        from ahpkit.platform.processes import start_of
+
         if self._owner != os.getpid():
             self._forget()
-        self._leaders.add(leader)
-        self._tell(f"+{leader}\n")
+        self._leaders[leader] = start_of(leader)
+        self._tell(_line("+", leader, self._leaders[leader]))
         try:
             yield
         finally:
-            self._leaders.discard(leader)
-            self._tell(f"-{leader}\n")
+            started = self._leaders.pop(leader, "")
+            self._tell(_line("-", leader, started))
 
     def _forget(self) -> None:
         """We are a copy of the process that has this list and this cleaner."""
         if self._pipe is not None:
             os.close(self._pipe)
-        self._leaders, self._pipe, self._owner, self.pid = set(), None, os.getpid(), None
+        self._leaders, self._pipe, self._owner, self.pid = {}, None, os.getpid(), None
 
     def _tell(self, line: str) -> None:
         try:
             if self._pipe is not None:
                 os.write(self._pipe, line.encode())
                 return
-        except BlockingIOError:  # It has been stopped. The next host cleans up.
-            return
-        except BrokenPipeError:  # It was killed: another one takes its place.
+        except BlockingIOError:  # It was stopped. Later it would act on an old list: another one takes its place.
+            assert self.pid is not None
+            os.kill(self.pid, signal.SIGKILL)  # Before its list ends.
+            self._collect()
+        except BrokenPipeError:  # It was killed.
             self._collect()
         if self._leaders:
             self._start()
@@ -72,7 +78,7 @@ class Cleaner:
         os.close(self._pipe)
         self._pipe = None
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)
+            os.waitpid(self.pid, 0)
 
     def _start(self) -> None:
         """Start a cleaner, and tell it who is running. Where that is not possible, there is none."""
@@ -94,11 +100,16 @@ class Cleaner:
         except (OSError, NotImplementedError):
             os.close(writing)
         else:
-            os.set_blocking(writing, False)
             self._pipe = writing
-            os.write(writing, "".join(f"+{leader}\n" for leader in self._leaders).encode())
+            with contextlib.suppress(BrokenPipeError):  # The next line finds out.
+                os.write(writing, "".join(_line("+", *leader) for leader in self._leaders.items()).encode())
+            os.set_blocking(writing, False)
         finally:
             os.close(reading)
+
+
+def _line(change: str, leader: int, started: str) -> str:
+    return f"{change} {leader} {started}\n"
 
 
 _ours = Cleaner()
@@ -108,20 +119,24 @@ ended_with_us = _ours.ended_with_us
 def _wait_and_clean(owner: str) -> None:
     """What the cleaner does."""
     os.chdir("/")
-    left: set[int] = set()
+    left: dict[int, str] = {}
     for line in sys.stdin:
-        leader = int(line[1:])
-        (left.add if line[0] == "+" else left.discard)(leader)
+        change, leader, started = line.rstrip("\n").split(" ")
+        if change == "+":
+            left[int(leader)] = started
+        else:
+            left.pop(int(leader), None)
     if left:
         sys.path.insert(0, _PACKAGES)  # It runs without site packages, so it is there at once and is small.
         _end(left, owner)
 
 
-def _end(leaders: set[int], owner: str) -> None:
+def _end(leaders: dict[int, str], owner: str) -> None:
     """End sessions politely first, then all that is left and all that carries the owner's marks."""
-    from ahpkit.platform.processes import GRACE, KILL_ROUNDS, POLL, end_marked_by, signal_session
+    from ahpkit.platform.processes import GRACE, KILL_ROUNDS, POLL, end_marked_by, signal_session, start_of
 
-    left = {leader for leader in leaders if signal_session(leader, signal.SIGTERM)}
+    ours = {leader for leader, started in leaders.items() if start_of(leader) in ("", started)}
+    left = {leader for leader in ours if signal_session(leader, signal.SIGTERM)}
     for _ in range(round(GRACE / POLL)):
         left = {leader for leader in left if signal_session(leader, 0)}
         if not left:

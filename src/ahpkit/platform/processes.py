@@ -252,10 +252,14 @@ def _is_orphan(mark: str) -> bool:
 
 def _owner(pid: int) -> str:
     """A process by the space its number is from, its number and its start."""
-    started = ""
+    return f"{_space()}.{pid}.{start_of(pid)}"
+
+
+def start_of(pid: int) -> str:
+    """When a process began, which tells it from a later one with the same number. Empty: there is none, or no /proc."""
     with contextlib.suppress(OSError, IndexError):
-        started = _stat(f"{PROC}/{pid}")[_START_TIME].decode()
-    return f"{_space()}.{pid}.{started}"
+        return _stat(f"{PROC}/{pid}")[_START_TIME].decode()
+    return ""
 
 
 def _space() -> str:
@@ -317,4 +321,5 @@ __all__ = [
     "new_mark",
     "own_name",
     "signal_session",
+    "start_of",
 ]
