@@ -225,6 +225,17 @@ class Window(TerminalConsole):
         return await self.typed_bytes.get()
 
 
+async def test_after_fg_the_area_is_drawn_once_below_what_the_shell_wrote() -> None:
+    """Ctrl-Z, then `fg` after a while: the status line is due before the signal that says so is looked at."""
+    console = Window()
+    console.status("works · 1 s")
+    console.screen.feed("\r\n[1]+  Stopped\r\n$ fg\r\n")
+    console.lose_sight()
+    console.status("works · 9 s")
+    console.redraw()
+    assert console.screen.text == "works · 1 s\n[1]+  Stopped\n$ fg\nworks · 9 s"
+
+
 async def test_a_window_that_changes_its_size_shows_everything_once() -> None:
     console, words = Window(), "a line that is typed while the agent works, and is longer than the window will be wide"
     console.stream_markdown("The first words of an answer.")

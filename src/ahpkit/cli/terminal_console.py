@@ -424,10 +424,13 @@ class TerminalConsole(Console):
 
     # The area on the screen.
 
-    def redraw(self) -> None:
-        """Draw the area again, because it is no longer on the screen."""
-        self._came_back.set()
+    def lose_sight(self) -> None:
+        """The area is no longer where it was drawn: the shell wrote below it. What draws next begins a new one."""
         self._area = None
+
+    def redraw(self) -> None:
+        """The person is here, perhaps again: show them the area."""
+        self._came_back.set()
         self._draw()
 
     @contextmanager
@@ -517,7 +520,7 @@ def key_by_key(terminal: TerminalConsole) -> Generator[None]:
         sys.stdout.write("\x1b[?2004l")
         sys.stdout.flush()
 
-    with terminal_mode.key_by_key(enter, leave):
+    with terminal_mode.key_by_key(enter, leave, terminal.lose_sight):
         yield
 
 

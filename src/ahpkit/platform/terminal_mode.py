@@ -13,8 +13,13 @@ from ahpkit.platform.signals import handling_signals
 
 
 @contextmanager
-def key_by_key(on_enter: Callable[[], object], on_leave: Callable[[], object]) -> Generator[None]:
-    """Inside, keys arrive one by one. `on_enter` is called now and after every return from the background."""
+def key_by_key(
+    on_enter: Callable[[], object], on_leave: Callable[[], object], on_return: Callable[[], object]
+) -> Generator[None]:
+    """Inside, keys arrive one by one. `on_enter` is called now and after every return from the background.
+
+    `on_return` is called first then, before anything else of this process runs.
+    """
     descriptor = sys.stdin.fileno()
     try:
         import termios
@@ -30,7 +35,7 @@ def key_by_key(on_enter: Callable[[], object], on_leave: Callable[[], object]) -
         termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
         on_enter()
 
-    with handling_signals({"SIGCONT": enter}):  # After Ctrl-Z and fg.
+    with handling_signals({"SIGCONT": enter}, at_once=on_return):  # After Ctrl-Z and fg.
         try:
             enter()
             yield
