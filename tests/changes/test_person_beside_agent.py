@@ -146,13 +146,20 @@ async def test_in_a_file_that_both_wrote_only_the_agents_lines_are_taken_back(
 
 @requirement("changesets:undo:while-a-turn-runs")
 async def test_a_person_who_writes_first_keeps_their_lines_when_the_call_names_the_file(desk: Desk) -> None:
-    """The host looks at the file before it lets the call run: while a person decides, and before a file callback."""
-    file, other = desk.repo.root / "a.txt", desk.repo.root / "b.txt"
+    """The host looks at the file before it lets the call run: while a person decides, and before a file callback. The
+    call names it in its input, or says with it where it works."""
+    file, other, third = (desk.repo.root / name for name in ("a.txt", "b.txt", "c.txt"))
 
     async def work(turn: Turn) -> None:
         file.write_text(text(_9="me"))
         other.write_text("b\n" * 9 + "mine\n")
+        third.write_text("c\n" * 9 + "mine\n")
         await a_moment()
+        located = turn.tool_call("edit")
+        located.meta({"ahpkit/acp": {"locations": [{"path": str(third)}, {"path": "c.txt"}, {"line": 1}, "c.txt"]}})
+        assert (await located.confirm(tool_input="{}", setting=True)).approved
+        third.write_text("agent\n" + third.read_text())
+        located.complete(content=[{"type": "fileEdit", "after": {"uri": third.as_uri(), "content": {"uri": ""}}}])
         call = turn.tool_call("edit")
         answer = await call.confirm(tool_input='{"path": "a.txt"}', setting=True)
         assert answer.approved
@@ -166,10 +173,11 @@ async def test_a_person_who_writes_first_keeps_their_lines_when_the_call_names_t
 
     turn_id = await whole_turn(desk, work)
     uri, _ = await desk.look("turn", turn_id)
-    await desk.until(uri, lambda state: names(state) == {"a.txt", "b.txt"})
-    assert await undo(desk, "turn", turn_id) == "Undid 2 files."
+    await desk.until(uri, lambda state: names(state) == {"a.txt", "b.txt", "c.txt"})
+    assert await undo(desk, "turn", turn_id) == "Undid 3 files."
     assert file.read_text() == text(_9="me")
     assert other.read_text() == "b\n" * 9 + "mine\n"
+    assert third.read_text() == "c\n" * 9 + "mine\n"
 
 
 @requirement("changesets:undo:brought-back")

@@ -7,14 +7,17 @@ The rest may be the agent's: that is a guess, and whoever takes it back says so.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from typing import Any, cast
 
 from ahpkit.changes.sides import Pair, Side, own_steps, same
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.tools.subject import subject_of
 
 COARSE = 20_000_000
@@ -232,14 +235,26 @@ class Seen:
 
 
 def named_files(call: JsonObject, directory: Path) -> list[str]:
-    """URIs of the files in the input of a call, and in the edits that it is asked about."""
+    """URIs of the files in the input of a call, in the edits that it is asked about, and where an ACP agent says that
+    it works."""
     asked: JsonObject = call.get("edits") or {}
     edits: Sequence[JsonObject] = asked.get("items") or ()
     sides: list[JsonObject] = [edit.get(name) or {} for edit in edits for name in ("before", "after")]
     given = call.get("toolInput")
     text = given if isinstance(given, str) and len(given) <= _MAX_INPUT else ""
     named = subject_of("", "", text, workspace=str(directory)).paths
-    return [*(side["uri"] for side in sides if "uri" in side), *(Path(path).as_uri() for path in named)]
+    paths = [*named, *_located(call)]
+    return [*(side["uri"] for side in sides if "uri" in side), *(Path(path).as_uri() for path in paths)]
+
+
+def _located(call: JsonObject) -> list[str]:
+    """The absolute paths among the places that an agent told with a call. Nobody has checked what it says."""
+    meta: JsonObject = call.get("_meta") or {}
+    told: Any = meta.get(ACP)
+    places: Any = cast("JsonObject", told).get("locations") if isinstance(told, dict) else None
+    listed = cast("list[Any]", places) if isinstance(places, list) else []
+    paths = [cast("JsonObject", place).get("path") for place in listed if isinstance(place, dict)]
+    return [path for path in paths if isinstance(path, str) and os.path.isabs(path)]
 
 
 __all__ = ["COARSE", "Activity", "Look", "named_files"]

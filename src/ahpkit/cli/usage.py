@@ -18,7 +18,7 @@ from ahpkit.cli.session_search import Filter, filter_options, session_title, tur
 from ahpkit.cli.text import printable, shorten
 from ahpkit.cli.watching import LOOK, json_text, show, watch_option
 from ahpkit.client import Client
-from ahpkit.protocol.meta_keys import COST
+from ahpkit.protocol.meta_keys import ACP, COST
 
 _PLOT = 30
 """Columns of the longest bar."""
@@ -160,7 +160,7 @@ def spent_on(summary: Any, turn: Any) -> Spent | None:
 def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
     """Amount and currency, wherever an agent puts them."""
     meta: Any = info.get("_meta", {})
-    acp: Any = meta.get("ahpkit/acp") or {}
+    acp: Any = meta.get(ACP) or {}
     for value in (meta.get(COST), acp.get("cost"), meta.get("cost")):
         if isinstance(value, int | float):
             return float(value), "USD"

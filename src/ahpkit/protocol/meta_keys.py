@@ -8,6 +8,9 @@ OURS = "ahpkit/"
 OUR_PREFIXES = (OURS, "ahpkit.dev/")
 """The same, and the prefix of hints that our dialects add."""
 
+ACP = "ahpkit/acp"
+"""What an ACP agent said beyond AHP's own fields, and nothing else."""
+
 AUTOMATIC = "ahpkit/automatic"
 """In `chat/toolCallConfirmed` and `chat/toolCallResultConfirmed`: true when a program decided, and asked no person."""
 
@@ -89,6 +92,7 @@ COST = "ahpkit/cost"
 """In the usage of a turn, from its agent: what the turn cost, as a number of dollars or as `amount` and `currency`."""
 
 __all__ = [
+    "ACP",
     "ASK_AGENTS",
     "AUTOMATIC",
     "CANVASES",

@@ -6,9 +6,9 @@ import pytest
 
 from ahpkit.agents.acp.limits import MAX_KINDS
 from ahpkit.agents.acp.mapping import MAX_LATE, MAX_UPDATES, PLAN_KEY, USAGE_KEY, SessionMapper, without_reminders
-from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.turn import TURN_UPDATES
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from support.told import Told
 
@@ -57,7 +57,7 @@ def test_every_variant_of_the_protocol_is_known_and_survives_being_empty(kind: s
 
         mapped.update(kind)
 
-        assert not any(said[0] == "meta" and said[1] == META_KEY for said in mapped.chat.said)
+        assert not any(said[0] == "meta" and said[1] == ACP for said in mapped.chat.said)
 
 
 def test_commands_are_offered() -> None:
@@ -94,7 +94,7 @@ def test_the_title_is_taken_and_a_removed_one_is_not() -> None:
     mapped.update("session_info_update", title="About cats", updatedAt="now")
     mapped.update("session_info_update", title=None, _meta={"run": "idle"})
 
-    assert mapped.chat.said == [("title", "About cats"), ("meta", META_KEY, {"session": {"run": "idle"}})]
+    assert mapped.chat.said == [("title", "About cats"), ("meta", ACP, {"session": {"run": "idle"}})]
 
 
 def test_plans_are_shown_in_the_sessions_meta_as_they_change() -> None:
@@ -126,7 +126,7 @@ def test_usage_in_a_turn_is_told_with_the_turn_and_outside_at_once() -> None:
     mapped.mapper.finish({"stopReason": "end_turn"})
     mapped.update("usage_update", used=2, size=10)
 
-    assert mapped.turn.said[-1] == ("usage", {"_meta": {META_KEY: {"context": {"used": 1, "size": 10}}}})
+    assert mapped.turn.said[-1] == ("usage", {"_meta": {ACP: {"context": {"used": 1, "size": 10}}}})
     assert mapped.chat.said == [
         ("meta", USAGE_KEY, {"used": 1, "size": 10}),
         ("meta", USAGE_KEY, {"used": 2, "size": 10}),
@@ -140,11 +140,11 @@ def test_an_unknown_variant_is_kept_and_shown_once() -> None:
         mapped.update("subagent_update", who="x", token="secret")
 
     kept = {"sessionUpdate": "subagent_update", "who": "x"}
-    assert mapped.chat.said == [("meta", META_KEY, {"unknownUpdates": {"subagent_update": kept}})]
+    assert mapped.chat.said == [("meta", ACP, {"unknownUpdates": {"subagent_update": kept}})]
     [(verb, text, more)] = mapped.turn.said
     assert verb == "notice"
     assert "subagent_update" in text
-    assert more == {"meta": {META_KEY: {"update": kept}}}
+    assert more == {"meta": {ACP: {"update": kept}}}
 
 
 def test_what_is_said_between_turns_is_shown_when_the_next_begins() -> None:
@@ -208,7 +208,7 @@ def test_what_is_said_about_the_session_beside_the_fields_is_collected() -> None
     mapped.mapper.take_options({"sessionId": "s", "_meta": {"opened": 1}})
     mapped.update("usage_update", used=1, size=2, _meta={"usage": 2})
     mapped.update("current_mode_update", currentModeId="m", _meta={"usage": 2})
-    told = [said[2] for said in mapped.chat.said if said[:2] == ("meta", META_KEY)]
+    told = [said[2] for said in mapped.chat.said if said[:2] == ("meta", ACP)]
     assert told == [{"session": {"opened": 1}}, {"session": {"opened": 1, "usage": 2}}]
 
 

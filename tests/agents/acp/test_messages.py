@@ -10,17 +10,17 @@ import pytest
 
 from ahpkit.agents.acp.config import AcpConfigError, config_from_table
 from ahpkit.agents.acp.mapping import PLAN_KEY, USAGE_KEY
-from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.questions import ANSWER_META
 from ahpkit.agents.acp.turn import TURN_UPDATES
 from ahpkit.host.agent import Confirmation, InputAnswers, McpServerOffer, TurnContext
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.testing.recording import RecordingTurn, user_message
 from support import requirement
 from support.scripted_acp import Scripted
 from support.waiting import until
 
 DOCS = Path(__file__).parents[3] / "docs"
-KEYS = [META_KEY, PLAN_KEY, USAGE_KEY, ANSWER_META, "ahpkit/selection", "ahpkit/left-out"]
+KEYS = [ACP, PLAN_KEY, USAGE_KEY, ANSWER_META, "ahpkit/selection", "ahpkit/left-out"]
 REQUESTS: dict[str, Any] = {
     "initialize": schema.InitializeRequest,
     "authenticate": schema.AuthenticateRequest,

@@ -3,7 +3,6 @@ import pytest
 
 from ahpkit.agents.acp.meta import (
     MAX_META_BYTES,
-    META_KEY,
     bounded,
     clean,
     upward,
@@ -11,13 +10,14 @@ from ahpkit.agents.acp.meta import (
     without_secrets,
     wrapped,
 )
+from ahpkit.protocol.meta_keys import ACP
 from support import requirement
 
 
 def test_what_an_agent_says_beyond_ahp_stands_under_one_namespaced_key() -> None:
-    assert wrapped({"kind": "edit", "locations": None, "meta": {}}) == {META_KEY: {"kind": "edit"}}
+    assert wrapped({"kind": "edit", "locations": None, "meta": {}}) == {ACP: {"kind": "edit"}}
     assert wrapped({"kind": None}) == {}
-    assert "/" in META_KEY
+    assert "/" in ACP
 
 
 @requirement("extensibility:meta:any-json-values")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ahpkit.agents.acp.content import Contents
-from ahpkit.agents.acp.meta import META_KEY
 from ahpkit.agents.acp.turn import TurnMapper, Usage, notice_text
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.testing.recording import RecordingTurn
 
 
@@ -171,7 +171,7 @@ def test_all_token_kinds_are_passed_on_raw_beside_ours() -> None:
 
     assert info is not None
     assert (info.get("inputTokens"), info.get("outputTokens"), info.get("cacheReadTokens")) == (10, 20, 5)
-    assert info.get("_meta", {})[META_KEY]["usage"] == {"inputTokens": 10, "outputTokens": 20, **raw}
+    assert info.get("_meta", {})[ACP]["usage"] == {"inputTokens": 10, "outputTokens": 20, **raw}
 
 
 def test_a_turn_without_numbers_says_nothing() -> None:
@@ -186,7 +186,7 @@ def test_context_cost_stop_reason_and_meta_of_the_result_are_kept() -> None:
 
     assert info == {
         "_meta": {
-            META_KEY: {
+            ACP: {
                 "context": {"used": 5, "size": 100, "cost": {"amount": 0.1, "currency": "USD"}, "meta": {"x": 1}},
                 "stopReason": "max_tokens",
                 "result": {"quota": {"left": 3}},

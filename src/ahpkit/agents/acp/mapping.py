@@ -14,12 +14,13 @@ from typing import Any
 
 from ahpkit.agents.acp.content import Contents, shown_as_text
 from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, short
-from ahpkit.agents.acp.meta import META_KEY, upward
+from ahpkit.agents.acp.meta import upward
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.turn import TURN_UPDATES, TurnMapper, Usage, notice_text
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Chat, Command, History, StopReason, Turn
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.wire.errors import AhpError
 
 MAX_UPDATES = 100_000
@@ -246,7 +247,7 @@ class SessionMapper:
     def _tell_fact(self, name: str, fact: JsonObject) -> None:
         if fact != self._facts.get(name, {}):
             self._facts = {**self._facts, name: fact}
-            self._chat.meta(META_KEY, self._facts)
+            self._chat.meta(ACP, self._facts)
 
     def _commands(self, update: JsonObject) -> None:
         offered = [entry for entry in objects(update.get("availableCommands")) if text(entry.get("name"))]

@@ -14,12 +14,10 @@ from typing import Any, TypeVar, cast
 from ahpkit.agents.acp.limits import MAX_KINDS, short
 from ahpkit.agents.untrusted_json import obj
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.meta_keys import ACP
 from ahpkit.wire.codec import encode
 
 T = TypeVar("T")
-
-META_KEY = "ahpkit/acp"
-"""The one key of `_meta` that carries what an ACP agent said beyond AHP's own fields."""
 
 MAX_META_BYTES = 8 * 1024
 """Enough for every agent seen but one, which sends 548 kB of skill texts with its commands."""
@@ -81,7 +79,7 @@ def bounded(facts: JsonObject, limit: int, *, but: Collection[str] = ()) -> Json
 def wrapped(facts: JsonObject) -> JsonObject:
     """`_meta` with these facts under our key; facts without a value are dropped."""
     said = {key: value for key, value in facts.items() if value not in (None, {}, [], "")}
-    return {META_KEY: said} if said else {}
+    return {ACP: said} if said else {}
 
 
 def annotated(shown: T, **facts: JsonObject) -> T:
@@ -108,7 +106,6 @@ def clean(value: Any) -> Any:
 
 __all__ = [
     "MAX_META_BYTES",
-    "META_KEY",
     "annotated",
     "bounded",
     "clean",
