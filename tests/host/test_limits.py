@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.limits import MAX_PENDING_REQUESTS, FloodLimit, check_subscriptions
+from ahpkit.host.limits import MAX_PENDING_REQUESTS, SHARE_MESSAGES, FloodLimit, Inflow, check_subscriptions
 from ahpkit.host.registration import Command, Registration
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -66,6 +66,34 @@ def test_never_more_than_burst_plus_rate_times_time(gaps: list[float]) -> None:
         now += gap
         passed += limit.take(now=now)
     assert passed <= 10 + 5 * now + 1e-6
+
+
+def inflow(*, messages: tuple[float, float], size: tuple[float, float]) -> Inflow:
+    """Each limit as rate and burst."""
+    return Inflow(
+        FloodLimit(now=0.0, rate=messages[0], burst=messages[1]), FloodLimit(now=0.0, rate=size[0], burst=size[1])
+    )
+
+
+@given(st.lists(st.tuples(st.floats(min_value=0, max_value=2), st.integers(0, 500)), max_size=200), st.integers(1, 200))
+def test_shares_let_through_no_more_than_the_rates(arriving: list[tuple[float, int]], burst: int) -> None:
+    counted, now, passed, size = inflow(messages=(5, burst), size=(100, 1000)), 0.0, 0, 0
+    for gap, length in arriving:
+        now += gap
+        if not counted.count(length):
+            delay = counted.renew(now=now)
+            if delay is None:
+                break
+            now += delay
+        passed, size = passed + 1, size + length
+        assert passed <= burst + 5 * now + 1e-6
+        assert size <= 1000 + 100 * now + 1e-6
+
+
+def test_a_share_is_over_after_some_messages() -> None:
+    counted = inflow(messages=(1000, 1000), size=(1e9, 1e9))
+    over = [number for number in range(200) if not counted.count(1) and counted.renew(now=0.0) == 0]
+    assert over == [0, SHARE_MESSAGES, 2 * SHARE_MESSAGES, 3 * SHARE_MESSAGES]
 
 
 def test_a_person_is_far_below_the_default_limit() -> None:

@@ -320,7 +320,7 @@ class FrontParts:
         self._store = spine.store
         self.notes = ClientNotes(spine.values)
         self.windows = TurnWindows(spine.store, clients.delivery, clients.clients)
-        actions = _client_actions(basis, spine, clients, sessions, reading)
+        actions = _client_actions(basis, spine, clients, sessions)
         handshake = _handshake(basis, spine, clients, sessions, actions, self.notes, self.windows)
         of_sessions = _session_commands(basis, spine, clients, turns, sessions, self.windows)
         self._commands = (*handshake.commands(), *of_sessions.commands())
@@ -343,16 +343,13 @@ class FrontParts:
             registered.commands.add(command)
 
 
-def _client_actions(
-    basis: Basis, spine: Spine, clients: ClientParts, sessions: SessionParts, reading: Callable[[str], Reading]
-) -> ClientActions:
+def _client_actions(basis: Basis, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
     return ClientActions(
         clients=clients.clients,
         store=spine.store,
         log=spine.log,
         dispatcher=spine.dispatcher,
         sessions=sessions.live,
-        reading=reading,
         slow_actions=sessions.directories.slow_actions(),
         offered_again=basis.registered.clients.offered_again,
         flush=clients.delivery.flush,

@@ -18,6 +18,9 @@ BYTES_PER_SECOND = 16 * 1024 * 1024
 BYTE_BURST = 64 * 1024 * 1024
 """Bytes that may come at once: a few large files."""
 
+SHARE_MESSAGES, SHARE_BYTES = 64, 256 * 1024
+"""What is taken from one client before others are served: some milliseconds of work."""
+
 MAX_VALUES = 50_000
 """JSON values in one message. Each costs time wherever the message goes; long texts are one value."""
 
@@ -126,11 +129,14 @@ class FloodLimit:
 
     def take(self, *, now: float) -> bool:
         """Count one message at `now` (seconds, monotonic); False when it is one too many."""
+        return self.take_up_to(1, now=now) == 1
+
+    def take_up_to(self, most: int, *, now: float) -> int:
+        """Count as many messages as may come at `now`, `most` at most; returns how many."""
         self._refill(now)
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+        taken = min(most, int(self._tokens))
+        self._tokens -= taken
+        return taken
 
     def wait(self, amount: float, *, now: float) -> float:
         """Count `amount` at `now`; returns the seconds to wait before more are taken."""
@@ -138,12 +144,47 @@ class FloodLimit:
         self._tokens -= amount
         return 0.0 if self._tokens >= 0 else -self._tokens / self.rate
 
+    def up_to(self, most: int) -> int:
+        """How much may come without waiting, `most` at most."""
+        return max(0, min(most, int(self._tokens)))
+
     def _refill(self, now: float) -> None:
         passed = now - self._at
         if passed > 0:
             tokens = self._tokens + passed * self.rate
             self._tokens = tokens if tokens < self.burst else self.burst
         self._at = now
+
+
+class Inflow:
+    """Counts what one connection sends.
+
+    It is counted down from a share, so that the clock and the two rates are only looked at when the share is over.
+    """
+
+    __slots__ = ("_byte_rate", "_bytes", "_message_rate", "_messages", "_share_bytes")
+
+    def __init__(self, message_rate: FloodLimit, byte_rate: FloodLimit) -> None:
+        self._message_rate = message_rate
+        self._byte_rate = byte_rate
+        self._messages = self._bytes = 0
+        """What is left of the share."""
+        self._share_bytes = 0
+        """Bytes that it had."""
+
+    def count(self, size: int) -> bool:
+        """Count a message; False when the share is over: `renew` it before the message is handled."""
+        self._messages -= 1
+        self._bytes -= size
+        return self._messages >= 0 and self._bytes >= 0
+
+    def renew(self, *, now: float) -> float | None:
+        """Begin another share, with the message that was counted last; returns the seconds to wait before that, None
+        when there were too many messages."""
+        self._messages += self._message_rate.take_up_to(SHARE_MESSAGES - 1 - self._messages, now=now)
+        delay = self._byte_rate.wait(self._share_bytes - self._bytes, now=now)
+        self._share_bytes = self._bytes = self._byte_rate.up_to(SHARE_BYTES)
+        return None if self._messages < 0 else delay
 
 
 def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
@@ -186,6 +227,9 @@ __all__ = [
     "MAX_WATCHES_OF_ALL",
     "MESSAGES_PER_SECOND",
     "MESSAGE_BURST",
+    "SHARE_BYTES",
+    "SHARE_MESSAGES",
     "FloodLimit",
+    "Inflow",
     "check_subscriptions",
 ]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
@@ -48,6 +48,8 @@ _CONTENT = (
     sqlite3.NotSupportedError,
 )
 """What writing raises when the fault lies in the values."""
+Stored = tuple[int, str, bytes, str | None, int | None, int]
+"""What is stored of an entry: all but the forms for readers, which may be several times as large."""
 _HEADER_VERSIONS = (b"\1\1", b"\2\2")
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _REASONS = {
@@ -85,7 +87,7 @@ class SqliteStorage:
         self._connections: list[sqlite3.Connection] = []
         self._written = 0
         """Bytes written since the write-ahead log was last moved into the main file, about."""
-        self._unmoved: list[Batch] = []
+        self._unmoved: list[list[Step | Stored]] = []
         """All batches since everything was in the main file: the write-ahead log can be made again from them."""
         self._wal_size = 0
         """How long the write-ahead log was after we last wrote. SQLite makes it shorter only when we ask for it."""
@@ -137,7 +139,7 @@ class SqliteStorage:
             if self._unplaced is not batch:
                 self._check_wal()
                 self._write(batch)
-                self._unmoved.append([_as_stored(step) for step in batch])
+                self._unmoved.append([step[:6] if type(step) is Entry else step for step in batch])
             self._unplaced = batch
             self._check_files()
             self._unplaced = None
@@ -270,7 +272,7 @@ class SqliteStorage:
             return
         _log.warning("%s: it was cut off while it was in use; it is made again", self._wal)
         with self._replay_lock, self._lookup_lock:
-            rebuild(self._path, self._unmoved)
+            rebuild(self._path, [[_as_step(stored) for stored in batch] for batch in self._unmoved])
             # SQLite leaves the new file alone: it sees that it is not the one that it has open.
             self._disconnect()
             self._marker.unlink(missing_ok=True)
@@ -351,12 +353,8 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _as_stored(step: Step) -> Step:
-    """Without the forms for readers, which may be several times as large."""
-    if type(step) is not Entry:
-        return step
-    seq, channel, payload, client_id, client_seq, at, *_ = step
-    return Entry(seq, channel, payload, client_id, client_seq, at)
+def _as_step(stored: Step | Stored) -> Step:
+    return Entry(*stored) if type(stored) is tuple else cast("Step", stored)
 
 
 def _code(exc: Exception) -> int:

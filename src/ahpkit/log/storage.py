@@ -51,10 +51,11 @@ class Order:
 def head_after(head_seq: int, batch: Batch) -> int:
     """The head after `batch` is committed; raises `OutOfOrder` when its numbers do not continue from `head_seq`."""
     entries = [step for step in batch if type(step) is Entry]
-    for expected, entry in enumerate(entries, head_seq + 1):
-        if entry.seq != expected:
-            raise OutOfOrder(f"entry {entry.seq} of {entry.channel} cannot follow {expected - 1}")
-    return head_seq + len(entries)
+    after = head_seq + len(entries)
+    if [entry.seq for entry in entries] != list(range(head_seq + 1, after + 1)):
+        before, wrong = next((n, entry) for n, entry in enumerate(entries, head_seq) if entry.seq != n + 1)
+        raise OutOfOrder(f"entry {wrong.seq} of {wrong.channel} cannot follow {before}")
+    return after
 
 
 class Storage(Protocol):

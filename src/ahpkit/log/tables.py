@@ -219,24 +219,26 @@ class Tables:
         self._divided = self._with_parts()
 
     def _insert(self, entries: Iterable[Entry]) -> None:
-        rows = list(self._rows(entries))
+        rows = self._rows(entries)
         done = 0
         for size in _ROWS_AT_ONCE:
             while len(rows) - done >= size:
                 self._db.execute(_INSERT[size], [*chain.from_iterable(rows[done : done + size])])
                 done += size
 
-    def _rows(self, entries: Iterable[Entry]) -> Iterator[tuple[object, ...]]:
-        ids, total = self._ids, self._total
-        for entry in entries:
-            seq, channel, payload, client_id, client_seq, at, _, _ = entry
+    def _rows(self, entries: Iterable[Entry]) -> list[tuple[object, ...]]:
+        ids, head, total = self._ids, self._head, self._total
+        rows: list[tuple[object, ...]] = []
+        for head, channel, payload, client_id, client_seq, at, _, _ in entries:
             if type(client_seq) is float or type(at) is float:
                 client_seq, at = None if client_seq is None else _integer(client_seq), _integer(at)
-            self._head = seq
-            self._total = total = total + len(payload)
+            total += len(payload)
             id_ = ids.get(channel, _NO_CHANNEL)
-            place = f"{seq} {id_} {client_id} {client_seq} {at}"  # As `place_of` has it: there are many of them.
-            yield seq, id_, client_id, client_seq, at, total, crc32(payload, crc32(place.encode())), payload
+            place = f"{head} {id_} {client_id} {client_seq} {at}"  # As `place_of` has it: there are many of them.
+            checked = crc32(payload, crc32(place.encode()))
+            rows.append((head, id_, client_id, client_seq, at, total, checked, payload))
+        self._head, self._total = head, total
+        return rows
 
     def _apply(self, step: Step) -> None:
         match step:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, cast
 
-from ahpkit.dialects.base import Dialect, Reading, SentAction
+from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection, LiveSessions
@@ -96,7 +96,6 @@ class ClientActions:
         log: LogEngine,
         dispatcher: Dispatcher,
         sessions: LiveSessions,
-        reading: Callable[[str], Reading],
         slow_actions: Mapping[str, SlowAction],
         offered_again: Event[[str, str]],
         flush: Callable[[], Awaitable[None]],
@@ -107,7 +106,6 @@ class ClientActions:
         self._log = log
         self._dispatcher = dispatcher
         self._sessions = sessions
-        self._reading = reading
         self._slow_actions = slow_actions
         self._special = _TOLERATED | slow_actions.keys()
         """The types of actions that are not simply dispatched."""
@@ -179,7 +177,7 @@ class ClientActions:
     ) -> Coroutine[Any, Any, None] | None:
         """Apply an action or refuse it. Returns something to await when that takes a while."""
         try:
-            read = client.outlet.dialect.read_action(uri, sent, self._reading(client.client_id))
+            read = client.outlet.dialect.read_action(uri, sent, client.reading)
         except RpcError as error:
             reason: str | None = error.message
         else:

@@ -127,7 +127,7 @@ class Clients:
         if owner != connection.credential:
             raise InvalidRequest(f"clientId: {client_id!r} belongs to another credential; choose another id")
         old = self._by_id.get(client_id)
-        connection.client_id = client_id
+        connection.identify(client_id)
         self._by_id[client_id] = connection
         self._away.pop(client_id, None)
         if old is not None:

@@ -20,7 +20,15 @@ from ahpkit.host.clients.dispatched import Dispatched, read_dispatched
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.clients.outline import Skimmed, outline_of
 from ahpkit.host.config import HostConfig
-from ahpkit.host.limits import LONG_MESSAGE, MAX_ACTION_BYTES, MAX_ESCAPES, MAX_PENDING_REQUESTS, MAX_VALUES, FloodLimit
+from ahpkit.host.limits import (
+    LONG_MESSAGE,
+    MAX_ACTION_BYTES,
+    MAX_ESCAPES,
+    MAX_PENDING_REQUESTS,
+    MAX_VALUES,
+    FloodLimit,
+    Inflow,
+)
 from ahpkit.host.policy.methods import Call
 from ahpkit.host.registration import Command
 from ahpkit.host.spine.delivery import Delivery
@@ -55,12 +63,6 @@ _MAX_SETTINGS = 256 * 1024
 _AT_REST = frozenset({"subscribe", "unsubscribe", "fetchTurns", "disposeSession", "initialize", "reconnect", "ping"})
 """Methods that need only the state of a session, so that it can go on resting."""
 
-_SHARE = 256 * 1024
-"""Bytes that are taken from one client before others are served: some milliseconds of work."""
-
-_MESSAGE = 4 * 1024
-"""Bytes that a message counts as at least."""
-
 _ANYONE = Identity("")
 """The dialect of a connection before the handshake has chosen one."""
 
@@ -88,7 +90,7 @@ class Shared:
     config: HostConfig
     monotonic: Callable[[], float]
     reading: Callable[[str], Reading]
-    """What reading a frame of this client depends on."""
+    """What reading the frames of this client depends on."""
     sessions: LiveSessions
     take: Callable[[Connection, Dispatched], Awaitable[None] | None]
     """Takes an action of a client that is known. Something to wait for when that takes a while."""
@@ -113,10 +115,11 @@ class Connection(RpcLoop):
         peer = Peer(max_bytes=config.max_message_bytes, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES, errors=ERRORS)
         super().__init__(transport, peer, max_serving=MAX_PENDING_REQUESTS)
         self._shared = shared
-        self._flood = FloodLimit(now=shared.monotonic(), rate=config.message_rate, burst=config.message_burst)
-        self._bytes = FloodLimit(now=shared.monotonic(), rate=config.byte_rate, burst=config.byte_burst)
-        self._unshared = _SHARE
-        """Bytes that this client may still send before others are served."""
+        now = shared.monotonic()
+        self._inflow = Inflow(
+            FloodLimit(now=now, rate=config.message_rate, burst=config.message_burst),
+            FloodLimit(now=now, rate=config.byte_rate, burst=config.byte_burst),
+        )
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
@@ -130,12 +133,17 @@ class Connection(RpcLoop):
         )
         self._large: asyncio.Lock | None = None
         """Large answers are made one at a time, when the client has read what came before."""
-        self.client_id = ""
+        self.identify("")
         self.capabilities: ClientCapabilities = {}
         self.info: Implementation | None = None
         """How it describes itself (`clientInfo`). This is only shown and logged."""
         self.settings: JsonObject = {}
         """What the client set on the root channel for this connection only."""
+
+    def identify(self, client_id: str) -> None:
+        """The handshake says who this is; nobody before that."""
+        self.client_id = client_id
+        self.reading = self._shared.reading(client_id)
 
     @property
     def credential(self) -> str | None:
@@ -194,29 +202,26 @@ class Connection(RpcLoop):
         than everything else that is done for a message.
         """
         while True:
-            data = await self._receive()
+            if self._shared.delivery.is_full:
+                await self._shared.delivery.wait_room()
+            data = await self.transport.receive()
+            if not self._inflow.count(len(data)):
+                await self._begin_share()
+            if self._closing is not None:
+                raise TransportClosed(self._closing, code=self._close_code)
             sent = read_dispatched(data) if self.client_id else None
             if sent is None:
                 return await self._read_any(data)
             if (waiting := self._guarded("dispatchAction", self._shared.take, self, sent)) is not None:
                 await waiting
 
-    async def _receive(self) -> bytes:
-        if self._shared.delivery.is_full:
-            await self._shared.delivery.wait_room()
-        if self._unshared <= 0:
-            self._unshared = _SHARE
-            await asyncio.sleep(0)  # The next message may be here already: let other clients be served first.
-        data = await self.transport.receive()
-        self._unshared -= len(data) + _MESSAGE
-        now = self._shared.monotonic()
-        if self._closing is None and not self._flood.take(now=now):
-            self.close(f"too many messages: more than {self._flood.rate:.0f} a second")
-        if self._closing is not None:
-            raise TransportClosed(self._closing, code=self._close_code)
-        if (delay := self._bytes.wait(len(data), now=now)) > 0:
+    async def _begin_share(self) -> None:
+        """Look whether the client sends too much, and let others be served: its next message may be here already."""
+        delay = self._inflow.renew(now=self._shared.monotonic())
+        if delay is None:
+            self.close(f"too many messages: more than {self._shared.config.message_rate:.0f} a second")
+        else:
             await asyncio.sleep(delay)
-        return data
 
     async def _read_any(self, data: bytes) -> Event:
         if len(data) <= LONG_MESSAGE:
@@ -263,7 +268,7 @@ class Connection(RpcLoop):
         _log.debug("%s sent something unusable: %s", self.transport.peer.address, error)
 
     def _translate(self, method: str, params: Params) -> tuple[str, Params]:
-        return self.outlet.dialect.read(method, params, self._shared.reading(self.client_id))
+        return self.outlet.dialect.read(method, params, self.reading)
 
     def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         try:

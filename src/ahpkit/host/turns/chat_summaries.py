@@ -134,15 +134,6 @@ _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "cha
 """Actions that make a session unread: an answer, a failure, a question."""
 
 
-_MAY_NAME = frozenset({"session/titleChanged", "session/chatRemoved"})
-"""Actions after which the title of an only chat may differ from its session's."""
-
-_MAY_DRIVE = frozenset(
-    {"session/chatAdded", "session/chatUpdated", "session/chatRemoved", "session/defaultChatChanged"}
-)
-"""Actions after which a session may have its status from another chat, or that chat does something else."""
-
-
 class ChatSummaries:
     """Listens to what is applied."""
 
@@ -160,25 +151,18 @@ class ChatSummaries:
         self._renamed: set[str] = set()
         """Sessions that got a title which their only chat may not have yet."""
 
-    def heard(self, applied: AnyApplied) -> None:
+    def chat_changed(self, applied: AnyApplied) -> None:
+        """The chat's entry in its session gets what changed."""
         if applied.before is applied.after or applied.action["type"] in STREAMED_TEXT:
             return
-        if applied.action["type"] == "session/chatAdded":
-            self._name_for_good(applied)
-        elif applied.action["type"] in _MAY_NAME:
-            self.renamed(applied.channel)
-        elif self._index.session_of(applied.channel) is not None:
-            self._chat_changed(applied)
-        if applied.action["type"] in _MAY_DRIVE:
-            self._mirror_activity(applied.channel)
-
-    def _chat_changed(self, applied: AnyApplied) -> None:
         session_uri = self._index.session_of(applied.channel)
-        if session_uri is not None and applied.action["type"] in _NEWS:
+        if session_uri is None:
+            return
+        if applied.action["type"] in _NEWS:
             self._unread(session_uri)
         before, after = chat_summary(applied.before), chat_summary(applied.after)
         session = self._states.session(session_uri)
-        if session_uri is None or session is None or before == after:
+        if session is None or before == after:
             return
         if has_lost(before, after):
             entry = chat_entry(cast("ChatState", applied.after), entry_of(applied.channel, session))
@@ -187,6 +171,11 @@ class ChatSummaries:
             self._dispatch(
                 session_uri, _updated(applied.channel, cast("PartialChatSummary", changed_fields(before, after)))
             )
+
+    def named(self, applied: AnyApplied) -> None:
+        """A session got a title, or lost a chat."""
+        if applied.before is not applied.after:
+            self.renamed(applied.channel)
 
     def renamed(self, session_uri: str) -> None:
         """A session has another title, or only one chat is left: that chat gets the title in the same commit."""
@@ -202,8 +191,10 @@ class ChatSummaries:
             if session is not None and chat is not None and chat["title"] != session["title"]:
                 self._dispatch(uri, _updated(chat["resource"], {"title": session["title"]}))
 
-    def _name_for_good(self, applied: AnyApplied) -> None:
+    def chat_added(self, applied: AnyApplied) -> None:
         """When a session gets a second chat, the first one keeps the title that was shown so far."""
+        if applied.before is applied.after:
+            return
         chat = only_chat(applied.before)
         if chat is not None and chat["title"] != applied.before["title"]:
             self._dispatch(applied.channel, _updated(chat["resource"], {"title": applied.before["title"]}))
@@ -219,11 +210,13 @@ class ChatSummaries:
         if self._states.chat(chat.uri) is not None and chat.state.get("activity", "") != (text or ""):
             self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
 
-    def _mirror_activity(self, session_uri: str) -> None:
-        """A session does what the chat is doing from which it has its status."""
-        session = self._states.session(session_uri)
-        if session is not None and session.get("activity") != (now := activity_of(session)):
-            self._dispatch(session_uri, session_activity_changed(activity=now))
+    def chats_changed(self, applied: AnyApplied) -> None:
+        """A session does what the chat is doing from which it has its status: that may be another chat now."""
+        session = self._states.session(applied.channel)
+        if session is None or applied.before is applied.after:
+            return
+        if session.get("activity") != (now := activity_of(session)):
+            self._dispatch(applied.channel, session_activity_changed(activity=now))
 
     def nothing_runs(self, uri: str) -> None:
         """Clear all activities after a start: nothing runs yet."""

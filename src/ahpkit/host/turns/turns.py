@@ -111,9 +111,15 @@ class Turns:
         host.actions.amend("chat/turnStarted", self._with_model)
         host.actions.amend("chat/turnStarted", self._with_start)
         host.actions.amend("chat/turnCancelled", self._with_duration)
-        host.actions.listen(self._heard)
+        host.actions.listen(self._deselect, *_CUSTOMIZED)
+        host.actions.listen(self._chat_changed, "chat/")
+        host.actions.listen(self._configured, "session/metaChanged", "session/configChanged")
+        host.actions.listen(self._summaries.chat_added, "session/chatAdded")
+        host.actions.listen(self._summaries.named, "session/chatRemoved", "session/titleChanged")
+        host.actions.listen(self._summaries.chat_changed, "chat/")
         host.actions.listen(
-            self._summaries.heard, "session/chat", "session/defaultChatChanged", "session/titleChanged", "chat/"
+            self._summaries.chats_changed,
+            *("session/chatAdded", "session/chatUpdated", "session/chatRemoved", "session/defaultChatChanged"),
         )
         host.actions.not_stored.add(self._summaries.renamed)
         host.actions.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
@@ -369,23 +375,27 @@ class Turns:
 
     # -- applied actions -------------------------------------------------------------------------------------------
 
-    def _heard(self, applied: AnyApplied) -> None:
+    def _chat_changed(self, applied: ChatApplied) -> None:
         uri = applied.channel
-        if applied.action["type"] in _CUSTOMIZED:
-            self._deselect(uri)
         if (runner := self._runners.get(uri)) is not None:
-            runner.on_applied(cast("ChatApplied", applied))
+            runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
-            turn.heard(applied.action, cast("ChatState", applied.before), applied.client_id)
+            turn.heard(applied.action, applied.before, applied.client_id)
             turn.over = not applied.after.get("activeTurn")
-        elif _is_selection(applied):
-            for chat in self._ports.index.chats(uri):
-                if (runner := self._runners.get(chat)) is not None:
-                    self._ports.tasks.spawn(runner.configure(), name="configure")
 
-    def _deselect(self, session_uri: str) -> None:
+    def _configured(self, applied: AnyApplied) -> None:
+        """When something else is selected for a session, or it is configured, its agents are configured again."""
+        is_selection = applied.action["type"] == "session/metaChanged"
+        if is_selection and selection_of(applied.before) == selection_of(applied.after):
+            return
+        for chat in self._ports.index.chats(applied.channel):
+            if (runner := self._runners.get(chat)) is not None:
+                self._ports.tasks.spawn(runner.configure(), name="configure")
+
+    def _deselect(self, applied: AnyApplied) -> None:
         """Deselect a custom agent that is gone or switched off, unless customizations that are still being read may
         contain it."""
+        session_uri = applied.channel
         state = self._ports.store.session(session_uri)
         chosen = selection_of(state).get("agent")
         if state is None or chosen is None or state["lifecycle"] != "ready":
@@ -459,13 +469,6 @@ def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
     if asked is None or (turn.chat_state or NO_CHAT)["turns"]:
         return None
     return f"{asked} is not on the host's machine. This session works in {turn.chat.working_directory} there."
-
-
-def _is_selection(applied: AnyApplied) -> bool:
-    """Whether an action changes what is selected for a session, so that its agents have to be configured again."""
-    if applied.action["type"] == "session/metaChanged":
-        return selection_of(applied.before) != selection_of(applied.after)
-    return applied.action["type"] == "session/configChanged"
 
 
 class LiveSubChat:
