@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { arrive, entry, stillKnown } from "./local/me.ts";
+import { startOutbox } from "./local/outbox.ts";
 import { startNotifications } from "./local/notifications.ts";
 import { startInbox } from "./mirror/inbox.ts";
 import { losses, notice, start } from "./mirror/store.ts";
@@ -22,6 +23,7 @@ effect(() => {
   started = true;
   start("ahpkit page");
   startInbox();
+  void startOutbox();
   startNotifications();
 });
 

@@ -1,8 +1,12 @@
-/** Messages on their way: shown as sending, waiting or failed, and sent again under the same id. */
+/**
+ * Messages on their way: shown as sending, waiting or failed, and sent again under the same id. Each is kept in this browser until
+ * the host has it, so that a page that is closed meanwhile loses nothing.
+ */
 
 import { signal } from "@preact/signals";
-import type { Message, Uri } from "../ahp/index.ts";
-import { dispatch } from "../mirror/store.ts";
+import type { ChatState, Message, Uri } from "../ahp/index.ts";
+import { clientId, dispatch } from "../mirror/store.ts";
+import { keep, kept, keysBelow } from "./settings.ts";
 
 export interface Failed {
   id: string;
@@ -24,14 +28,56 @@ function actionOf(how: How, id: string, message: Message): { type: string; [fiel
 /** Send, and keep the text until the host has it: a refusal puts it back, in sight. */
 export async function sendMessage(chat: Uri, message: Message, how: How, id: string = crypto.randomUUID()): Promise<boolean> {
   failedMessages.value = failedMessages.value.filter((each) => each.id !== id);
+  const unsent = { id, chat, message, how, reason: LEFT };
+  remember(unsent);
   const outcome = await dispatch(chat, actionOf(how, id, message), "chat");
-  if (outcome.accepted) return true;
-  failedMessages.value = [...failedMessages.value, { id, chat, message, how, reason: outcome.reason }];
+  if (outcome.accepted) {
+    keep(PLACE + id, undefined);
+    return true;
+  }
+  fail({ ...unsent, reason: outcome.reason });
   return false;
 }
 
 export function discard(id: string): void {
+  keep(PLACE + id, undefined);
   failedMessages.value = failedMessages.value.filter((each) => each.id !== id);
 }
 
+function fail(message: Failed): void {
+  remember(message);
+  failedMessages.value = [...failedMessages.value, message];
+}
+
+/** Whether a chat has a message after all: the page was closed after the host had taken it, and before it could say so. */
+export const arrived = ({ id }: Failed, chat: ChatState): boolean =>
+  chat.activeTurn?.id === id || chat.turns.some((turn) => turn.id === id) || Boolean(chat.queuedMessages?.some((each) => each.id === id));
+
 export const userMessage = (text: string, extra: Partial<Message> = {}): Message => ({ text, origin: { kind: "user" }, ...extra });
+
+// What a closed page left.
+
+const PLACE = "unsent:";
+const LEFT = "the page was closed before the host had it";
+
+interface Kept extends Failed {
+  /** The window that sends it. */
+  window: string;
+}
+
+function remember(message: Failed): void {
+  const entry: Kept = { ...message, window: clientId };
+  if (keep(PLACE + message.id, entry)) return;
+  const { attachments: _, ...words } = message.message; // Pictures may be too large to be kept; what was typed is not.
+  keep(PLACE + message.id, { ...entry, message: words });
+}
+
+const lockOf = (window: string): string => `ahpkit:window:${window}`;
+
+/** Show what was left. It is not sent by itself: that may be long ago. What another open window sends is that one's. */
+export async function startOutbox(): Promise<void> {
+  const left = keysBelow(PLACE).map((key) => kept<Kept | undefined>(key, undefined)).filter((each) => each !== undefined);
+  void navigator.locks?.request(lockOf(clientId), () => new Promise(() => undefined)); // Held as long as this window is open.
+  const open = (await navigator.locks?.query())?.held?.map((lock) => lock.name);
+  for (const { window, ...message } of left) if (window === clientId || (open && !open.includes(lockOf(window)))) fail(message);
+}

@@ -2,7 +2,7 @@
 
 import { effect, signal, type Signal } from "@preact/signals";
 
-function load<T>(key: string, fallback: T): T {
+export function kept<T>(key: string, fallback: T): T {
   try {
     const text = localStorage.getItem(`ahpkit:${key}`);
     return text === null ? fallback : (JSON.parse(text) as T);
@@ -12,7 +12,7 @@ function load<T>(key: string, fallback: T): T {
 }
 
 /** False when it could not be kept: storage may be full or forbidden, and the page works without it. */
-function save(key: string, value: unknown): boolean {
+export function keep(key: string, value: unknown): boolean {
   try {
     if (value === undefined) localStorage.removeItem(`ahpkit:${key}`);
     else localStorage.setItem(`ahpkit:${key}`, JSON.stringify(value));
@@ -22,23 +22,32 @@ function save(key: string, value: unknown): boolean {
   }
 }
 
-function kept<T>(key: string, fallback: T): Signal<T> {
-  const value = signal(load(key, fallback));
+/** Names below a name under which something is kept. */
+export function keysBelow(start: string): string[] {
+  try {
+    return Object.keys(localStorage).filter((key) => key.startsWith(`ahpkit:${start}`)).map((key) => key.slice("ahpkit:".length));
+  } catch {
+    return [];
+  }
+}
+
+function setting<T>(key: string, fallback: T): Signal<T> {
+  const value = signal(kept(key, fallback));
   let first = true;
   effect(() => {
     const now = value.value;
-    if (!first) save(key, now);
+    if (!first) keep(key, now);
     first = false;
   });
   return value;
 }
 
-export const theme = kept<"system" | "light" | "dark">("theme", "system");
-export const sendWith = kept<"enter" | "ctrl-enter">("send", "enter");
-export const sideWidth = kept("side", 420);
-export const notifyMe = kept("notify", false);
-export const splitDiff = kept("split", false);
-export const lastAgent = kept<{ provider?: string; directory?: string }>("last", {});
+export const theme = setting<"system" | "light" | "dark">("theme", "system");
+export const sendWith = setting<"enter" | "ctrl-enter">("send", "enter");
+export const sideWidth = setting("side", 420);
+export const notifyMe = setting("notify", false);
+export const splitDiff = setting("split", false);
+export const lastAgent = setting<{ provider?: string; directory?: string }>("last", {});
 
 effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset.theme;
@@ -53,10 +62,10 @@ export interface Draft {
   at: number;
 }
 
-export const loadDraft = (chat: string): Draft | undefined => load<Draft | undefined>(`draft:${chat}`, undefined);
+export const loadDraft = (chat: string): Draft | undefined => kept<Draft | undefined>(`draft:${chat}`, undefined);
 
 export function saveDraft(chat: string, draft: Draft | undefined): void {
   const empty = !draft || (!draft.text && draft.attachments.length === 0);
-  if (save(`draft:${chat}`, empty ? undefined : draft) || empty) return;
-  save(`draft:${chat}`, { ...draft, attachments: [] }); // Pictures may be too large to be kept; what was typed is not.
+  if (keep(`draft:${chat}`, empty ? undefined : draft) || empty) return;
+  keep(`draft:${chat}`, { ...draft, attachments: [] }); // Pictures may be too large to be kept; what was typed is not.
 }

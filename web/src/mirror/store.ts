@@ -204,7 +204,6 @@ function merge(uri: Uri, changes: Record<string, unknown>): void {
   const after: Record<string, unknown> = { ...before, ...changes };
   for (const [key, value] of Object.entries(changes)) if (value === null) delete after[key];
   summaries.set(uri, after as unknown as SessionSummary);
-  paint(writeSessions);
 }
 
 const PAGE = 200;
@@ -212,35 +211,51 @@ const PAGE = 200;
 /** Have agents started that do not run, to learn which conversations they keep by themselves. */
 export const askAgents = (): Promise<void> => listSessions({ "ahpkit/ask-agents": true });
 
+/** What the host told about sessions since a list of them was asked for: it is newer than the list, and follows it. */
+const listings = new Set<(() => void)[]>();
+
 async function listSessions(meta?: Record<string, unknown>): Promise<void> {
-  const found: SessionSummary[] = [];
-  let cursor: string | undefined;
-  do {
-    const params: Record<string, unknown> = { channel: ROOT, limit: PAGE, ...(cursor ? { cursor } : {}), ...(meta ? { _meta: meta } : {}) };
-    const page = await client.request<{ items: SessionSummary[]; nextCursor?: string }>("listSessions", params);
-    found.push(...page.items);
-    cursor = page.nextCursor;
-    for (const item of page.items) summaries.set(item.resource, item);
-    paint(writeSessions);
-  } while (cursor);
-  const here = new Set(found.map((item) => item.resource));
-  for (const uri of summaries.keys()) if (!here.has(uri)) summaries.delete(uri);
+  const here = new Set<Uri>();
+  const since: (() => void)[] = [];
+  listings.add(since);
+  try {
+    let cursor: string | undefined;
+    do {
+      const params: Record<string, unknown> = { channel: ROOT, limit: PAGE, ...(cursor ? { cursor } : {}), ...(meta ? { _meta: meta } : {}) };
+      const page = await client.request<{ items: SessionSummary[]; nextCursor?: string }>("listSessions", params);
+      cursor = page.nextCursor;
+      for (const item of page.items) {
+        here.add(item.resource);
+        summaries.set(item.resource, item);
+      }
+      if (!cursor) for (const uri of summaries.keys()) if (!here.has(uri)) summaries.delete(uri);
+      for (const again of since) again();
+      paint(writeSessions);
+    } while (cursor);
+  } finally {
+    listings.delete(since);
+  }
   paint(() => {
     writeSessions();
     sessionsLoaded.value = true;
   });
 }
 
+/** Take in what a notification says about the list of sessions, now and after each list that is under way. */
+function listed(change: () => void): void {
+  change();
+  for (const since of listings) since.push(change);
+  paint(writeSessions);
+}
+
 function notified(method: string, params: Record<string, unknown>): void {
   if (method === "root/sessionAdded") {
     const summary = params.summary as SessionSummary;
-    summaries.set(summary.resource, summary);
-    paint(writeSessions);
+    listed(() => summaries.set(summary.resource, summary));
   } else if (method === "root/sessionRemoved") {
-    summaries.delete(params.session as Uri);
-    paint(writeSessions);
+    listed(() => summaries.delete(params.session as Uri));
   } else if (method === "root/sessionSummaryChanged") {
-    merge(params.session as Uri, params.changes as Record<string, unknown>);
+    listed(() => merge(params.session as Uri, params.changes as Record<string, unknown>));
   } else if (method === "root/progress") {
     const { progressToken, ...told } = params as { progressToken: string; progress: number; total?: number; message?: string };
     // Only the last few: a session that is ready needs none.

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Action, ActiveTurn, Attachment, ChatState, Message, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
-import { discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
+import { arrived, discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
 import { comesFrom, customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
@@ -363,8 +363,9 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   );
 }
 
-function Unsent({ chat }: { chat: Uri }): JSX.Element | null {
-  const mine = failedMessages.value.filter((each) => each.chat === chat);
+function Unsent({ state }: { state: ChatState }): JSX.Element | null {
+  const chat = state.resource;
+  const mine = failedMessages.value.filter((each) => each.chat === chat && !arrived(each, state));
   if (!mine.length) return null;
   return (
     <>
@@ -543,7 +544,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
                 canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
             </Boundary>
           ))}
-          <Unsent chat={chat.resource} />
+          <Unsent state={chat} />
         </div>
       </div>
       <div class="dock" role="region" aria-label="Answer and write">

@@ -131,13 +131,11 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     const message: Message = userMessage(draft.text, { ...(attachments.length ? { attachments } : {}), ...(model ? { model } : {}) });
     clearTimeout(timer.current);
     timer.current = undefined;
-    const before = draft;
     setDraft({ text: "", attachments: [], at: Date.now() });
+    saveDraft(chatUri, undefined); // From here on the message itself is kept until the host has it.
     setItems([]);
     if (link.value !== "live") toast("Not connected. The message goes out when the host is back.");
     void sendMessage(chatUri, message, how).then((accepted) => {
-      // Kept until accepted: a reload before that finds the text again.
-      if (accepted && loadDraft(chatUri)?.text === before.text) saveDraft(chatUri, undefined);
       if (accepted && extra) review.sent();
     });
     shareDraft("");

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ConfigProperty, type ConfigSchema, type Message, ROOT, type SessionState } from "../ahp/index.ts";
 import { mayWrite, onlyWords } from "../local/me.ts";
 import { sendMessage, userMessage } from "../local/outbox.ts";
-import { lastAgent } from "../local/settings.ts";
+import { keep, kept, lastAgent } from "../local/settings.ts";
 import { sessionUrl } from "../mirror/inbox.ts";
 import { directoryOf, pathOf, toUri } from "../mirror/selectors.ts";
 import { firstSeen, hostInfo, presence, request, root, sessions } from "../mirror/store.ts";
@@ -32,7 +32,7 @@ function Property({ name, property, value, onChange, complete }: { name: string;
         onFocus={() => property.enumDynamic && void complete("").then(setItems)}
         onInput={(event) => {
           const text = event.currentTarget.value;
-          onChange(property.type === "number" ? Number(text) : text);
+          onChange(property.type !== "number" ? text : text === "" ? undefined : Number(text));
           if (property.enumDynamic) void complete(text).then(setItems);
         }} />
       {property.enumDynamic && <datalist id={`values-${name}`}>{items.map((item) => <option key={item.value} value={item.value}>{item.label}</option>)}</datalist>}
@@ -40,6 +40,8 @@ function Property({ name, property, value, onChange, complete }: { name: string;
     </label>
   );
 }
+
+const WRITTEN = "new";
 
 export default function NewSession(): JSX.Element {
   const agents = root.value?.agents ?? [];
@@ -50,7 +52,11 @@ export default function NewSession(): JSX.Element {
   const [model, setModel] = useState("");
   const [schema, setSchema] = useState<ConfigSchema | undefined>(undefined);
   const [values, setValues] = useState<Record<string, unknown>>({});
-  const [text, setText] = useState("");
+  const [text, setText] = useState(() => kept(WRITTEN, "")); // A reload, or a look at another session, finds it again.
+  const write = (words: string): void => {
+    setText(words);
+    keep(WRITTEN, words || undefined);
+  };
   const [error, fail] = useState("");
   const [busy, setBusy] = useState(false);
   const agent = agents.find((each) => each.provider === provider) ?? agents[0];
@@ -101,6 +107,7 @@ export default function NewSession(): JSX.Element {
       return setBusy(false);
     }
     lastAgent.value = { provider: agent.provider, directory };
+    keep(WRITTEN, undefined);
     go(sessionUrl(session));
     announce("Session created");
     if (text.trim()) void firstMessage(session, userMessage(text, model ? { model: { id: model } } : {}));
@@ -117,7 +124,7 @@ export default function NewSession(): JSX.Element {
       <form class="page narrow" onSubmit={(event) => void create(event)}>
         <h1>New session</h1>
         <label class="field"><span>What shall the agent do?</span>
-          <textarea ref={area} rows={4} value={text} placeholder="You can also write this later" onInput={(event) => setText(event.currentTarget.value)}
+          <textarea ref={area} rows={4} value={text} placeholder="You can also write this later" onInput={(event) => write(event.currentTarget.value)}
             onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing && event.currentTarget.form?.requestSubmit()} />
         </label>
         <div class="two">

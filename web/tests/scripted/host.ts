@@ -205,6 +205,7 @@ export class ScriptedHost {
       case "initialize": {
         connection.clientId = params.clientId;
         this.clients.add(params.clientId);
+        this.#seen.delete(params.clientId); // It counts its actions anew.
         for (const uri of params.initialSubscriptions ?? []) connection.subscriptions.add(uri);
         return {
           protocolVersion: "1.0.0", serverSeq: this.seq, serverInfo: { name: "scripted", version: "1" },
