@@ -37,13 +37,18 @@ export function linesOf(html: string | undefined, text: string): Piece[][] | und
 /** How much of the longer line has to be the same: lines that share less are different lines, not changed ones. */
 const ALIKE = 0.3;
 
+/** Whether a character that takes two places, such as an emoji, begins here: it is not cut in the middle. */
+const isFirstHalf = (text: string, at: number): boolean => (text.codePointAt(at) ?? 0) > 0xffff;
+
 /** Where two lines differ between what they begin and end with; nothing when they have little in common. */
 export function changedPart(before: string, after: string): [[number, number], [number, number]] | undefined {
   const shorter = Math.min(before.length, after.length);
   let head = 0;
   while (head < shorter && before[head] === after[head]) head += 1;
+  if (isFirstHalf(before, head - 1)) head -= 1;
   let tail = 0;
   while (tail < shorter - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
+  if (tail && isFirstHalf(before, before.length - tail - 1)) tail -= 1;
   const same = `${before.slice(0, head)}${before.slice(before.length - tail)}`.trim().length;
   if (same < Math.max(before.trim().length, after.trim().length) * ALIKE) return undefined;
   return [[head, before.length - tail], [head, after.length - tail]];

@@ -7,6 +7,7 @@ import type { FileEdit } from "../ahp/index.ts";
 import { pathOf } from "../mirror/selectors.ts";
 import { splitDiff } from "../local/settings.ts";
 import { readText } from "../mirror/store.ts";
+import { Exact } from "../ui/bits.tsx";
 import { highlighted } from "./code.ts";
 import { changedPart, languageOf, type Piece, piecesOf, linesOf } from "./diff-lines.ts";
 
@@ -91,12 +92,12 @@ function Text({ row, colours }: { row: Row; colours: Colours | undefined }): JSX
   if (text.length <= MAX_LINE) {
     const line = row.kind === "del" ? colours?.before?.[(row.before ?? 0) - 1] : colours?.after?.[(row.after ?? 0) - 1];
     const pieces = piecesOf(text, line, row.changed);
-    return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}>{piece.text}</span> : piece.text))}{text ? "" : "\u200b"}</>;
+    return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}><Exact text={piece.text} /></span> : <Exact key={index} text={piece.text} />))}{text ? "" : "\u200b"}</>;
   }
-  if (all) return <>{text}</>;
+  if (all) return <Exact text={text} />;
   return (
     <>
-      {text.slice(0, MAX_LINE)}{" "}
+      <Exact text={text.slice(0, MAX_LINE)} />{" "}
       <button type="button" class="btn quiet" onClick={() => set(true)}>Show {text.length - MAX_LINE} more characters</button>
     </>
   );
@@ -181,12 +182,19 @@ function Split({ rows, comments, colours }: Shown): JSX.Element {
 
 type Loaded = { rows: Row[]; before: string; after: string } | { binary: true } | { error: string } | undefined;
 
+/** Where both sides end their lines as Windows does, that is no part of what changed. Where only one does, its lines show it. */
+export function endsAlike(before: string, after: string): [string, string] {
+  const windows = (text: string): boolean => !/(?<!\r)\n/.test(text);
+  return windows(before) && windows(after) ? [before.replaceAll("\r\n", "\n"), after.replaceAll("\r\n", "\n")] : [before, after];
+}
+
 async function load(edit: FileEdit, fresh: boolean): Promise<Loaded> {
   try {
     const side = (at: FileEdit["before"]): Promise<string | undefined> | string => (at ? readText(at.content.uri, fresh) : "");
     const [before, after] = await Promise.all([side(edit.before), side(edit.after)]);
     if (before === undefined || after === undefined) return { binary: true };
-    return { rows: rowsOf(before, after), before, after };
+    const same = endsAlike(before, after);
+    return { rows: rowsOf(...same), before: same[0], after: same[1] };
   } catch (error) {
     return { error: (error as Error).message };
   }

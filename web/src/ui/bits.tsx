@@ -41,7 +41,7 @@ const PATHS = {
 
 export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
   return (
-    <svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width={name === "more" ? 2.4 : 1.6} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+    <svg width="1rem" height="1rem" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width={name === "more" ? 2.4 : 1.6} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
       <path d={PATHS[name]} />
     </svg>
   );
@@ -60,7 +60,7 @@ const STATES: Record<State, string> = {
 
 /** The drawing of a state. It stands on the line of the text beside it. */
 export const MarkIcon = ({ of }: { of: State }): JSX.Element => (
-  <span class={`mark ${of}`} aria-hidden="true"><svg width="14" height="14" viewBox="0 0 14 14" fill={of === "needs" ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d={STATES[of]} /></svg></span>
+  <span class={`mark ${of}`} aria-hidden="true"><svg width=".875rem" height=".875rem" viewBox="0 0 14 14" fill={of === "needs" ? "currentColor" : "none"} stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d={STATES[of]} /></svg></span>
 );
 
 /** A state as icon, word and colour. */
@@ -85,13 +85,20 @@ export interface MenuEntry {
   run(): void;
 }
 
-/** Characters that nobody sees, or that turn those around them: with them a command could look different from what runs. */
-const UNSEEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e01ef}])/u;
+/**
+ * Characters that nobody sees, or that turn those around them: with them a command could look different from what runs.
+ * Joiners and variants belong to letters of many languages and to emoji; after a letter of a command they only hide.
+ */
+const UNSEEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\p{Cs}]|\r(?!\n)|(?![\u200c\u200d\ufe00-\ufe0f])\p{Default_Ignorable_Code_Point}|(?<=[\u0000-\u007f])[\u200c\u200d\ufe00-\ufe0f](?!\u20e3))/u;
 
-/** A text in which nothing is hidden: what nobody sees stands there as its number. */
-export function Exact({ text }: { text: string }): JSX.Element {
-  if (!UNSEEN.test(text)) return <>{text}</>;
-  return <>{text.split(UNSEEN).map((part, index) => (index % 2 ? <span key={index} class="unseen">U+{part.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span> : part))}</>;
+/** The same, and spaces that only look like one: to a program they are letters. */
+const UNSEEN_OR_ODD = new RegExp(`${UNSEEN.source.slice(0, -1)}|(?! )\\p{Zs})`, "u");
+
+/** A text in which nothing is hidden: what nobody sees stands there as its number. `input` is for a program, prose may have its spaces. */
+export function Exact({ text, input = false }: { text: string; input?: boolean }): JSX.Element {
+  const hidden = input ? UNSEEN_OR_ODD : UNSEEN;
+  if (!hidden.test(text)) return <>{text}</>;
+  return <>{text.split(hidden).map((part, index) => (index % 2 ? <span key={index} class="unseen">U+{part.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span> : part))}</>;
 }
 
 /** What cannot be drawn, because something in it is not as it should be, does not take the rest of the page with it. Another `of` is tried anew. */

@@ -110,7 +110,7 @@ function Long({ text }: { text: string }): JSX.Element {
   const { head, tail, left } = all ? { head: text, tail: "", left: 0 } : ends(text);
   return (
     <>
-      <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={head} />{left > 0 && <span class="gap">… {size(left)} not shown …</span>}<Exact text={tail} /></pre>
+      <pre class="payload" tabIndex={0} role="region" aria-label="Input"><Exact text={head} input />{left > 0 && <span class="gap">… {size(left)} not shown …</span>}<Exact text={tail} input /></pre>
       {left > 0 && <div><button type="button" class="btn quiet" onClick={() => set(true)}>Show all</button></div>}
     </>
   );
@@ -126,7 +126,7 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
   return (
     <>
       {members
-        ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value], index) => <div key={index}><dt><Exact text={name} /></dt><dd><Exact text={value} /></dd></div>)}</dl></div>
+        ? <div class="payload" tabIndex={0} role="region" aria-label="Input"><dl class="fields">{members.map(([name, value], index) => <div key={index}><dt><Exact text={name} input /></dt><dd><Exact text={value} input /></dd></div>)}</dl></div>
         : <Long text={shown} />}
       {call._meta?.["ahpkit/truncated"] === true && <p class="note needs small">This input is too long to be shown whole: its middle is left out.</p>}
     </>
@@ -305,8 +305,10 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
   if (!current) return authentications.length ? <SignInDock requests={authentications} uri={uri} card={card} /> : null;
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
   const allowAll = (): void => {
-    const count = approvals.length;
-    void Promise.all(approvals.map((each) => allow(each, narrowest(each.toolCall.options, "approve")))).then(() => toast(`${count} calls allowed once`));
+    void Promise.all(approvals.map((each) => allow(each, narrowest(each.toolCall.options, "approve")))).then((taken) => {
+      const count = taken.filter(Boolean).length; // Each of the others has said why not.
+      if (count) toast(count === 1 ? "1 call allowed once" : `${count} calls allowed once`);
+    });
     list(false);
   };
   if (listed && approvals.length > 1)

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
 import { activity, age, comesFrom, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
-import { rowsOf } from "../../src/parts/diff.tsx";
+import { endsAlike, rowsOf } from "../../src/parts/diff.tsx";
 import { changedPart, languageOf, linesOf, piecesOf } from "../../src/parts/diff-lines.ts";
 import { ends, folded } from "../../src/parts/output.tsx";
 import { narrowest } from "../../src/views/approvals.tsx";
@@ -173,6 +173,7 @@ describe("diffs", () => {
   it("of files that came or went are all of one colour", () => {
     expect(rowsOf("", "a\nb\n").map((row) => row.kind)).toEqual(["hunk", "add", "add"]);
     expect(rowsOf("a\n", "").map((row) => row.kind)).toEqual(["hunk", "del"]);
+    expect([endsAlike("a\r\nb\r\n", "a\r\n"), endsAlike("a\r\nb\n", "a\r\n")]).toEqual([["a\nb\n", "a\n"], ["a\r\nb\n", "a\r\n"]]);
   });
 });
 
@@ -238,6 +239,7 @@ describe("lines of a diff", () => {
   it("say which words changed, unless they have little in common", () => {
     expect(changedPart("now = time.time()", "now = time.monotonic()")).toEqual([[11, 15], [11, 20]]);
     expect(changedPart("    return a", "    raise ValueError(text)")).toBeUndefined();
+    expect(changedPart("a face 😀 here", "a face 😁 here")).toEqual([[7, 9], [7, 9]]);
     expect(rowsOf("a = 1\nb = 2\n", "a = 1\nb = 3\n").map((row) => row.changed)).toEqual([undefined, undefined, [4, 5], [4, 5]]);
     expect(rowsOf("one\ntwo\n", "one\n").some((row) => row.changed)).toBe(false);
   });
