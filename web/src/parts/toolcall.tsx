@@ -79,12 +79,14 @@ function Content({ content, live, fromEnd }: { content: ToolContent; live: boole
   }
 }
 
+const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
 function SubAgent({ helper, live, around }: { helper: HelperChat; live: boolean; around: Around }): JSX.Element {
   const [open, set] = useState(live);
   const Helper = around.Helper;
   return (
     <details class="fold helper" open={open} onToggle={(event) => set(event.currentTarget.open)}>
-      <summary><span class="name grow cut" title={helper.title}>{helper.agentName ? `${helper.agentName}: ` : "Helper: "}{helper.title}</span></summary>
+      <summary><span class="name grow cut" title={helper.title}>{[...new Set([capital(helper.agentName ?? "helper"), helper.title])].join(": ")}</span></summary>
       {open && <div class="nested"><Helper uri={helper.resource} around={{ ...around, chat: helper.resource, depth: around.depth + 1 }} /></div>}
     </details>
   );

@@ -254,6 +254,9 @@ export interface PanelProps {
   at: Here;
 }
 
+/** A width that leaves room for the chat; the style keeps it so when the window gets smaller. */
+const fitting = (width: number): number => Math.round(Math.max(300, Math.min(innerWidth - 640, width)));
+
 export function SidePane({ at }: { at: Here }): JSX.Element {
   const session = useChannel<SessionState>(at.session, "session").value.state;
   const chatUri = at.chat ?? session?.defaultChat ?? session?.chats[0]?.resource;
@@ -274,21 +277,21 @@ export function SidePane({ at }: { at: Here }): JSX.Element {
     const handle = event.currentTarget as HTMLElement;
     handle.setPointerCapture(event.pointerId);
     const move = (moved: PointerEvent): void => {
-      sideWidth.value = Math.round(Math.max(300, Math.min(innerWidth - 640, innerWidth - moved.clientX)));
+      sideWidth.value = fitting(innerWidth - moved.clientX);
     };
     handle.addEventListener("pointermove", move);
     handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
   };
   const step = (event: KeyboardEvent): void => {
     const by = event.key === "ArrowLeft" ? 24 : event.key === "ArrowRight" ? -24 : 0;
-    if (by) sideWidth.value = Math.max(300, sideWidth.value + by);
+    if (by) sideWidth.value = fitting(sideWidth.value + by);
   };
   return (
     <aside class="pane side" aria-label={entry?.label ?? "Panel"} id="region-side" tabIndex={-1}>
       <button type="button" class="resizer" role="separator" aria-orientation="vertical" aria-label="Width of the panel" aria-valuenow={sideWidth.value} aria-valuemin={300} aria-valuemax={1600} onPointerDown={drag} onKeyDown={step} />
       <div class="pane-head">
         <a class="btn quiet icon phone-only" href={panelUrl(at, undefined)} aria-label="Back to the chat"><Icon name="back" /></a>
-        <nav class="tabs" aria-label="Panels" ref={tabs}>
+        <nav class="tabs" aria-label="Panels" ref={tabs} onWheel={(event) => (event.currentTarget.scrollLeft += event.deltaY)}>
           {PANELS.filter(({ panel }) => panel !== "canvases" || panel === at.panel || session?.openCanvases?.length).map(({ panel, label }) => <a key={panel} class="btn quiet" href={panelUrl(at, panel)} aria-current={panel === at.panel ? "true" : undefined}>{label}</a>)}
         </nav>
         <a class="btn quiet icon wide-only" href={panelUrl(at, undefined)} aria-label="Close the panel"><Icon name="close" /></a>

@@ -162,6 +162,36 @@ describe("the connection", () => {
     expect(first?.turnId).toBe(second?.turnId);
   });
 
+  it("shows again what a page that was closed had not sent, and not what had arrived after all (3, 4)", async () => {
+    const { session, chat } = host.addSession("a");
+    const sent: Action[] = [];
+    host.judge = (_, action) => (/turnStarted|pendingMessageSet/.test(action.type) && sent.push(action) ? false : undefined);
+    const page = await visit(at(session));
+    for (const text of ["the first", "the second", "the third"]) {
+      await composer(page).fill(text);
+      await page.keyboard.press("Enter");
+      await until(() => sent.some((action) => JSON.stringify(action).includes(text)), text);
+    }
+    host.judge = () => undefined;
+    host.act(chat, sent[2] as Action);
+    await page.reload();
+    await page.getByText("Not sent: the page was closed").nth(1).waitFor();
+    expect(await page.getByRole("alert").locator(".text").allInnerTexts()).toEqual(["the first", "the second"]);
+    expect(await composer(page).inputValue()).toBe("");
+    const other = await visit(at(session));
+    await composer(other).waitFor();
+    expect(await other.getByRole("alert").count(), "another window leaves it to this one").toBe(0);
+    await page.getByRole("button", { name: "Try again" }).first().click();
+    await until(() => dispatched("chat/turnStarted").length === 1, "sent");
+    expect(dispatched("chat/turnStarted")[0]?.turnId).toBe(sent[0]?.turnId);
+    await page.getByRole("button", { name: "Discard" }).click();
+    await page.getByText("Not sent").waitFor({ state: "detached" });
+    await page.reload();
+    await composer(page).waitFor();
+    await drawn(page);
+    expect(await page.getByText("Not sent").count()).toBe(0);
+  });
+
   it("keeps a draft over a reload (15)", async () => {
     const { session } = host.addSession("a");
     const other = host.addSession("b");
@@ -226,14 +256,21 @@ describe("approvals", () => {
   });
 
   it("hide nothing: what nobody sees has a name, numbers keep their digits, and a name that comes twice is there twice (8)", async () => {
-    const made = approval("p1", "rm -rf \u202e/pmt/\u202c\u200b # \u{e0041}");
+    const made = approval("p1", "rm -rf \u202e/pmt/\u202c\u200b # \u{e0041} a\u00a0b\u3164c\u2028d\re\u200df 👩\u200d💻\r\n");
     ask(made, "p2", '{"amount": 12345678901234567890, "path": "a", "path": "b"}');
     const page = await visit(at(made.session));
     const payload = page.locator(".dock .approval .payload");
-    await expect.poll(() => payload.textContent()).toBe("rm -rf U+202E/pmt/U+202CU+200B # U+E0041");
+    const side = (text: string) => ({ uri: "file:///home/ada/project/a.py", content: { uri: `x:/${encodeURIComponent(text)}` } });
+    const [before, after] = ["ok = True  # 😀\r\nend\r\n", "if admin: \u202e# 😁\r\nend\r\n"];
+    for (const text of [before, after]) host.resources.set(side(text).content.uri, { data: text });
+    ask(made, "p3", "{}", { edits: { items: [{ before: side(before), after: side(after), diff: { added: 1, removed: 1 } }] } });
+    await expect.poll(() => payload.textContent()).toBe("rm -rf U+202E/pmt/U+202CU+200B # U+E0041 aU+00A0bU+3164cU+2028dU+000DeU+200Df 👩\u200d💻\r\n");
     await shot(page, "approval-unseen");
     await page.locator(".dock .approval").getByRole("button", { name: "Next" }).click();
     await expect.poll(() => payload.locator("dd").allTextContents()).toEqual(["12345678901234567890", "a", "b"]);
+    await page.locator(".dock .approval").getByRole("button", { name: "Next" }).click();
+    await expect.poll(() => page.locator(".dock .diff-row:not(.hunk) .tx").allTextContents()).toEqual(["− Removed: ok = True  # 😀", "+ Added: if admin: U+202E# 😁", "  end"]);
+    await page.locator(".dock .approval").getByRole("button", { name: "Previous" }).click();
     await page.locator(".dock .approval").getByRole("button", { name: "Edit input" }).click();
     await settled(page.locator(".dock .approval"));
     await page.locator(".dock .approval").getByRole("button", { name: "Allow as edited" }).click();
@@ -733,6 +770,10 @@ describe("the transcript", () => {
     expect([writing.x, writing.width]).toEqual([said.x, said.width]);
     const ends = await page.locator(".pane-head").evaluateAll((heads) => heads.map((head) => head.getBoundingClientRect().bottom));
     expect(new Set(ends).size, String(ends)).toBe(1);
+    await page.evaluate(() => localStorage.setItem("ahpkit:side", "1500"));
+    await page.reload();
+    await page.locator(".diff-row").first().waitFor();
+    expect((await box("main")).width, "room for the chat beside a panel that was made wide on a larger screen").toBeGreaterThan(350);
   });
 
   it("shows 5 MB of output and 5 MB of text without dying (21)", async () => {
@@ -1172,6 +1213,24 @@ describe("many sessions", () => {
     expect(await page.locator(".session").count()).toBeLessThan(150);
     await page.getByRole("searchbox").fill("2 499");
     await page.getByText("Renamed 2 499", { exact: true }).waitFor();
+  });
+
+  it("that come, change and go while the list is read are as they are, and not as the list says", async () => {
+    for (const name of ["changed", "gone", "same"]) host.addSession(name, { title: `The ${name} one` });
+    const [changed, gone, same] = structuredClone([...host.summaries.values()]);
+    let goOn: () => void = () => undefined;
+    const second = new Promise<void>((resolve) => (goOn = resolve));
+    host.methods.listSessions = async ({ cursor }) => (cursor ? second.then(() => ({ items: [changed, gone] })) : { items: [same], nextCursor: "2" });
+    const page = await visit("#/");
+    await page.getByText("The same one").first().waitFor();
+    host.addSession("late", { title: "The late one" });
+    host.summarize("ahp-session:/changed", { title: "Called something else" });
+    host.summaries.delete("ahp-session:/gone");
+    host.notify("root/sessionRemoved", { channel: "ahp-root://", session: "ahp-session:/gone" });
+    goOn();
+    await page.getByText("Called something else").first().waitFor();
+    await drawn(page);
+    expect((await page.locator(".session .title").allInnerTexts()).sort()).toEqual(["Called something else", "The late one", "The same one"]);
   });
 
   it("can be archived, taken back, marked unread; what waits is counted in the title (25)", async () => {

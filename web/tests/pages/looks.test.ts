@@ -129,6 +129,8 @@ describe("as people set it", () => {
         expect(await overflow(here.page), `${screen} is wider than the screen`).toBeLessThanOrEqual(0);
         const cut = await here.page.locator(".plot text").evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().left < (each.closest("svg") as Element).getBoundingClientRect().left).map((each) => each.textContent));
         expect(cut, `numbers beside the bars of ${screen}`).toEqual([]);
+        if (screen === "sessions") await here.page.locator(".session").last().click({ trial: true });
+        if (screen === "setup") expect(await here.page.locator("[role=switch]").first().evaluate((each) => getComputedStyle(each).appearance), "on or off is seen").toBe(options?.forcedColors ? "auto" : "none");
       }
       await commandIsWhole(here.page, name);
       expect(here.problems).toEqual([]);

@@ -134,7 +134,7 @@ describe("a session", () => {
   it("runs a helper as a nested thread", async () => {
     await say("/subagent look around");
     await idle();
-    await last().locator("summary", { hasText: /helper: /i }).last().click();
+    await last().locator(".helper > summary").last().click();
     await last().locator(".nested").waitFor();
     await shot(page, "real-subagent");
   });
