@@ -20,6 +20,7 @@ def cleaned(value: Any, **environment: str) -> Any:
         "AKIA" + "ABCD1234EFGH5678",
         "xoxb-" + "1234567890-abc",
         "hf_" + "abcDEF12" * 4,
+        "whsec_" + "abcDEF12" * 4,
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     ],
@@ -36,13 +37,32 @@ def test_keys_of_a_known_shape_are_removed(secret: str) -> None:
         ("DB_PASSWORD: 'long one'", f"DB_PASSWORD: '{HIDDEN}'"),
         ("Authorization: Bearer abc.def.ghi", f"Authorization: Bearer {HIDDEN}"),
         ("postgres://ada:lovelace@db/x", f"postgres://{HIDDEN}@db/x"),
+        ('a "{\\"password\\": \\"hunter22\\"}"', f'a "{{\\"password\\": \\"{HIDDEN}\\"}}"'),
+        ("Set-Cookie: sid=abc; Path=/\nnext", f"Set-Cookie: {HIDDEN}\nnext"),
+        ("deploy --api-token abcdef1 --to live", f"deploy --api-token {HIDDEN} --to live"),
+        ("curl -s -u ada:lovelace http://x", f"curl -s -u ada:{HIDDEN} http://x"),
+        ("mysql -u ada -plovelace db", f"mysql -u ada -p{HIDDEN} db"),
+        ("machine x login ada password lovelace", f"machine x login ada password {HIDDEN}"),
+        ("https://x/blob?sv=1&sig=ab%2Fcd12", f"https://x/blob?sv=1&sig={HIDDEN}"),
+        ({"password": "pw", "input": {"Cookie": "a=b"}}, {"password": HIDDEN, "input": {"Cookie": HIDDEN}}),
     ],
 )
-def test_values_that_are_named_as_secrets_are_removed(text: str, clean: str) -> None:
+def test_values_that_are_named_as_secrets_are_removed(text: Any, clean: Any) -> None:
     assert cleaned(text) == clean
 
 
-@pytest.mark.parametrize("text", ["12 tokens were used", "the token bucket", "no secret here", "sk-short", "a: b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12 tokens were used",
+        "the token bucket",
+        "no secret here",
+        "sk-short",
+        "a: b",
+        "docker run -u 1000:1000 x",
+        "Cookie: a biscuit",
+    ],
+)
 def test_words_about_secrets_stay(text: str) -> None:
     assert cleaned(text) == text
 

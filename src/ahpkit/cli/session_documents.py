@@ -102,11 +102,12 @@ _SHAPES = re.compile(
     r"""
     -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
     | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}                 # model providers
-    | \bsk_(?:live|test)_[A-Za-z0-9]{16,}               # payment
+    | \b[sr]k_(?:live|test)_[A-Za-z0-9]{16,} | \bwhsec_[A-Za-z0-9]{16,}   # payment
     | \bgh[opsur]_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bglpat-[A-Za-z0-9_-]{16,}
     | \bAKIA[0-9A-Z]{16}\b | \bASIA[0-9A-Z]{16}\b
     | \bAIza[0-9A-Za-z_-]{30,}
-    | \bxox[abprs]-[A-Za-z0-9-]{10,}
+    | \bxox[abprs]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,} | (?<=hooks\.slack\.com/services/)[\w/]{10,}
+    | \bSG\.[\w-]{16,}\.[\w-]{16,} | \bya29\.[\w-]{16,} | \bAGE-SECRET-KEY-1[0-9A-Z]{20,}
     | \bhf_[A-Za-z0-9]{20,} | \bnpm_[A-Za-z0-9]{20,} | \bpypi-[A-Za-z0-9_-]{20,}
     | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*   # JSON web tokens
     | (?<=://)[^\s/:@]+:[^\s/@]+(?=@)                    # name:password in a URL
@@ -114,14 +115,22 @@ _SHAPES = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_WORDS = r"(?:passwords?|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
+
 _NAMED = re.compile(
-    r"""(?P<name>["']?\b[\w.-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["']?
-        \s*[:=]\s*|\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+|\bbearer\s+)
-        (?P<value>"[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})""",
+    rf"""(?P<name>["']?\b[\w.-]{{0,80}}{_WORDS}[\w.-]{{0,80}}\\*["']?\s*[:=]\s*
+        | \s--?[\w-]{{0,80}}{_WORDS}[\w-]{{0,80}}[ ]+(?!-)  # an option and its value
+        | \blogin\s+\S{{1,200}}\s+password\s+                   # .netrc
+        | \bcurl\b[^\n]{{0,300}}?\s(?:-u|--user)[ =]["']?[^\s:"']{{1,200}}:
+        | \b(?:mysql|mysqldump|mysqladmin|sshpass)\b[^\n]{{0,300}}?\s-p[ ]?
+        | [?&](?:sig|signature|x-amz-signature)=
+        | \bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+|\bbearer\s+)
+        (?P<quote>\\*["'])?(?P<value>(?(quote)(?:(?!(?P=quote))[^\n]){{4,}}|[^\s"',;]{{6,}}))
+    | (?P<cookies>\bcookie["']?\s*:\s*["']?)[^\s=;"']+=[^\r\n"']+""",
     re.VERBOSE | re.IGNORECASE,
 )
 
-_SECRET_NAME = re.compile(r"(PASSWORD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL)", re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"{_WORDS}|^(?:set-)?cookie$|^authorization$", re.IGNORECASE)
 
 
 class Redactor:
@@ -138,11 +147,17 @@ class Redactor:
             case str():
                 return self._text(value)
             case dict():
-                return {key: self.clean(one) for key, one in cast("dict[str, Any]", value).items()}
+                return {key: self._entry(key, one) for key, one in cast("dict[str, Any]", value).items()}
             case list():
                 return [self.clean(one) for one in cast("list[Any]", value)]
             case _:
                 return value
+
+    def _entry(self, key: str, value: Any) -> Any:
+        if isinstance(value, str) and value and _SECRET_NAME.search(key):
+            self.removed += 1
+            return HIDDEN
+        return self.clean(value)
 
     def _text(self, text: str) -> str:
         for known in self._known:
@@ -154,11 +169,10 @@ class Redactor:
         return text
 
     def _named(self, found: re.Match[str]) -> str:
-        quote = found["value"][0] if found["value"][0] in "\"'" else ""
-        if found["value"].strip(quote) == HIDDEN:
+        if found["value"] == HIDDEN:
             return found.group()
         self.removed += 1
-        return f"{found['name']}{quote}{HIDDEN}{quote}"
+        return f"{found['name'] or found['cookies']}{found['quote'] or ''}{HIDDEN}"
 
 
 __all__ = ["HIDDEN", "Progress", "Redactor", "export_session", "import_session", "pieces"]
