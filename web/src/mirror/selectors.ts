@@ -313,15 +313,18 @@ export function costOf(turn: Turn | ActiveTurn): Cost | undefined {
   return undefined;
 }
 
+/** Tokens, when an agent counted them; anything else would make the whole sum no number. */
+const counted = (tokens: unknown): number => (typeof tokens === "number" && tokens >= 0 ? tokens : 0);
+
 export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
   const costs = new Map<string, number>();
   const sum = { input: 0, output: 0, cached: 0, costs, unpriced: 0, turns: 0 };
   for (const turn of turns) {
     if (!turn.usage) continue;
     sum.turns += 1;
-    sum.input += turn.usage.inputTokens ?? 0;
-    sum.output += turn.usage.outputTokens ?? 0;
-    sum.cached += turn.usage.cacheReadTokens ?? 0;
+    sum.input += counted(turn.usage.inputTokens);
+    sum.output += counted(turn.usage.outputTokens);
+    sum.cached += counted(turn.usage.cacheReadTokens);
     const cost = costOf(turn);
     if (cost) costs.set(cost.currency, (costs.get(cost.currency) ?? 0) + cost.amount);
     else sum.unpriced += 1;

@@ -130,6 +130,7 @@ describe("cost", () => {
     expect(price(total([turn(0.5), turn()]))).toMatch(/^≥ /);
     expect(price(total([turn(0.5)]))).not.toContain("≥");
     expect(price(total([turn()]))).toBe("");
+    expect(total([{ ...turn(), usage: { inputTokens: "many", outputTokens: Number.NaN } } as never, turn()])).toMatchObject({ input: 10, output: 5 });
   });
   it("is known when it is nothing, and never a sum of different currencies", () => {
     expect(price(total([turn(0)]))).toMatch(/0\.00/);
