@@ -23,6 +23,8 @@ def test_controls_are_made_visible() -> None:
 
 def test_a_text_cannot_be_turned_around() -> None:
     assert printable("rm \u202eoj.txt\u2066") == "rm \\u202eoj.txt\\u2066"
+    assert printable("rm\u200b a\u3164b\u2028c\U000e0041") == "rm\\u200b a\\u3164b\\u2028c\\U000e0041"
+    assert printable("\U0001f469\u200d\U0001f4bb") == "\U0001f469\u200d\U0001f4bb"
 
 
 def test_a_string_may_be_markdown_or_missing() -> None:

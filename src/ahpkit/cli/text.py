@@ -10,17 +10,27 @@ from ahpkit.protocol.common.state import StringOrMarkdown
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that reorder the text around them: with them a command could look different from what it is."""
 
+_BLANK = "\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u2060\u2061\u2062\u2063\u2064\u3164\ufeff\uffa0"
+"""Characters that show nothing: a command could hold more than is seen. Joiners are not among them, words need them."""
+
+_TAGS = range(0xE0000, 0xE01F0)
+"""Tags and variants that no terminal draws: whole sentences were hidden in them."""
+
 _VISIBLE: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
     **{ord(kept): kept for kept in "\t\n"},
     ord("\r"): "",
     0x7F: "\u2421",
     **{code: f"\\x{code:02x}" for code in range(0x80, 0xA0)},
-    **{ord(char): f"\\u{ord(char):04x}" for char in _BIDI},
+    **{ord(char): f"\\u{ord(char):04x}" for char in _BIDI + _BLANK},
+    **{code: f"\\U{code:08x}" for code in _TAGS},
 }
 
 
-_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *map(ord, _BIDI))}
+_ESCAPED = {
+    **{code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *map(ord, _BIDI + _BLANK))},
+    **{code: json.dumps(chr(code))[1:-1] for code in _TAGS},
+}
 
 
 def printable(text: str) -> str:
