@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,30 @@ async def test_sessions_agents_and_models_of_the_host_are_completed(host: HostPr
     assert await completed(host.home, "ahpkit prompt --agent other --model demo-l") == []
     assert await completed(host.home, "ahpkit chat --host-name other --agent d") == []
     assert await completed(host.home, f"ahpkit tail {name[:3]}") == [name]
+
+
+async def test_ctrl_c_while_a_host_does_not_answer_shows_nothing(tmp_path: Path) -> None:
+    """The shell shows what a completion writes in the middle of the line that is typed."""
+    looking = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        looking.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1") as server:
+        url = "ws://{}:{}".format(*server.sockets[0].getsockname())
+        asked = {"_AHPKIT_COMPLETE": "bash_complete", "COMP_WORDS": "ahpkit approve ", "COMP_CWORD": "2"}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ahpkit"),
+            env={**environment(tmp_path), **asked, "AHPKIT_URL": url},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        await looking.wait()
+        process.send_signal(signal.SIGINT)
+        assert await process.communicate() == (b"", b"")
+        assert process.returncode == -signal.SIGINT
 
 
 async def test_every_session_agent_and_model_of_every_command_is_completed() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -28,8 +29,10 @@ class _Fish(FishComplete):
 
 
 def prepare_completion() -> None:
-    """Tell click how shells complete, where it does not know well enough."""
+    """Tell click how shells complete, where it does not know well enough. Ctrl-C meanwhile just ends the process."""
     add_completion_class(_Fish, "fish")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # It would show a traceback in the line.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 Ask = Callable[[Any, click.Context], Awaitable[Iterable[tuple[str, str]]]]
