@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +66,42 @@ async def test_nothing_shown_is_missing_after_any_of_many_kills_under_load(tmp_p
         client = await host.client()
         assert (await client.accepted((await open_session(client))[0], title("still works")))["serverSeq"] > shown.head
         await client.aclose()
+
+
+@requirement("core:hardening:server-seq-survives-restart")
+async def test_an_import_that_a_kill_cuts_off_leaves_nothing(tmp_path: Path) -> None:
+    """It is stored in many commits; others are served between them, and the session is there after the last one."""
+    message = {"text": "x" * 100_000, "origin": {"kind": "user"}}
+    turns: list[Json] = [
+        {"id": f"t{number}", "message": message, "responseParts": [], "state": "complete"} for number in range(80)
+    ]
+    document: Json = {"format": 1, "title": "half", "provider": "demo", "chats": [{"title": "c", "turns": turns}]}
+    async with host_process(tmp_path) as host:
+        client, other = await host.client(), await host.client(client_id="other")
+        session, _ = await open_session(other)
+        client.send(
+            {"jsonrpc": "2.0", "id": "i", "method": "_ahpkit/sessions/import", "params": {"document": document}}
+        )
+        [log] = tmp_path.glob("**/log.db")  # noqa: ASYNC240  # Two folders.
+        while not await asyncio.to_thread(_parts, log):
+            await other.accepted(session, title("meanwhile"))
+        host.kill()
+        await host.ended()
+        await client.aclose()
+        await other.aclose()
+    async with host_process(tmp_path) as host:
+        client = await host.client()
+        listed = [one["title"] for one in (await client.ask("listSessions"))["items"]]
+        if "half" not in listed:  # Else it was faster than we were.
+            while await asyncio.to_thread(_parts, log):
+                await client.accepted(session, title("now"))
+        assert listed in (["meanwhile"], ["half", "meanwhile"])
+        await client.aclose()
+
+
+def _parts(log: Path) -> int:
+    with closing(sqlite3.connect(f"{log.as_uri()}?mode=ro", uri=True)) as db:
+        return db.execute("SELECT count(*) FROM parts").fetchone()[0]
 
 
 async def _work_until_killed(host: HostProcess, shown: Shown, number: int, *, after: int) -> None:

@@ -149,6 +149,27 @@ def test_a_large_state_is_stored_in_many_small_steps_and_what_comes_meanwhile_is
     assert restarted(log).state(ROOT) == store.state(ROOT)
 
 
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_large_state_is_stored_in_many_small_steps_before_its_channel_is_opened(
+    store: Store, log: LateLog, opened: bool
+) -> None:
+    async def prepare() -> None:
+        async with store.preparing(ROOT, large(5)) as prepared:
+            assert store.taken(ROOT)
+            if opened:
+                store.open(ROOT, large(5), prepared=prepared)
+
+    largest = 0
+    for _ in steps(prepare()):
+        assert (store.state(ROOT), store.channels(), store.commit(log.commit())) == (None, [], ([], []))
+        assert restarted(log).channels() == [], "after a crash there is nothing"
+        largest = max([largest, *map(len, log.disk.parts.values())])
+    assert 0 < largest < 600_000
+    assert store.commit(log.commit()) == ([ROOT] if opened else [], [])
+    assert restarted(log).state(ROOT) == store.state(ROOT) == (large(5) if opened else None)
+    assert store.taken(ROOT) is opened
+
+
 def test_a_state_that_is_being_stored_is_not_that_of_a_channel_which_began_anew(store: Store, log: LateLog) -> None:
     store.open(ROOT, large(1))
     store.apply(ROOT, sessions(1))

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Step, Value
+from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.migrations import MIGRATIONS, migrate
@@ -79,6 +79,26 @@ def test_what_was_written_moves_into_the_main_file_bit_by_bit(tmp_path: Path) ->
     assert (tmp_path / "log.db").stat().st_size == before
     storage.tidy()
     assert (tmp_path / "log.db").stat().st_size > 2 << 20
+    storage.close()
+
+
+def test_what_is_left_of_a_removed_channel_is_deleted_bit_by_bit(tmp_path: Path) -> None:
+    """Overwriting a large state takes as long as writing it did; and a host that is killed goes on with it."""
+    path = tmp_path / "log.db"
+    storage = loaded(path)
+    parts, snapshot = divided("a", 0, *[b"x" * 1000] * 11)
+    storage.commit([opening("a", RESERVED, b""), *parts, snapshot, opening("b"), Removal("a")])
+    with closing(sqlite3.connect(path)) as db:
+        for left in (9, 8, 7):
+            assert storage.tidy()
+            assert db.execute("SELECT count(*) FROM parts").fetchone() == (left,)
+        storage.close()
+        storage = loaded(path)
+        assert not storage.tidy(), "it looks for what is left with its first commit"
+        storage.commit([entry(1, "b")])
+        while storage.tidy():
+            pass
+        assert db.execute("SELECT count(*) FROM parts").fetchone() == (0,)
     storage.close()
 
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
+from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
 from ahpkit.log.errors import NotInLog
 from ahpkit.testing.storage import divided
 from support.properties import examples
@@ -65,14 +65,19 @@ class StorageHistory(RuleBasedStateMachine):
 
     @rule(channel=CHANNELS, parts=st.lists(st.binary(max_size=5), min_size=2, max_size=6), finished=st.booleans())
     def store_in_parts(self, channel: str, parts: list[bytes], finished: bool) -> None:
-        if channel in self.open and self.open[channel].seq < self.head:
+        if (is_new := channel not in self.open) or self.open[channel].seq < self.head:
+            if is_new:
+                self.add(ChannelSnapshot(channel, RESERVED, b""))
             ahead, snapshot = divided(channel, self.head, *parts)
             for part in ahead:
                 self.add(part)
                 self.commit()
             if finished:
+                self.mine[channel] = [] if is_new else self.mine[channel]
                 self.open[channel] = ChannelSnapshot(channel, self.head, b"".join(parts))
                 self.add(snapshot)
+            elif is_new:
+                self.add(Removal(channel))
 
     @rule(channel=CHANNELS)
     def remove(self, channel: str) -> None:

@@ -171,7 +171,7 @@ def test_the_storage_is_tidied_when_nothing_waits() -> None:
     class Tidy(MemoryStorage):
         times = 0
 
-        def tidy(self, *, at_rest: bool = False) -> None:
+        def tidy(self, *, at_rest: bool = False) -> bool:
             self.times += 1
             raise StorageError("not now")
 
@@ -192,10 +192,11 @@ def test_a_storage_that_rests_may_take_its_time_once() -> None:
             self.rested = threading.Event()
             self.calls: list[bool] = []
 
-        def tidy(self, *, at_rest: bool = False) -> None:
+        def tidy(self, *, at_rest: bool = False) -> bool:
             self.calls.append(at_rest)
             if at_rest:
                 self.rested.set()
+            return len(self.calls) < 5
 
     storage = Tidy()
     storage.commit([opening()])
@@ -205,6 +206,7 @@ def test_a_storage_that_rests_may_take_its_time_once() -> None:
     assert storage.rested.wait(BOUND)
     writer.put([entry(2)])
     writer.stop()
+    assert storage.calls[:5] == [False] * 5, "not before all is done that can be done in pieces"
     assert storage.calls.count(True) in (1, 2), "once after a commit, and not again and again"
     assert seqs(storage.read(0)) == [1, 2]
 

@@ -79,8 +79,11 @@ class LateLog:
     def skip(self, at: int) -> int:
         return self._put("skip", at, None)
 
-    def open(self, channel: str, state: bytes) -> int:
-        return self._put("open", channel, state)
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+        return self._put("open", ChannelSnapshot(channel, 0 if at is None else at, state, tuple(ahead)), None)
+
+    def reserve(self, channel: str) -> int:
+        return self._put("value", f"reserved/{channel}", b"")
 
     async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
         step = self._put("part", (channel, at, number), data)
@@ -158,9 +161,10 @@ class LateLog:
             case ("skip", int(at), _):
                 disk.head += 1 + self._gap
                 return hole(disk.head, at)
-            case ("open", str(channel), bytes(state)):
+            case ("open", ChannelSnapshot(channel, at, state, ahead), _):
                 disk.values[OPENED + channel] = b"%d" % disk.head
-                disk.snapshots[channel] = ChannelSnapshot(channel, disk.head, state)
+                parts = [disk.parts.pop((channel, at, number)) for number in range(len(ahead))]
+                disk.snapshots[channel] = ChannelSnapshot(channel, disk.head, b"".join((*parts, state)))
             case ("part", (str(channel), int(at), int(number)), bytes(data)):
                 disk.parts[channel, at, number] = data
             case ("checkpoint", ChannelSnapshot(channel, at, state, ahead), _):

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 from zlib import crc32
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, PartAhead, Recovery, StatePart, Step, hole
+from ahpkit.log.entry import RESERVED, ChannelSnapshot, Entry, PartAhead, Recovery, StatePart, Step, hole
 from ahpkit.log.errors import StorageError
 from ahpkit.log.log import MOMENT, Log
 from ahpkit.log.retention import Retention
@@ -78,8 +78,8 @@ class LogEngine(Protocol):
     """The log that a host writes to. Open inside its `async with`; all methods are called in the thread of the event
     loop.
 
-    A step is one call of `append`, `skip`, `open`, `write_ahead`, `checkpoint`, `close` or `set_value`. Steps
-    become durable in order. Steps made without an `await` in between become durable together.
+    A step is one call of `append`, `skip`, `reserve`, `open`, `write_ahead`, `checkpoint`, `close` or `set_value`.
+    Steps become durable in order. Steps made without an `await` in between become durable together.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -125,12 +125,18 @@ class LogEngine(Protocol):
         """
         ...
 
-    def open(self, channel: str, state: bytes) -> int:
-        """A channel begins here, with this state."""
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+        """A channel begins here, with this state, or with what follows the parts that were written `ahead` with this
+        `at`."""
+        ...
+
+    def reserve(self, channel: str) -> int:
+        """Parts of the first state of a channel may be written ahead. Until it is opened, there is no such channel."""
         ...
 
     async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
-        """Store a part of a large state before its `checkpoint`, so that no commit has to take all of it at once.
+        """Store a part of a large state before its `open` or `checkpoint`, so that no commit has to take all of it at
+        once.
 
         `at` is that of the checkpoint, and higher than that of the state which is stored; parts are numbered from 0.
         Returns when the part is durable. Parts without a checkpoint are ignored.
@@ -219,7 +225,11 @@ class LocalLog:
         await self._log.__aexit__(*exc)
 
     def take_recovery(self) -> Recovery:
-        return self._log.take_recovery()
+        recovery = self._log.take_recovery()
+        for channel in [uri for uri, snapshot in recovery.snapshots.items() if snapshot.seq == RESERVED]:
+            del recovery.snapshots[channel]
+            self._log.remove(channel)
+        return recovery
 
     @property
     def steps(self) -> int:
@@ -248,9 +258,14 @@ class LocalLog:
         self._log.append(hole(self._log.head_seq + 1, at))
         return self._log.queued
 
-    def open(self, channel: str, state: bytes) -> int:
-        self._log.set_value(OPENED + channel, b"%d" % self._log.head_seq)
-        return self.checkpoint(channel, state, at=self._log.head_seq)
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+        head = self._log.head_seq
+        self._log.set_value(OPENED + channel, b"%d" % head)
+        return self.checkpoint(channel, state, at=head if at is None else at, ahead=ahead)
+
+    def reserve(self, channel: str) -> int:
+        self._log.snapshot(ChannelSnapshot(channel, RESERVED, b""))
+        return self._log.queued
 
     async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
         part = StatePart(channel, at, number, data)

@@ -66,6 +66,11 @@ class StatePart(NamedTuple):
     data: bytes
 
 
+RESERVED = -1
+"""The `seq` of a snapshot without a state: the parts of its channel's first state are being written. If nobody opens
+the channel, there is none."""
+
+
 class PartAhead(NamedTuple):
     """What a snapshot says about a part that was written before it."""
 
@@ -147,6 +152,7 @@ class Statistics:
 
 __all__ = [
     "MAX_PAGE",
+    "RESERVED",
     "Batch",
     "ChannelSnapshot",
     "Entry",

@@ -119,8 +119,9 @@ class MemoryStorage:
             self._floor += count
             return self._floor + 1
 
-    def tidy(self, *, at_rest: bool = False) -> None:
+    def tidy(self, *, at_rest: bool = False) -> bool:
         """Nothing to do."""
+        return False
 
     def statistics(self) -> Statistics:
         with self._lock:

@@ -160,16 +160,21 @@ class SqliteStorage:
             self._check_wal()
             return self._writer.trim(before_seq)
 
-    def tidy(self, *, at_rest: bool = False) -> None:
-        """Move what was written into the main file, a little at a time. All at once, a commit would wait for it.
+    def tidy(self, *, at_rest: bool = False) -> bool:
+        """Delete what is left of removed channels, and move what was written into the main file, a little at a time.
+        All at once, a commit would wait for it.
 
         `at_rest`: move all of it. From then on nothing depends on the write-ahead log.
         """
         with self._explained():
+            self._check_wal()
+            forgotten = self._writer.forget_removed()
+            self._written += forgotten
             if self._written >= _TIDY_BYTES:
                 self._move()
-            if at_rest and self._wal_size:
+            if at_rest and self._wal_size and not forgotten:
                 self._move("TRUNCATE")
+            return forgotten > 0
 
     def _move(self, how: Literal["PASSIVE", "TRUNCATE"] = "PASSIVE") -> None:
         self._check_wal()

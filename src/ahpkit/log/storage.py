@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, StatePart, Statistics, is_hole
+from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Mark, Recovery, StatePart, Statistics, is_hole
 from ahpkit.log.errors import OutOfOrder
 
 
@@ -38,7 +38,7 @@ class Order:
             raise OutOfOrder(f"a part of {part.channel} at {part.seq} does not fit a log at {self.head_seq}")
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
-        if not self._open.get(snapshot.channel, 0) <= snapshot.seq <= self.head_seq:
+        if not self._open.get(snapshot.channel, RESERVED) <= snapshot.seq <= self.head_seq:
             raise OutOfOrder(
                 f"a snapshot of {snapshot.channel} at {snapshot.seq} does not fit a log at {self.head_seq}"
             )
@@ -96,8 +96,9 @@ class Storage(Protocol):
         """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
         ...
 
-    def tidy(self, *, at_rest: bool = False) -> None:
-        """Do work that can wait. Called by the thread that commits, when it is idle.
+    def tidy(self, *, at_rest: bool = False) -> bool:
+        """Do some work that can wait; returns whether there is more. Called by the thread that commits, when it is
+        idle.
 
         `at_rest`: there was no commit for a while, so it may take longer.
         """

@@ -86,6 +86,8 @@ _FORGET_A_PART = """
     DELETE FROM parts WHERE rowid = (
         SELECT p.rowid FROM parts p CROSS JOIN channels c ON c.id = p.channel
         WHERE p.channel = ? AND p.seq <> c.seq AND p.seq <> ? LIMIT 1)"""
+_FORGET_REMOVED = """
+    DELETE FROM parts WHERE rowid = (SELECT rowid FROM parts WHERE channel = ? LIMIT 1) RETURNING length(data)"""
 
 _SET_VALUE = """
     INSERT INTO keyed VALUES (?, ?, ?)
@@ -164,6 +166,8 @@ class Tables:
         self._ids: dict[str, int] = {}
         self._divided: set[int] = set()
         """The channels that have parts, of the stored state or left over."""
+        self._removed: set[int] = set()
+        """Those among them that are gone. Nobody finds their parts any more."""
         self._current = False
         """Whether what is known of the file is valid: not before the first commit, nor after a failed one."""
 
@@ -203,6 +207,19 @@ class Tables:
     def remember_clients(self, clients: dict[str, int]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?)", clients.items())
 
+    def forget_removed(self) -> int:
+        """Delete one part of a channel that is gone; returns its size, 0 when there is none.
+
+        All at once, commits would wait as long as it took to write them.
+        """
+        while self._removed and self._current:
+            id_ = next(iter(self._removed))
+            if (size := self._one(_FORGET_REMOVED, id_)) is not None:
+                return max(1, size)
+            self._removed.discard(id_)
+            self._divided.discard(id_)
+        return 0
+
     def trim(self, before_seq: int) -> int:
         with transaction(self._db):
             needed = self._one(_FIRST_NEEDED, before_seq)
@@ -217,6 +234,7 @@ class Tables:
         self._total = self._one("SELECT total FROM entries ORDER BY seq DESC LIMIT 1") or 0
         self._ids = dict(self._db.execute("SELECT uri, id FROM channels"))
         self._divided = self._with_parts()
+        self._removed = self._divided.difference(self._ids.values())
 
     def _insert(self, entries: Iterable[Entry]) -> None:
         rows = self._rows(entries)
@@ -253,8 +271,7 @@ class Tables:
             case Removal(channel):
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
                 if (id_ := self._ids.pop(channel, None)) in self._divided:
-                    self._db.execute("DELETE FROM parts WHERE channel = ?", (id_,))
-                    self._divided.discard(id_)
+                    self._removed.add(id_)
             case Value(key, data):
                 if data is None:
                     self._db.execute("DELETE FROM keyed WHERE key = ?", (key,))

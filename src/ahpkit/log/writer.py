@@ -28,6 +28,8 @@ _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is tried again this soon, so free space is noticed within two seconds."""
 _REST_S = 2.0
 """After this long without a commit the storage may do what would hold up commits."""
+_BREAK_S = 0.001
+"""How long commits may begin between two pieces of work that can wait."""
 _HOUSEKEEPING_EVERY = 1000
 """Entries between two checks of the retention. A check takes some twenty lookups, little compared with a thousand
 inserts."""
@@ -100,20 +102,20 @@ class Writer:
             return [*self._writing, *chain.from_iterable(self._queue)]
 
     def _run(self) -> None:
-        timeout = None
+        timeout, more = None, False
         while (batch := self._take(timeout)) != []:
             if batch is None:
-                self._tidy(at_rest=True)
-                timeout = None
+                rested = not more
+                more = self._tidy(at_rest=rested)
+                timeout = _BREAK_S if more else None if rested else self._rest_s
                 continue
             self._refused: Refusals = []
             if not self._commit(batch):
                 return
             self._on_commit(batch, self._refused)
             self._housekeep(batch)
-            timeout = self._rest_s
-            if not self._queue:
-                self._tidy()
+            more = not self._queue and self._tidy()
+            timeout = _BREAK_S if more else self._rest_s
 
     def _take(self, timeout: float | None) -> Batch | None:
         """What is queued, as soon as there is something. Nothing when the log is closed, None after the timeout."""
@@ -192,11 +194,13 @@ class Writer:
             self._since_housekeeping = 0
             self._trim()
 
-    def _tidy(self, *, at_rest: bool = False) -> None:
+    def _tidy(self, *, at_rest: bool = False) -> bool:
+        """Do some of what can wait; whether there is more of it."""
         try:
-            self._storage.tidy(at_rest=at_rest)
+            return self._storage.tidy(at_rest=at_rest)
         except StorageError as exc:
             _logger.warning("the log was not tidied: %s", exc)
+            return False
 
     def _trim(self) -> None:
         try:

@@ -14,7 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, PartAhead, Recovery, Removal, StatePart, Value
+from ahpkit.log.entry import (
+    RESERVED,
+    Batch,
+    ChannelSnapshot,
+    Entry,
+    Mark,
+    PartAhead,
+    Recovery,
+    Removal,
+    StatePart,
+    Value,
+)
 from ahpkit.log.errors import NotInLog, OutOfOrder
 from ahpkit.log.storage import Storage
 
@@ -188,6 +199,21 @@ def _parts_of_a_removed_channel_are_not_those_of_its_successor(shelf: Shelf) -> 
     assert shelf.restart().snapshots == {"a": opening("a", 1, b"new")}
 
 
+def _parts_may_be_written_before_their_channel_begins(shelf: Shelf) -> None:
+    parts, snapshot = divided("a", 0, b"x", b"y", b"z")
+    reserved = opening("a", RESERVED, b"")
+    for step in (reserved, *parts):
+        shelf.storage.commit([step])
+    assert shelf.restart().snapshots == {"a": reserved}
+    shelf.storage.commit([Removal("a")])
+    assert shelf.restart().snapshots == {}
+    for step in (reserved, *parts, entry(1, "")):
+        shelf.storage.commit([step])
+    shelf.storage.commit([snapshot, entry(2)])
+    assert shelf.restart().snapshots == {"a": opening("a", 0, b"xyz")}
+    assert seqs(shelf.recovery.tail) == [2]
+
+
 def _a_removed_channel_is_gone_with_its_entries(shelf: Shelf) -> None:
     shelf.storage.commit([opening("a"), opening("b"), entry(1, "a"), entry(2, "b"), Removal("a"), Removal("unknown")])
 
@@ -319,6 +345,7 @@ _CHECKS: Sequence[Callable[[Shelf], None]] = (
     _a_state_that_was_written_in_parts_is_whole,
     _parts_mean_nothing_without_their_snapshot,
     _parts_of_a_removed_channel_are_not_those_of_its_successor,
+    _parts_may_be_written_before_their_channel_begins,
     _a_removed_channel_is_gone_with_its_entries,
     _an_entry_without_an_open_channel_only_takes_its_number,
     _reading_from_before_the_oldest_entry_is_refused,

@@ -70,6 +70,10 @@ class SessionTimes:
         self._changed.discard(uri)
         self._values.set(PREFIX + uri, None)
 
+    def knows(self, uri: str) -> bool:
+        """False when the session is being disposed of."""
+        return self._values.get(PREFIX + uri) is not None
+
     def of(self, uri: str) -> Times:
         kept = self._values.get(PREFIX + uri)
         return _UNKNOWN if kept is None else Times(*kept)
@@ -168,7 +172,7 @@ class SessionCatalogue:
 
     def _touch(self, uri: str) -> None:
         """If it is a session, compare its summary soon, and send what changed."""
-        if uri in self._told:
+        if uri in self._told and self._times.knows(uri):
             self._changed.add(uri)
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._tell_some)
@@ -188,6 +192,8 @@ class SessionCatalogue:
         self._timer = asyncio.get_running_loop().call_later(0, self._tell_some) if self._changed else None
 
     def _tell(self, uri: str) -> None:
+        if not self._times.knows(uri):
+            return  # The next commit says that it is gone.
         known, now = self._told[uri] or {}, self._summary(uri)
         self._told[uri] = now
         if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
@@ -237,7 +243,7 @@ class SessionCatalogue:
 
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those that changed since they were sent cost work."""
-        changed = self._changed
+        changed = {uri for uri in self._changed if self._times.knows(uri)}
         return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._told.items()]
 
 

@@ -20,7 +20,6 @@ from ahpkit.host.registration import SessionHooks
 from ahpkit.host.sessions.agent_conversations import AgentConversations, RecalledHistory
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.session_chats import SessionChats
-from ahpkit.host.spine.store import text_of
 from ahpkit.host.states import NO_SESSION, States
 from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import new_chat
@@ -159,13 +158,13 @@ class SessionCreation:
         history = RecalledHistory(chat, new_id=self._new_id, now=self._now, store_content=self._turns.store_content)
         await session.agent.recall(chat, memory, history)
         state = new_chat(chat.uri, title=chat.session["title"], now=self._now(), turns=history.turns())
-        text = await text_of(state)
-        if self._live.get(uri) is not session:
-            return  # Disposed of meanwhile.
-        chat.remember(memory)
-        self._conversations.recalled(uri)
-        self._chats.open(uri, state, text)
-        self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
+        async with self._chats.preparing(state) as prepared:
+            if self._live.get(uri) is not session:
+                return  # Disposed of meanwhile.
+            chat.remember(memory)
+            self._conversations.recalled(uri)
+            self._chats.open(uri, state, prepared)
+            self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 
 
 __all__ = ["Progress", "Report", "SessionCreation", "Step"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from ahpkit.dialects.generations import Selection, selection_of
 from ahpkit.host.policy import check_agent
@@ -23,7 +24,7 @@ from ahpkit.host.sessions.chat_rules import (
 from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
-from ahpkit.host.spine.store import Store, text_of
+from ahpkit.host.spine.store import Prepared, Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.turns.attached_chats import check_attached
 from ahpkit.host.turns.new_state import chat_entry, entry_of, new_chat
@@ -93,9 +94,9 @@ class SessionChats:
             states=self._states,
         )
         state = self._first_state(params, begins)
-        if (text := await text_of(state)) is not None:
-            self._check_new(uri, session_uri)  # Again: somebody else may have been faster while it was written.
-        runner = self.open(session_uri, state, text)
+        async with self.preparing(state) as prepared:
+            self._check_room(session_uri)  # Again: it may be gone or full since.
+            runner = self.open(session_uri, state, prepared)
         if begins.background is not None:
             runner.chat.keep_background(begins.background)
         if (message := params.get("initialMessage")) is not None:
@@ -131,10 +132,13 @@ class SessionChats:
         )
 
     def _check_new(self, uri: str, session_uri: str) -> None:
-        if session_uri not in self._live:
-            raise SessionNotFound(f"there is no session {session_uri}")
+        self._check_room(session_uri)
         if self._states.taken(uri):
             raise AlreadyExists(f"the chat {uri} exists already")
+
+    def _check_room(self, session_uri: str) -> None:
+        if session_uri not in self._live:
+            raise SessionNotFound(f"there is no session {session_uri}")
         if len(self._live[session_uri].chats) >= self._max_chats:
             raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
 
@@ -144,10 +148,14 @@ class SessionChats:
         if outside := next((each for each in directories if each not in known), None):
             raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
 
-    def open(self, session_uri: str, state: ChatState, text: bytes | None = None) -> ChatRunner:
-        """A new chat with this state. `text`: what `text_of` wrote of it."""
+    def preparing(self, state: ChatState) -> AbstractAsyncContextManager[Prepared | None]:
+        """Store what a new chat begins with, before it is opened."""
+        return self._states.preparing(state["resource"], state)
+
+    def open(self, session_uri: str, state: ChatState, prepared: Prepared | None = None) -> ChatRunner:
+        """A new chat with this state, which may be `prepared`."""
         uri = state["resource"]
-        self._states.open(uri, state, kind="chat", text=text)
+        self._states.open(uri, state, kind="chat", prepared=prepared)
         runner = self._live.add_runner(session_uri, uri)
         self._dispatch(session_uri, session_chat_added(summary=chat_entry(state)))
         return runner

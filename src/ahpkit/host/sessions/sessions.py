@@ -12,6 +12,7 @@ import asyncio
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, cast
 
 from ahpkit.dialects.generations import selection_of
@@ -28,7 +29,7 @@ from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.session_config import initial_config
-from ahpkit.host.spine.store import text_of
+from ahpkit.host.spine.store import Prepared
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.new_state import (
     DEFAULT_TITLE,
@@ -123,8 +124,6 @@ class Sessions:
         config = await initial_config(agent, path, settings, self._hooks.settings)
         directories = await self.directories.choose(uri, path, directories, config["values"])
         chat = self._default_chat(uri, source)
-        text = await text_of(chat)
-        self._channels.check_new(uri)  # Again: somebody else may have been faster while we waited.
         project: ProjectInfo | None = {"uri": directory, "displayName": path.name} if directory else None
         state = new_session(
             provider=agent.provider,
@@ -137,8 +136,10 @@ class Sessions:
             state["_meta"] = {**state.get("_meta", {}), ELSEWHERE: asked[0]}
         if source is not None:
             state["title"] = source[0]["title"]
-        self._open_session(uri, agent, state, created_at=self._now())
-        self._add_default_chat(uri, chat, text)
+        async with self.chats.preparing(chat) as prepared:
+            self._channels.check_new(uri)  # Again: somebody else may have been faster while we waited.
+            self._open_session(uri, agent, state, created_at=self._now())
+            self._add_default_chat(uri, chat, prepared)
         if (active := params.get("activeClient")) is not None:
             self._dispatch(uri, session_active_client_set(active_client=active))
         self._count_changed()
@@ -165,8 +166,8 @@ class Sessions:
         selection, title = selection_of(chat), session["title"]
         return new_chat(chat_uri, title=title, now=now, origin=origin, turns=turns, selection=selection)
 
-    def _add_default_chat(self, uri: str, chat: ChatState, text: bytes | None = None) -> None:
-        self.chats.open(uri, chat, text)
+    def _add_default_chat(self, uri: str, chat: ChatState, prepared: Prepared | None = None) -> None:
+        self.chats.open(uri, chat, prepared)
         self._dispatch(uri, session_default_chat_changed(default_chat=chat["resource"]))
 
     def _default_chat_uri(self, session_uri: str) -> str:
@@ -185,11 +186,12 @@ class Sessions:
             new_chat(f"ahp-chat:/{self._new_id()}", title=chat["title"], now=self._now(), turns=chat["turns"])
             for chat in document["chats"]
         ]
-        texts = [await text_of(chat) for chat in chats]
-        self._channels.check_new(uri)
-        self._open_session(uri, agent, state, created_at=self._now())
-        for chat, text in zip(chats, texts, strict=True):
-            self.chats.open(uri, chat, text)
+        async with AsyncExitStack() as stack:
+            prepared = [await stack.enter_async_context(self.chats.preparing(chat)) for chat in chats]
+            self._channels.check_new(uri)
+            self._open_session(uri, agent, state, created_at=self._now())
+            for chat, stored in zip(chats, prepared, strict=True):
+                self.chats.open(uri, chat, stored)
         if not chats:
             self._add_default_chat(uri, self._default_chat(uri, None))
         self._count_changed()

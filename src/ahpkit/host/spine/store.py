@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -24,6 +25,7 @@ from ahpkit.host.states import States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, PartAhead, Recovery
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AlreadyExists
 from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.pieces import is_light, read_pieces, write_pieces
 
@@ -100,6 +102,16 @@ class _Change:
     """The envelope that subscribers get, where it has more than what is stored."""
 
 
+class Prepared(NamedTuple):
+    """The first state of a channel, most of which is stored already."""
+
+    at: int
+    """The number under which its parts were stored."""
+    ahead: Sequence[PartAhead]
+    rest: bytes
+    """What follows the parts."""
+
+
 class ChannelChanges(NamedTuple):
     """What a commit changed about the set of channels that readers see."""
 
@@ -118,6 +130,8 @@ class Store(States):
         self._uncommitted: deque[_Change] = deque()
         self._closing: dict[str, _Channel] = {}
         """Channels that are closed, but not durably yet: readers see them until then."""
+        self._preparing: set[str] = set()
+        """Channels that are not open yet, but whose states are being stored."""
         self.committed_head = 0
         """serverSeq up to which everything is durable and was delivered."""
 
@@ -225,8 +239,8 @@ class Store(States):
         return list(self._channels)
 
     def taken(self, uri: str) -> bool:
-        """Whether the URI is in use: by a channel that is durable or not, or that is being closed."""
-        return self._visible(uri) is not None
+        """Whether the URI is in use: by a channel that is durable or not, or that is being opened or closed."""
+        return self._visible(uri) is not None or uri in self._preparing
 
     def _visible(self, uri: str) -> _Channel | None:
         return self._channels.get(uri) or self._closing.get(uri)
@@ -238,21 +252,58 @@ class Store(States):
         *,
         kind: str | None = None,
         is_retold: bool = False,
-        text: bytes | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         """Create a channel, or replace the state of an existing one, at the present place in the sequence.
 
         `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
-        `text`: what `text_of` wrote.
+        `prepared`: what `preparing` gave.
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
         first = cast("JsonObject", state)
-        step = self._log.open(uri, encode(stored_state(first)) if text is None else text)
+        if prepared is None:
+            step = self._log.open(uri, encode(stored_state(first)))
+        else:
+            step = self._log.open(uri, prepared.rest, at=prepared.at, ahead=prepared.ahead)
+            self._preparing.discard(uri)
         opened_at = 0 if is_retold else self._log.head_seq
         channel = _Channel(uri, first, opened_at, is_retold, self.committed(uri))
         self._channels[uri] = channel
         self._uncommitted.append(_Change(step, channel, first))
+
+    @asynccontextmanager
+    async def preparing(self, uri: str, state: Mapping[str, Any]) -> AsyncGenerator[Prepared | None]:
+        """Store the state of a channel that will be opened, so that no commit has to take a large one at once.
+
+        Nobody sees it before `open`; what is not opened in the end, or before the host is killed, is removed. None:
+        the state is so short that `open` writes it.
+        """
+        stored = stored_state(cast("JsonObject", state))
+        if is_light(stored):
+            yield None
+            return
+        if self.taken(uri):
+            raise AlreadyExists(f"{uri} exists already")
+        self._preparing.add(uri)
+        self._log.reserve(uri)
+        try:
+            at = self.committed_head
+            ahead, rest = await self._write_ahead(uri, stored, at)
+            yield Prepared(at, ahead, rest)
+        finally:
+            if uri in self._preparing:
+                self._preparing.discard(uri)
+                self._log.close(uri)
+
+    async def _write_ahead(self, uri: str, stored: JsonObject, at: int) -> tuple[list[PartAhead], bytes]:
+        """Store a state but for its last part; returns what to say about the other parts, and the last one."""
+        ahead: list[PartAhead] = []
+        rest = b""
+        async for rest in _parts(stored):
+            if len(rest) >= _PART:
+                ahead.append(await self._log.write_ahead(uri, rest, at=at, number=len(ahead)))
+        return ahead, rest
 
     def close(self, uri: str) -> None:
         """Remove a channel. It takes no more actions, and disappears for readers once that is durable."""
@@ -375,17 +426,6 @@ class Store(States):
         return len(self._uncommitted)
 
 
-async def text_of(state: Mapping[str, Any]) -> bytes | None:
-    """The JSON of a large state, for `Store.open`; others are served while it is written. None: `open` writes it.
-
-    The parts are joined in a thread: Python serves others meanwhile.
-    """
-    stored = stored_state(cast("JsonObject", state))
-    if is_light(stored):
-        return None
-    return await asyncio.to_thread(b"".join, [part async for part in _parts(stored)])
-
-
 async def _written(state: JsonObject) -> bytes | None:
     """A state as JSON; others are served between two pieces. None: it is so large that joining them would take long."""
     parts: list[bytes] = []
@@ -424,4 +464,4 @@ def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
     return made
 
 
-__all__ = ["ChannelChanges", "Origin", "Store", "envelope", "text_of"]
+__all__ = ["ChannelChanges", "Origin", "Prepared", "Store", "envelope"]
