@@ -67,14 +67,23 @@ def test_a_change_that_is_too_long_to_be_shown_is_named_in_the_question() -> Non
         {"type": "diff", "path": f"/project/{name}", "oldText": "x", "newText": name * 2_500_000} for name in "ab"
     ]
     stored = Stored()
-    first, second = contents(stored).edits(changes)
+    (first, second), more = contents(stored).edits(changes)
+    assert more == 0
     assert [edit.get("after", {}).get("uri") for edit in (first, second)] == ["file:///project/a", "file:///project/b"]
     assert (b"[too long to be shown]", "text/plain") in stored.kept
     assert "diff" not in second
 
 
+def test_what_is_too_much_to_be_listed_is_counted() -> None:
+    changes = [{"type": "diff", "path": f"/project/{number}", "newText": "x"} for number in range(1_003)]
+    texts = [block(type="text", text="x")] * 1_000
+    shown, more = contents().edits([*texts, *changes])
+    assert (len(shown), more) == (1_000, 3)
+    assert contents().tool_content(changes)[1_000:] == [{"type": "text", "text": "[3 more, not shown]"}]
+
+
 def test_a_diff_without_an_old_text_creates_the_file_and_a_relative_path_is_in_the_working_directory() -> None:
-    [edit] = contents().edits(
+    [edit], _ = contents().edits(
         [{"type": "diff", "path": "new file", "oldText": None, "newText": "x"}, block(type="text")]
     )
 
@@ -156,5 +165,5 @@ def test_meta_of_content_and_of_the_block_in_it_is_kept_apart_and_without_secret
     diff = {"type": "diff", "path": "/project/a", "oldText": None, "newText": "x", "_meta": {"a": 3}}
     shown, edit = contents().tool_content([item, diff])
     assert shown == {"type": "text", "text": "hi", "_meta": {"ahpkit/acp": {"meta": {"a": 2}, "block": {"a": 1}}}}
-    [previewed] = contents().edits([diff])
+    [previewed], _ = contents().edits([diff])
     assert edit.get("_meta") == previewed.get("_meta") == {"ahpkit/acp": {"meta": {"a": 3}}}

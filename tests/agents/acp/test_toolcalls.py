@@ -94,6 +94,18 @@ async def test_the_permission_carries_what_was_said_about_the_call_before() -> N
     assert confirm[3]["edits"][0]["after"]["uri"] == "file:///w/a"
 
 
+async def test_a_question_says_how_many_changes_it_does_not_show() -> None:
+    played = Played()
+    diffs = [{"type": "diff", "path": str(number), "newText": "x"} for number in range(1_002)]
+    played.say("tool_call", title="Write all", kind="edit", content=diffs)
+
+    await played.permit()
+
+    [confirm] = [said for said in played.turn.said if said[0] == "confirm"]
+    assert confirm[3]["title"] == confirm[3]["message"] == "Write all – and 2 more changes that are not shown"
+    assert len(confirm[3]["edits"]) == 1_000
+
+
 async def test_a_permission_with_an_id_of_its_own_is_a_call_of_its_own_each_time() -> None:
     played = Played()
 

@@ -57,13 +57,18 @@ class Contents:
         self._displayed: dict[str, str] = {}
 
     def tool_content(self, items: Any) -> list[ToolResultContent]:
-        """The content of a tool call."""
-        return [self._item(item) for item in _shortened(objects(items)[:MAX_LISTED])]
+        """The content of a tool call. What is too much to be listed is counted in a last text."""
+        listed = objects(items)
+        shown = [self._item(item) for item in _shortened(listed[:MAX_LISTED])]
+        if more := len(listed) - len(shown):
+            shown.append({"type": "text", "text": f"[{more} more, not shown]"})
+        return shown
 
-    def edits(self, items: Any) -> list[FileEdit]:
-        """The diffs among a tool call's content: what it is about to do."""
-        diffs = [item for item in objects(items)[:MAX_LISTED] if item.get("type") == "diff"]
-        return [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in _shortened(diffs)]
+    def edits(self, items: Any) -> tuple[list[FileEdit], int]:
+        """The diffs among a tool call's content, which say what it is about to do, and how many more there are."""
+        diffs = [item for item in objects(items) if item.get("type") == "diff"]
+        shown = [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in _shortened(diffs[:MAX_LISTED])]
+        return shown, len(diffs) - len(shown)
 
     def display(self, meta: JsonObject) -> str | None:
         """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""

@@ -113,14 +113,16 @@ class MappedCall:
         if is_search(self._said, self._meta):
             return Confirmation(approved=True, tool_input="")
         self._tell_meta()
+        edits, more = self._contents.edits(self._said.get("content"))
+        title = f"{self._title} – and {more} more changes that are not shown" if more else self._title
         self.asking = True
         try:
             answer = await self._call.confirm(
                 tool_input=self._tell_input(),
-                message=self._title,
-                title=self._title,
+                message=title,
+                title=title,
                 options=options,
-                edits=self._contents.edits(self._said.get("content")),
+                edits=edits,
                 setting=setting,
             )
         finally:
