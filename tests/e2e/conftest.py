@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Generator
 import pytest
 import pytest_asyncio
 
-from support.frames import wrong_frames
-from support.process import CLIENTS, HostProcess, host_process
+from support.frames import all_frames_fit
+from support.process import HostProcess, host_process
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -22,8 +22,5 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostP
 
 @pytest.fixture(autouse=True)
 def _frames() -> Generator[None]:
-    """Every frame of every test fits the schema of its connection's version."""
-    CLIENTS.clear()
-    yield
-    assert wrong_frames(CLIENTS)[:5] == []
-    CLIENTS.clear()
+    with all_frames_fit():
+        yield

@@ -12,7 +12,7 @@ import pytest
 
 from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.transports.connect import connect_transport
-from support.process import CLIENTS, HostProcess, host_process
+from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.specification import specification
 
@@ -49,7 +49,6 @@ async def replay(host: HostProcess, text: str) -> list[RawClient]:
         if message["method"] == "initialize":
             transport = await connect_transport(f"{host.url}/?tkn={host.token}")
             clients.append(RawClient(transport, params["clientId"]))
-            CLIENTS.append(clients[-1])
         if "id" not in message:
             clients[-1].send(message)
         else:

@@ -1,13 +1,20 @@
-"""The host fixture: see `support.bench`."""
+"""The host fixture: see `support.bench`; and what all its clients are sent is checked."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 
 from support.bench import Bench, running_bench
+from support.frames import all_frames_fit
+
+
+@pytest.fixture(autouse=True)
+def _frames() -> Generator[None]:
+    with all_frames_fit():
+        yield
 
 
 @pytest.fixture

@@ -351,7 +351,7 @@ async def test_who_subscribes_again_and_again_is_subscribed_once(bench: Bench) -
     client = await bench.client()
     session, _ = await bench.session(client)
     for _ in range(500):
-        client.send({"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"channel": session}})
+        client.send({"jsonrpc": "2.0", "id": "again", "method": "subscribe", "params": {"channel": session}})
         await asyncio.sleep(0)
     assert await client.ask("ping") is None
     assert len(bench.host.spine.fanout.subscribers(session)) == 1

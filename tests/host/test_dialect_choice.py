@@ -29,6 +29,7 @@ async def rename(client: RawClient, *titles: str) -> int:
 
 async def come_back(bench: Bench, client_id: str, last_seen: int, **meta: object) -> Json:
     client = await bench.connect(client_id)
+    client.version = str(meta["ahpkit/spoken"]) if "ahpkit/spoken" in meta else None
     found = await client.ask(
         "reconnect",
         clientId=client_id,

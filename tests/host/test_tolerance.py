@@ -195,7 +195,8 @@ async def test_settings_that_a_session_lacks_are_left_out_of_a_change_and_named_
 async def test_a_list_that_is_too_long_or_too_short_is_refused(
     bench: Bench, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tags = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2, "sessionMutable": True}
+    tag = {"type": "string", "title": "Tag"}
+    tags = {"type": "array", "items": tag, "minItems": 1, "maxItems": 2, "sessionMutable": True}
 
     async def session_config(directory: Any, values: Json) -> Json:
         return {"type": "object", "properties": {"tags": {"title": "Tags", **tags}}}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ahpkit.dialects.generations import generation_of
 from ahpkit.protocol.version import Version
-from support.raw_client import Json, RawClient
-from support.schemas import wrong, wrong_action
+from support.raw_client import CLIENTS, Json, RawClient
+from support.schemas import definitions, wrong, wrong_action
 
 _STATES = {
     "agents": "RootState",
@@ -31,6 +32,23 @@ _NOTIFICATIONS = {
     "root/sessionRemoved": "SessionRemovedParams",
     "root/sessionSummaryChanged": "SessionSummaryChangedParams",
 }
+
+_ERRORS = {
+    -32005: "UnsupportedProtocolVersionErrorData",
+    -32007: "AuthRequiredErrorData",
+    -32009: "PermissionDeniedErrorData",
+}
+"""The code of an error → what its data is."""
+
+
+@contextmanager
+def all_frames_fit() -> Generator[None]:
+    """Every frame that a client of a test was sent fits the schema of its connection's version."""
+    CLIENTS.clear()
+    yield
+    found = wrong_frames(CLIENTS)
+    CLIENTS.clear()
+    assert found[:5] == []
 
 
 def wrong_frames(clients: Sequence[RawClient]) -> list[str]:
@@ -60,7 +78,11 @@ def _wrong(release: str, message: Json, asked: str) -> Iterator[str]:
         yield from _wrong_envelope(release, message["params"])
     elif method is not None:
         name = _NOTIFICATIONS.get(method) or f"{method[:1].upper()}{method[1:]}Params"
+        if len(definitions(release)) > 1 and name in definitions("1.0.0").keys() - definitions(release):
+            yield f"{release} has no {method}"
         yield from wrong(release, name, message["params"])
+    elif (error := message.get("error", {})).get("code") in _ERRORS and "data" in error:
+        yield from wrong(release, _ERRORS[error["code"]], error["data"])
     elif isinstance(message.get("result"), dict):
         yield from _wrong_result(release, asked, message["result"])
 
@@ -79,6 +101,7 @@ def _wrong_result(release: str, asked: str, result: Json) -> Iterator[str]:
 
 
 def _wrong_envelope(release: str, envelope: Json) -> Iterator[str]:
+    yield from wrong(release, "ActionEnvelope", {**envelope, "action": {"type": "session/ready"}})
     if "rejectionReason" not in envelope:  # A refused action comes back as it was sent, right or wrong.
         yield from wrong_action(release, envelope["action"])
 
@@ -91,4 +114,4 @@ def _wrong_state(release: str, snapshot: Json) -> Iterator[str]:
     yield from wrong(release, name, state) if name else ()
 
 
-__all__ = ["wrong_frames"]
+__all__ = ["all_frames_fit", "wrong_frames"]

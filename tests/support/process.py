@@ -26,10 +26,6 @@ def environment(home: Path) -> dict[str, str]:
     return {**known, "AHPKIT_AUTO_START": "0"}  # No test starts a host that it does not know of.
 
 
-CLIENTS: list[RawClient] = []
-"""Every client of every host of the running test: what they were sent can be checked afterwards."""
-
-
 class HostProcess:
     """A running `ahpkit serve --json`."""
 
@@ -72,7 +68,6 @@ class HostProcess:
 
     async def connect(self, client_id: str = "tester") -> RawClient:
         client = RawClient(await connect_transport(self.url, token=self.token), client_id)
-        CLIENTS.append(client)
         self._clients.append(client)
         return client
 
@@ -151,4 +146,4 @@ async def host_process(home: Path, *options: str, through: Sequence[str] = ("ahp
         await host.ended()
 
 
-__all__ = ["CLIENTS", "HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]
+__all__ = ["HostProcess", "environment", "finish_cli", "host_process", "run_cli", "start_host"]

@@ -14,6 +14,9 @@ from support.waiting import BOUND
 
 Json = dict[str, Any]
 
+CLIENTS: list[RawClient] = []
+"""Every client of the running test: what they were sent can be checked afterwards."""
+
 
 class RawClient:
     """One connection to a host, driven message by message."""
@@ -31,6 +34,7 @@ class RawClient:
         self._client_seqs = itertools.count(1)
         self._news = asyncio.Condition()
         self._reader = asyncio.create_task(self._read())
+        CLIENTS.append(self)
 
     async def _read(self) -> None:
         try:
@@ -150,4 +154,4 @@ class RawClient:
         await asyncio.wait([self._reader], timeout=BOUND)
 
 
-__all__ = ["Json", "RawClient"]
+__all__ = ["CLIENTS", "Json", "RawClient"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
 import jsonschema_rs
 
+from ahpkit.dialects.generations import OUR_ACTIONS
+from ahpkit.protocol.registry import ACTIONS
 from support.specification import specification
 
 Json = dict[str, Any]
@@ -18,24 +21,60 @@ Json = dict[str, Any]
 def definitions(release: str) -> Json:
     """All types of a release by name, read as they are meant.
 
-    Names of 0.4 to 0.5.1 that lead nowhere (members of enumerations) match everything, so variants are not told apart
-    and more than one may fit. The status is a set of bits, and not only one of the values that have a name.
+    Enumerations and their members are missing in the schemas of 0.4.0: those of 0.5.0 stand in for them. The status is
+    a set of bits, and not only one of the values that have a name.
     """
     found: Json = {"SessionStatus": {"type": "number"}}
     for path in specification(f"ahp-{release}", "schema"):
         text = path.read_text(encoding="utf-8").replace('"oneOf"', '"anyOf"')
         found = json.loads(text)["$defs"] | found
-    for mend in (_without_usage, _with_any_tool_schema, _with_content_of_edits):
+    if release == "0.4.0":
+        found = _with_enumerations(found, definitions("0.5.0"))
+    for mend in (_without_undefined, _with_any_tool_schema, _with_content_of_edits, _with_changes_of_watches):
         mend(found)
     return dict.fromkeys(references(found), True) | found
 
 
-def _without_usage(found: Json) -> None:
-    """`usage: UsageInfo | undefined` became a required member in the schemas of the first releases."""
-    for name in ("Turn", "ActiveTurn"):
+def _with_enumerations(found: Json, later: Json) -> Json:
+    shapes = {name: _with_members(shape, later.get(name)) for name, shape in found.items()}
+    return {name: later[name] for name in references(shapes) if name in later} | shapes
+
+
+def _with_members(shape: Any, later: Any) -> Any:
+    """A reference to a member of an enumeration becomes the text that the later release has in the same place."""
+    if isinstance(shape, dict):
+        known, newer = cast("Json", shape), cast("Json", later if isinstance(later, dict) else {})
+        action = _ACTION_TYPE.fullmatch(known.get("$ref", ""))
+        if action is not None:
+            return {"const": "/".join(f"{word[0].lower()}{word[1:]}" for word in action.groups())}
+        if "$ref" in known and "const" in newer:
+            return newer
+        return {key: _with_members(value, newer.get(key)) for key, value in known.items()}
+    if isinstance(shape, list) and isinstance(later, list) and len(cast("Json", shape)) == len(cast("Json", later)):
+        return [*map(_with_members, cast("list[Any]", shape), cast("list[Any]", later))]
+    return cast("Any", shape)
+
+
+_ACTION_TYPE = re.compile(r"#/\$defs/ActionType\.(ResourceWatch|[A-Z][a-z]+)(\w+)")
+"""`ActionType.ChatTurnStarted` is `chat/turnStarted`, also when the later release lacks it."""
+
+_UNDEFINED = {
+    "ActionEnvelope": "origin",
+    "ActiveTurn": "usage",
+    "ChangesetOperationsChangedAction": "operations",
+    "SessionActivityChangedAction": "activity",
+    "SessionChangesetsChangedAction": "changesets",
+    "SessionMetaChangedAction": "_meta",
+    "Turn": "usage",
+}
+"""Members such as `usage: UsageInfo | undefined`, which became required in the schemas of the first releases."""
+
+
+def _without_undefined(found: Json) -> None:
+    for name, member in _UNDEFINED.items():
         required: list[str] = found.get(name, {}).get("required", [])
-        if "usage" in required:
-            required.remove("usage")
+        if member in required:
+            required.remove(member)
 
 
 def _with_any_tool_schema(found: Json) -> None:
@@ -53,6 +92,13 @@ def _with_content_of_edits(found: Json) -> None:
         members: Json = found.get("FileEdit", {}).get("properties", {}).get(side, {}).get("properties", {})
         if members.get("content") == {"type": "string"}:
             members["content"] = {"$ref": "#/$defs/ContentRef"}
+
+
+def _with_changes_of_watches(found: Json) -> None:
+    """And of the changes that a watch reports."""
+    changes: Json = found.get("ResourceWatchChangedAction", {}).get("properties", {}).get("changes", {})
+    if changes.get("properties", {}).get("items") == {"type": "string"}:
+        changes["properties"]["items"] = {"type": "array", "items": {"$ref": "#/$defs/ResourceChange"}}
 
 
 def references(value: Any) -> Iterator[str]:
@@ -94,7 +140,10 @@ def names_of_actions(release: str) -> Json:
 
 
 def wrong_action(release: str, action: Json) -> list[str]:
+    """Of an action; one that the release does not have is wrong too. Extensions and our canvases are nowhere in it."""
     names = names_of_actions(release).get(action["type"], [])
+    if not names and names_of_actions(release) and action["type"] in ACTIONS.keys() - OUR_ACTIONS:
+        return [f"{release} has no action {action['type']}"]
     found = [wrong(release, name, action) for name in names]
     return [] if [] in found else [message for messages in found for message in messages]
 

@@ -184,7 +184,7 @@ async def test_an_agent_reads_what_the_editor_has_not_saved(desk: Desk) -> None:
     params = await answer(editor, result=TEXT)
 
     assert await reading == "typed, not saved"
-    assert params == {"channel": desk.session, "uri": desk.path.as_uri(), "encoding": "utf-8"}
+    assert params == {"channel": "ahp-root://", "uri": desk.path.as_uri(), "encoding": "utf-8"}
     assert desk.path.read_text() == "on disk"
 
 

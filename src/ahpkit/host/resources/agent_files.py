@@ -23,7 +23,7 @@ from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.claims import Claim, Claims
 from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.safe_open import Entry, Passage, reach, real_path
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, PermissionDenied, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 
@@ -41,7 +41,7 @@ class UnsavedText:
 
     async def of(self, session_uri: str, uri: str) -> str | None:
         """The text of a file as an open editor has it, or None: the disk has the latest."""
-        asked: JsonObject = {"channel": session_uri, "uri": uri, "encoding": "utf-8"}
+        asked: JsonObject = {"channel": ROOT_URI, "uri": uri, "encoding": "utf-8"}
         for client in self._in_force(session_uri):
             try:
                 return _answered_text(await client.request("resourceRead", asked, timeout=_PATIENCE))
