@@ -15,6 +15,7 @@ from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode_own
 from support import requirement
+from support.mirrors import Mirror, reduced_by_0_4, reduced_by_1_0
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.schemas import wrong
@@ -300,6 +301,13 @@ class Conversation:
         self.host, self.clients, self.chat = host, clients, chat
         self.ids: list[str] = []
         """The turns, in order."""
+        self.mirrors = {name: Mirror(clients[name], VERSIONS[name], reduced_by_1_0) for name in ("vscode", "new")}
+        self.mirrors["old"] = Mirror(clients["old"], VERSIONS["old"], reduced_by_0_4)
+        """What the clients have that only reduce what they are sent. Nobody has reducers of 0.7."""
+
+    async def follow(self, *uris: str) -> None:
+        for mirror in self.mirrors.values():
+            await mirror.follow(*uris)
 
     async def begin(self, name: str, text: str) -> str:
         """A turn by one of them, which all see begin."""
@@ -399,13 +407,20 @@ class Conversation:
             for name, last in seen.items():
                 self.clients[name] = await self.host.connect(name)
                 back: Json = {"clientId": name, "lastSeenServerSeq": last, "subscriptions": [SESSION, self.chat]}
-                assert (await self.clients[name].ask("reconnect", **back))["type"] in ("replay", "snapshot")
+                found = await self.clients[name].ask("reconnect", **back)
+                assert found["type"] in ("replay", "snapshot")
+                if name in self.mirrors:
+                    self.mirrors[name].come_back(self.clients[name], found)
             yield
 
     async def ends_equal(self, chat: str, ids: list[str]) -> None:
         first, *others = await histories(self.clients, chat)
         assert [turn["id"] for turn in first] == ids
         assert all(other == first for other in others)
+
+    async def everyone_has_what_the_host_has(self) -> None:
+        """What a client made of the actions it was sent is what a new snapshot shows it."""
+        assert [place for mirror in self.mirrors.values() for place in await mirror.wrong()] == []
 
     async def sessions_are_equal(self) -> None:
         found: list[Json] = []
@@ -456,6 +471,7 @@ async def test_one_session_through_everything_with_a_kill_ends_equal_for_all(tmp
             chat = (await client.ask("subscribe", SESSION))["snapshot"]["state"]["defaultChat"]
             await client.ask("subscribe", chat)
         talk = Conversation(host, clients, chat)
+        await talk.follow(SESSION, chat)
         await talk.each_says_something()
         await talk.decide("old", "vscode", approved=True, confirmed="user-action")
         await talk.decide("new", "middle", approved=False, reason="denied")
@@ -467,6 +483,7 @@ async def test_one_session_through_everything_with_a_kill_ends_equal_for_all(tmp
         await talk.queue()
         await talk.truncate("middle", len(talk.ids) - 1)
         forked = await talk.fork("vscode", 6)
+        await talk.everyone_has_what_the_host_has()
         await talk.ends_equal(talk.chat, talk.ids)
         await talk.ends_equal(forked, talk.ids[:6])
         async with talk.survive_a_kill(tmp_path):
@@ -478,4 +495,5 @@ async def test_one_session_through_everything_with_a_kill_ends_equal_for_all(tmp
             await talk.ends_equal(talk.chat, talk.ids)
             await talk.ends_equal(forked, talk.ids[:6])
             await talk.sessions_are_equal()
+            await talk.everyone_has_what_the_host_has()
     assert _is_canonical(tmp_path / "data" / "log.db")

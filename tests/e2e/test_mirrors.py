@@ -6,91 +6,34 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
-from ahpkit.protocol.channels import CHANNELS as NEW
-from ahpkit.protocol.channels import channel_of
 from customizations.builders import skill, write
 from dialects.test_squares_vscode import running_vscode
 from support import requirement
+from support.mirrors import Mirror, Reduce, reduced_by_0_4, reduced_by_1_0
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.repository import Repository
-from support.squares import differences, plain
 from support.waiting import BOUND
 
 SESSION = "ahp-session:/mirrored"
 VERSIONS = ("0.4.0", "0.9.0", "1.0.0")
 
-DERIVED = {
-    "session": r"(\.summary)?\.(status|activity|annotations|modifiedAt|changes)(\..*)?",
-    "chat": r"\.title",
-}
-"""What no action carries: snapshots derive it when they are sent."""
-
-DERIVED_0_4 = {"chat": r"\.(title|modifiedAt|activity)"}
-"""Reducers of 0.4 also read their own clock, and chats of 0.4 have no action for their activity."""
-
-Reduce = Callable[[str, Json, Json], Json]
-
 
 @contextmanager
 def reducer_of(version: str) -> Generator[Reduce]:
     if version == "0.4.0":
-        yield lambda kind, state, action: OLD[kind].reducer(state, action, now=0)  # type: ignore[misc]  # A kind without a reducer is not asked for.
+        yield reduced_by_0_4
     elif version == "1.0.0":
-        yield lambda kind, state, action: NEW[kind].reducer(state, action)  # type: ignore[misc]  # The same.
+        yield reduced_by_1_0
     else:
         with running_vscode() as vscode:
             yield vscode.reduce
-
-
-class Mirror:
-    """One client that subscribes and otherwise only reduces."""
-
-    def __init__(self, client: RawClient, version: str, reduce: Reduce) -> None:
-        self.client, self.version, self._reduce = client, version, reduce
-        self.states: dict[str, Json] = {}
-        self._seqs: dict[str, int] = {}
-        self._read = 0
-
-    async def follow(self, *uris: str) -> None:
-        for uri in uris:
-            snapshot = (await self.client.ask("subscribe", uri))["snapshot"]
-            self.states[uri], self._seqs[uri] = snapshot["state"], snapshot["fromSeq"]
-
-    async def wrong(self) -> list[Any]:
-        """Where this client has something else than a snapshot shows."""
-        found: list[Any] = []
-        for uri in self.states:
-            snapshot = (await self.client.ask("subscribe", uri))["snapshot"]
-            self._catch_up(uri, snapshot["fromSeq"])
-            kind = _kind(uri)
-            accepted = (DERIVED_0_4 if self.version == "0.4.0" else {}).get(kind) or DERIVED.get(kind, "-")
-            for place in differences(plain(self.states[uri]), snapshot["state"]):
-                if not re.fullmatch(accepted, place[0]):
-                    found.append((self.version, uri, *place))
-        return found
-
-    def _catch_up(self, uri: str, seq: int) -> None:
-        """Everything up to a snapshot was sent before the snapshot."""
-        for said in self.client.actions(uri):
-            if self._seqs[uri] < said["serverSeq"] <= seq and "rejectionReason" not in said:
-                self.states[uri] = plain(self._reduce(_kind(uri), self.states[uri], said["action"]))
-                self._seqs[uri] = said["serverSeq"]
-
-
-def _kind(uri: str) -> str:
-    channel = channel_of(uri)
-    assert channel is not None
-    return channel.name
 
 
 class Scene:
