@@ -137,9 +137,9 @@ class GenerationDialect:
         if plain and (shape := _plain_shapes(by, ours).get(kind)) is not None:
             check(shape, action, at="action")
             return action
-        validation.check_action(action, by=by)
-        if not may_dispatch(by, kind, ours=ours):
+        if isinstance(kind, str) and not may_dispatch(by, kind, ours=ours):  # Whatever else is wrong with it.
             raise InvalidParams(self._refusal(kind))
+        validation.check_action(action, by=by)
         own = client_needs.without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
             return own

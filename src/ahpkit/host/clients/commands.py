@@ -43,14 +43,13 @@ class Commands:
         self._of_agents = of_agents
 
     def find(self, call: Call) -> Command:
-        """The row of a method that this client may call now; raises the reason otherwise."""
+        """The row of a method, whatever its params are. Its policy says whether it may be called now."""
         method = extension_method(call.method)
         found = self._registered.find(method) or self._extensions.command(method)
         found = found or self._of_agents.command(method)
         if found is None:
             known_client(call)
             raise MethodNotFound(f"there is no method {call.method[:_MAX_NAME]}")
-        found.policy(call)
         return found
 
     def find_notification(self, call: Call) -> HeardNotification:

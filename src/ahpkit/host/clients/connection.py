@@ -282,8 +282,9 @@ class Connection(RpcLoop):
 
     def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         try:
-            method, params = self._translate(method, params)
             command = self._shared.commands.find(Call(method, self.client_id, params))
+            method, params = self._translate(method, params)
+            command.policy(Call(method, self.client_id, params))
             # VS Code leaves out the only channel that `reconnect` can be about.
             check_params(method, {"channel": ROOT_URI, **params} if method == "reconnect" else params)
         except Exception as error:  # A request that cannot be read must not end the connection.
