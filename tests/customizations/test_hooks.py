@@ -54,6 +54,8 @@ def test_a_tool_of_a_server_is_found_by_each_of_its_names(matcher: str) -> None:
         ({"command": "a && b"}, ("/bin/sh", "-c", "a && b")),
         ({"command": "A=1 b"}, ("/bin/sh", "-c", "A=1 b")),
         ({"command": "echo $HOME"}, ("/bin/sh", "-c", "echo $HOME")),
+        ({"command": ". ./x.sh"}, ("/bin/sh", "-c", ". ./x.sh")),
+        ({"command": "exit 2"}, ("/bin/sh", "-c", "exit 2")),
         ({"command": "it's"}, ("/bin/sh", "-c", "it's")),
         ({"bash": "./x.sh", "powershell": "x.ps1"}, ("./x.sh",)),
     ],

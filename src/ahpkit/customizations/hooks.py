@@ -71,6 +71,10 @@ _NESTED_QUANTIFIER = re.compile(r"[+*}]\)+[+*{]")
 """A pattern like `(a+)+`, which takes forever on the wrong name."""
 
 _SHELL_SYNTAX = re.compile(r"[|&;<>()`$\\*?\[\]#~!{}\n]|^\s*\w+=")
+_BUILT_IN = frozenset(
+    {".", ":", "cd", "command", "eval", "exec", "exit", "export", "read", "set", "source", "trap", "umask"}
+)
+"""First words of a line that only a shell knows."""
 _PLACE = re.compile(r"\$\{?(CLAUDE_PLUGIN_ROOT|PLUGIN_ROOT|CLAUDE_PROJECT_DIR)\}?")
 
 _TIMEOUT = 30.0
@@ -161,6 +165,8 @@ def _argv(line: str, args: Any, places: Mapping[str, str]) -> tuple[str, ...]:
         try:
             words = shlex.split(line)
         except ValueError:
+            return ("/bin/sh", "-c", line)
+        if words and words[0] in _BUILT_IN:
             return ("/bin/sh", "-c", line)
     return tuple(_PLACE.sub(lambda match: places.get(match[1], match[0]), word) for word in words)
 
