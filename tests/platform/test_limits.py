@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
 
 import pytest
 
-from ahpkit.platform.limits import Collections, LogLimit
+from ahpkit.platform.limits import Collections, FreedMemory, LogLimit
 
 
 class Lines(logging.Handler):
@@ -95,3 +96,18 @@ asyncio.run(main())
 def test_work_is_not_interrupted_by_a_search_of_all_objects_unless_it_goes_on_for_long() -> None:
     said = subprocess.run([sys.executable, "-c", _WORK_AND_REST], capture_output=True, check=True, timeout=60)
     assert said.stdout.decode().splitlines() == ["work 0", "rest", "more work True"]
+
+
+async def test_memory_is_not_searched_for_any_more_when_the_process_ends() -> None:
+    """By then the loop has no threads: what was to happen in a moment failed, with a traceback in the log."""
+    failed: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failed.append(context))
+    with FreedMemory(moment=0) as freed:
+        freed.give_back_soon()
+    freed.give_back_soon()
+    await loop.shutdown_default_executor()
+    later = asyncio.Event()
+    loop.call_later(0, later.set)
+    await later.wait()
+    assert failed == []

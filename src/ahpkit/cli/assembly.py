@@ -90,14 +90,14 @@ async def running_host(
     """A host that accepts connections."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
-    with data_directory(settings.data_dir or default_data_dir()) as data_dir:
+    with FreedMemory() as freed, data_directory(settings.data_dir or default_data_dir()) as data_dir:
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
         pages, environments, owner = Pages(origins=settings.allowed_origins), Environments(), secrets.token_urlsafe(32)
         fence = make_fence(settings, data_dir, config_file=config_file)
         host, agents = _make_host(settings, data_dir, pages, fence=fence, environ=environments.of, spoken=spoken)
-        serve = _giving_memory_back(host.serve)
+        serve = _giving_memory_back(host.serve, freed)
         sign_ins = SignIns(serve)
         page = PageServer(
             Devices(data_dir / "devices.json", clock=time.time),
@@ -163,9 +163,8 @@ def _make_host(
     return host, _names(agents, settings.default_agent)
 
 
-def _giving_memory_back(serve: Serve) -> Serve:
+def _giving_memory_back(serve: Serve, freed: FreedMemory) -> Serve:
     """`serve`, and give the memory of each connection back to the system soon after it ended."""
-    freed = FreedMemory()
 
     async def served(transport: Transport) -> None:
         try:

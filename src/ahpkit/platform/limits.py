@@ -148,19 +148,29 @@ def give_freed_memory_back() -> None:
 
 
 class FreedMemory:
-    """Gives free memory between used blocks back to the system. Does nothing without glibc.
+    """Gives free memory between used blocks back to the system, inside its `with`. Does nothing without glibc.
 
     `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, moment: float = _MOMENT) -> None:
+        self._moment = moment
         self._trim = _glibc("malloc_trim")
         self._soon: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """The process ends: there is nothing to give back, and no thread any more that could."""
+        self._trim = None
+        if self._soon is not None:
+            self._soon.cancel()
 
     def give_back_soon(self) -> None:
         """Search for it in a moment, in a thread; once, however often this is called meanwhile."""
         if self._trim is not None and self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._search)
+            self._soon = asyncio.get_running_loop().call_later(self._moment, self._search)
 
     def _search(self) -> None:
         self._soon = None
