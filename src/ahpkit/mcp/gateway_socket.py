@@ -73,7 +73,7 @@ class GatewaySocket:
         key = key_of(secret)
         self._gateways[key] = gateway
         try:
-            args = ("-I", str(Path(relay.__file__)), _LOOPBACK, str(self._port))
+            args = ("-I", "-S", str(Path(relay.__file__)), _LOOPBACK, str(self._port))
             yield Pass(sys.executable, args, {relay.SECRET: secret})
         finally:
             del self._gateways[key]

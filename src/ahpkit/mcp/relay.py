@@ -1,6 +1,6 @@
 """The command that an agent starts as its MCP server: it carries bytes between its pipes and the host.
 
-    AHPKIT_MCP_SECRET=… python -I relay.py 127.0.0.1 PORT
+    AHPKIT_MCP_SECRET=… python -I -S relay.py 127.0.0.1 PORT
 
 The secret says which session this is; it comes in the environment because command lines can be read by others. Needs no
 package but the standard library, so it is there at once and costs little.
@@ -17,8 +17,10 @@ CHUNK = 64 * 1024
 
 def relay(address: str, port: int, secret: str) -> int:
     """Carry until one side ends; the exit code."""
+    connection = socket.socket()  # `create_connection` would look the name up, and import what that needs.
+    connection.settimeout(10)
     try:
-        connection = socket.create_connection((address, port), timeout=10)
+        connection.connect((address, port))
     except OSError as error:
         sys.stderr.write(f"the host cannot be reached: {error}\n")
         return 1
