@@ -116,7 +116,12 @@ async def test_a_copy_that_others_start_has_their_files_and_they_learn_its_end(t
     assert b"['one'] typed" in output
 
 
-async def test_whoever_ends_a_copy_that_they_started_ends_what_it_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)]
+)
+async def test_whoever_ends_a_copy_that_they_started_ends_what_it_runs(
+    signum: signal.Signals, code: int, tmp_path: Path
+) -> None:
     (tmp_path / "stays.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
     process = await asyncio.create_subprocess_exec(
         *command("stays"),
@@ -124,6 +129,6 @@ async def test_whoever_ends_a_copy_that_they_started_ends_what_it_runs(tmp_path:
     )  # fmt: skip
     assert process.stdout is not None
     assert await process.stdout.readline() == b"here\n"
-    process.terminate()
-    assert await process.wait() == 128 + signal.SIGTERM
+    process.send_signal(signum)
+    assert await process.wait() == code
     assert await process.stdout.read() == b""

@@ -16,11 +16,11 @@ from ahpkit.agents.tools import Toolbox
 from ahpkit.changes.feature import Changesets
 from ahpkit.host.agent import Agent, Turn
 from ahpkit.host.resources.feature import Resources
-from ahpkit.testing.acp_agent import scripted_command
 from support import requirement
 from support.agent_kinds import agent_of_kind
 from support.raw_client import Json
 from support.repository import Repository
+from support.scripted_acp import scripted_command
 from support.stage import Stage, TurnSeen, staged
 from support.waiting import a_moment, until
 

@@ -17,12 +17,12 @@ from ahpkit.agents.acp.mcp_servers import host_tool, is_search
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import Turn
 from ahpkit.protocol.meta_keys import DIRECT, SETTLED
-from ahpkit.testing.acp_agent import scripted_command
 from mcp_servers.running import PROGRAM
 from support import requirement
 from support.agent_kinds import KINDS, agent_of_kind
 from support.bench import ScriptedAgent
 from support.raw_client import Json
+from support.scripted_acp import scripted_command
 from support.stage import NOTE, Stage, staged
 from support.waiting import until
 

@@ -14,12 +14,12 @@ from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.turn_input import instructions, news, told_after
 from ahpkit.host.agent import Agent, Command, SkillOffer, Turn, TurnContext
-from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
 from support import requirement
 from support.bench import Bench, say
 from support.flow import begun
 from support.raw_client import Json
+from support.scripted_acp import scripted_command
 from support.stage import Stage, staged
 from support.waiting import until
 

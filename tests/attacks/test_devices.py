@@ -16,13 +16,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
-from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.web.devices import ANSWERS, WATCHING
 from support import requirement
 from support.flow import begun, open_session, say, state_of
 from support.http import Answer, request
 from support.process import HostProcess, host_process
 from support.raw_client import Json
+from support.scripted_acp import scripted_command
 from support.waiting import until
 
 PLACE = "https://host.example"

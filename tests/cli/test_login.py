@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from ahpkit.testing.acp_agent import scripted_command
 from support.process import finish_cli, host_process
+from support.scripted_acp import scripted_command
 
 KEY = {"id": "key", "name": "API key", "type": "env_var", "vars": [{"name": "MY_KEY"}]}
 PAGE = {"id": "page", "name": "Log in with a page"}

@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from ahpkit.host.sessions.session_import import FORMAT
-from ahpkit.testing.acp_agent import scripted_command
 from support.process import HostProcess, finish_cli, host_process
 from support.raw_client import RawClient
+from support.scripted_acp import scripted_command
 from support.shell import shell
 from support.terminal import terminal
 

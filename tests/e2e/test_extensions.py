@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ahpkit.client import Backoff, Client, connect
-from ahpkit.testing.acp_agent import scripted_command
 from support import requirement
 from support.process import start_host
+from support.scripted_acp import scripted_command
 
 NAME = "example.com/editor"
 ASK: dict[str, Any] = {"request": f"_{NAME}/buffers", "params": {"language": "rust"}, "say": True}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ahpkit.protocol.meta_keys import MISSED
-from ahpkit.testing.acp_agent import scripted_command
 from support import requirement
 from support.process import HostProcess, finish_cli, start_host
 from support.raw_client import Json, RawClient
+from support.scripted_acp import scripted_command
 
 NAME = "example.com/analytics"
 SESSION = "ahp-session:/meta"

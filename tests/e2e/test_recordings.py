@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.transports.connect import connect_transport
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
+from support.scripted_acp import scripted_command
 from support.specification import specification
 
 RECORDINGS = {path.stem: path.read_text() for path in specification("recordings", suffix=".jsonl")}

@@ -14,8 +14,8 @@ from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
 from ahpkit.agents.tools import Toolbox, text_of
 from ahpkit.host.agent import Agent, Turn
-from ahpkit.testing.acp_agent import scripted_command
 from ahpkit.testing.fake_model import FakeModel
+from support.scripted_acp import scripted_command
 from support.stage import calling
 
 KINDS = ("python", "model", "demo", "acp-silent", "acp-announced", "acp-asking")

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ahpkit.testing.acp_agent import scripted_command
 from support.flow import say
 from support.process import HostProcess, finish_cli, host_process
 from support.raw_client import Json, RawClient
+from support.scripted_acp import scripted_command
 from support.waiting import BOUND, until
 
 SECRET = "s3cret-of-the-machine"

@@ -13,7 +13,7 @@ import atexit
 import fcntl
 import gc
 import io
-import json
+import marshal
 import os
 import pkgutil
 import re
@@ -28,10 +28,10 @@ import tempfile
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from support import copied
 
@@ -41,14 +41,13 @@ _LARGEST = 1 << 20
 _IMPORT_IN_A_BLOCK = re.compile(r"^ +(?:import|from(?= [\w.]+ import)) ([\w.]+)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """What a copy is to run. Its standard files, and the pipe that tells its end, travel beside it."""
 
     module: str
-    arguments: Sequence[str]
+    arguments: list[str]
     directory: str
-    environment: Mapping[str, str]
+    environment: dict[str, str]
     terminal: bool
     """Whether its standard input is the terminal that controls it."""
 
@@ -118,7 +117,7 @@ async def start(
     limit: int = 65536,
 ) -> Started:
     """Run `python -m MODULE` in a copy: with pipes, or with a terminal for all three files."""
-    job = Job(module, arguments, str(directory), environment, terminal is not None)
+    job = Job(module, list(arguments), str(directory), dict(environment), terminal is not None)
     if terminal is not None:
         return await _running(job, (terminal, terminal, terminal), ())
     (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
@@ -138,10 +137,14 @@ async def _running(job: Job, files: tuple[int, int, int], ends: Sequence[asyncio
     ours, theirs = os.pipe()
     told, told_end = await _reader(ours, 1024)
     try:
-        socket.send_fds(_template(), [json.dumps(asdict(job)).encode()], [*files, theirs])
+        socket.send_fds(_template(), [_packed(job)], [*files, theirs])
     finally:
         os.close(theirs)
     return Started(int(await told.readline()), told, (*ends, told_end))
+
+
+def _packed(job: Job) -> bytes:
+    return marshal.dumps((job.module, job.arguments, job.directory, job.environment, job.terminal))
 
 
 async def _reader(end: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
@@ -195,7 +198,7 @@ def _programs() -> tempfile.TemporaryDirectory[str]:
 
 
 def _asking(module: str) -> list[str]:
-    return [sys.executable, "-S", "-P", copied.__file__, _door(), module]
+    return [sys.executable, "-I", "-S", copied.__file__, _door(), module]
 
 
 @cache
@@ -229,6 +232,8 @@ def _serve(requests: socket.socket, door: socket.socket, python: str) -> Job | N
     ready.register(door, selectors.EVENT_READ)
     while True:
         for key, _ in ready.select():
+            if ready.get_map().get(key.fd) is not key:
+                continue  # Its copy was found to have ended a moment ago.
             if key.data is None:
                 text, files = _asked(door) if key.fileobj is door else _job(requests)
                 if not text:
@@ -238,12 +243,19 @@ def _serve(requests: socket.socket, door: socket.socket, python: str) -> Job | N
                     ready.close()
                     requests.close()
                     door.close()
-                    return _become(Job(**json.loads(text)), standard, python)
+                    return _become(Job(*marshal.loads(text)), standard, python)
                 for file in standard:
                     os.close(file)
                 _tell(told, pid)
                 ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+                if key.fileobj is door:
+                    ready.register(told, selectors.EVENT_READ, (pid, told))  # Nothing comes, but its reader may go.
+            elif key.fd == key.data[1]:
+                ready.unregister(key.fd)
+                os.kill(key.data[0], signal.SIGKILL)
             else:
+                if key.data[1] in ready.get_map():
+                    ready.unregister(key.data[1])
                 _tell_the_end(*key.data)
                 ready.unregister(key.fd)
                 os.close(key.fd)
@@ -301,11 +313,11 @@ def _text(number: int, mode: str) -> io.TextIOWrapper:
 
 
 def _import_everything() -> None:
-    """The whole package but for the tools for tests, and what its functions import only when they are called."""
+    """The whole package but for the single tools for tests, and what its functions import only when they are called."""
     import ahpkit
 
     for found in pkgutil.walk_packages(ahpkit.__path__, "ahpkit."):
-        if not found.name.startswith("ahpkit.testing") and not found.name.endswith("__main__"):
+        if not found.name.startswith("ahpkit.testing.") and not found.name.endswith("__main__"):
             source = import_module(found.name).__file__ or ""
             for later in _IMPORT_IN_A_BLOCK.findall(Path(source).read_text()):
                 with suppress(ImportError):  # It need not be there on this machine.
