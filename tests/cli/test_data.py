@@ -38,7 +38,7 @@ async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) 
 
 async def test_a_backup_that_fails_leaves_the_one_before_it(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "saved.tar.gz", "w:gz") as archive:
-        archive.add(__file__, "a file")
+        archive.add(__file__, "log.db")
     before = (tmp_path / "saved.tar.gz").read_bytes()
     data = tmp_path / "data"
     data.mkdir()
@@ -63,6 +63,23 @@ async def test_data_that_is_there_is_moved_aside_and_only_on_request(tmp_path: P
     code, output, _ = await finish_cli(restore[:3], tmp_path, AHPKIT_HOST_NAME="work")
     place = tmp_path / ".local/share/ahpkit-hosts/work"
     assert (code, output, (place / "log.db").exists()) == (0, f"saved.tar.gz is in {place} now\n", True)
+
+
+async def test_an_archive_of_something_else_is_neither_replaced_nor_put_back(tmp_path: Path) -> None:
+    """A mistyped name would cost a person their pictures."""
+    with tarfile.open(tmp_path / "pictures.tar.gz", "w:gz") as archive:
+        archive.add(__file__, "a picture")
+    before = (tmp_path / "pictures.tar.gz").read_bytes()
+    (tmp_path / "data").mkdir()
+    save = ["data", "backup", "pictures.tar.gz", "--data-dir", "data"]
+    assert "there is nothing to save" in (await finish_cli(save, tmp_path))[2]
+    (tmp_path / "data/log.db").touch()
+    code, _, errors = await finish_cli(save, tmp_path)
+    assert (code, "pictures.tar.gz is there already and is no backup" in errors) == (1, True)
+    assert (tmp_path / "pictures.tar.gz").read_bytes() == before
+    code, _, errors = await finish_cli(["data", "restore", "pictures.tar.gz", "--data-dir", "new"], tmp_path)
+    assert (code, "pictures.tar.gz is not a backup, or it is damaged: it has no log.db" in errors) == (1, True)
+    assert not (tmp_path / "new/a picture").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])

@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "going on with another agent": (
         ["chat", "--continue", "--agent", "demo"],
         2,
-        "--continue takes the last session as it is",
+        "--continue takes the last session as it is: leave out --agent",
     ),
     "going on where nothing was": (
         ["prompt", "x", "--continue", "--dir", "empty"],
@@ -304,6 +304,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 @pytest.fixture(scope="module")
 def places(host: HostProcess) -> Path:
     (host.home / "bytes.bin").write_bytes(b"\xff\xfe\x00")
+    (host.home / "data/log.db").touch()  # As if this host kept anything.
     (host.home / "empty").mkdir()
     (host.home / "nothing.txt").write_text("\n")
     (host.home / "huge.txt").write_bytes(b"x" * 40_000_000)

@@ -241,7 +241,9 @@ def check_session_options(
     if worktree and (resume or name is not None):
         raise click.UsageError("--worktree is for new sessions; leave it out with --session and --continue")
     if resume and (name or provider or model):
-        raise click.UsageError("--continue takes the last session as it is: leave out --session, --agent and --model")
+        given = {"--session": name, "--agent": provider, "--model": model}
+        others = " and ".join(option for option, value in given.items() if value)
+        raise click.UsageError(f"--continue takes the last session as it is: leave out {others}")
     if name is not None and (provider or model or directory):
         raise click.UsageError("--agent, --model and --dir are for new sessions; leave them out with --session")
 

@@ -21,7 +21,7 @@ from ahpkit.cli.roots import owned_directory, owner_options
 from ahpkit.cli.session_search import Age, is_archived, status_word, summary_line
 from ahpkit.cli.text import as_json
 from ahpkit.host.trust import TRUST_FILE
-from ahpkit.log.datadir import data_directory
+from ahpkit.log.datadir import LOG_FILE, data_directory
 from ahpkit.platform.files import private_draft
 
 _SQLITE = b"SQLite format 3\0"
@@ -58,11 +58,26 @@ def backup(file: Path, data_dir: Path | None, url: str | None, token: str | None
     directory = owned_directory(data_dir, url)
     if not directory.is_dir():
         raise click.ClickException(f"{directory} does not exist: there is nothing to save")
-    if file.exists() and not tarfile.is_tarfile(file):
+    if not (directory / LOG_FILE).exists():
+        raise click.ClickException(f"no host keeps its data in {directory}: there is nothing to save")
+    if file.exists() and not _is_backup(file):
         raise click.ClickException(f"{file} is there already and is no backup; choose another name")
     with progress("Saving"), tempfile.TemporaryDirectory(prefix="ahpkit-") as place:
         count = _save(directory, file, Path(place))
     click.echo(f"{count} files of {directory} saved in {file}")
+
+
+def _is_backup(file: Path) -> bool:
+    try:
+        with tarfile.open(file) as archive:
+            return _has_log(archive)
+    except (tarfile.TarError, OSError, EOFError, zlib.error):
+        return False
+
+
+def _has_log(archive: tarfile.TarFile) -> bool:
+    """Other archives have none."""
+    return any(member.name == LOG_FILE for member in archive)
 
 
 def _save(directory: Path, file: Path, place: Path) -> int:
@@ -126,6 +141,8 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
 def _extract(file: Path, place: Path) -> None:
     try:
         with tarfile.open(file) as archive:
+            if not _has_log(archive):
+                raise tarfile.TarError(f"it has no {LOG_FILE}")
             archive.extractall(place, filter=_restored)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for each format that it tried.

@@ -19,6 +19,9 @@ from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.log.storage import Storage
 from ahpkit.platform.files import try_lock
 
+LOG_FILE = "log.db"
+"""What every host that keeps something has in its data directory."""
+
 
 @contextmanager
 def data_directory(path: Path) -> Generator[Path]:
@@ -62,7 +65,7 @@ def open_storage(directory: Path, durability: Durability, *, convert: Convert | 
     """The storage of a data directory, not yet loaded. `convert` takes over what an older ahpkit left there."""
     if durability == "memory":
         return MemoryStorage()
-    return SqliteStorage(directory / "log.db", durability=durability, convert=convert)
+    return SqliteStorage(directory / LOG_FILE, durability=durability, convert=convert)
 
 
-__all__ = ["Durability", "data_directory", "open_storage"]
+__all__ = ["LOG_FILE", "Durability", "data_directory", "open_storage"]
