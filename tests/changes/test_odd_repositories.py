@@ -104,19 +104,22 @@ async def test_outside_git_undo_gives_files_back_as_they_were_or_leaves_them(tmp
         async def script(turn: Turn) -> None:
             call = turn.tool_call("edit")
             call.running(tool_input="{}")
-            uris = [(root / name).as_uri() for name in ("0.txt", "new.txt")]
-            for name in ("0.txt", "1.txt", "new.txt"):
+            uris = [(root / name).as_uri() for name in ("0.txt", "new.txt", "both.txt")]
+            for name in ("0.txt", "1.txt", "new.txt", "both.txt"):
                 (root / name).write_text("agent\n")
             part = {"before": {"uri": uris[0], "content": {"uri": "data:,only%20a%20part"}}}
             edits = [{"type": "fileEdit", "after": {"uri": uri, "content": {"uri": uri}}} for uri in uris]
-            call.complete(content=cast("Any", [{**edits[0], **part}, edits[1]]))
+            call.complete(content=cast("Any", [{**edits[0], **part}, *edits[1:]]))
 
         await desk.turn(script)
+        await desk.client.action("chat/turnComplete")
+        (root / "both.txt").write_text("agent\nmine\n")
         uri, state = await desk.look("session")
-        assert names(state) == {"0.txt", "new.txt"}, "of 1.txt it did not tell"
+        assert names(state) == {"0.txt", "new.txt", "both.txt"}, "of 1.txt it did not tell"
         result = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
         assert (root / "0.txt").read_text() == ("agent\n" if many else "mine\n")
         assert (root / "new.txt").exists() is many
+        assert (root / "both.txt").read_text() == "agent\nmine\n", "a person wrote it when they saw the turn's end"
         assert ("0.txt: its earlier content was not kept (there are too many files" in str(result)) is many
     finally:
         await bench.stop()

@@ -236,7 +236,7 @@ class Changesets(Feature):
             followed.changes.saw_call(f"{applied.channel}#{id}", call["status"])
             for turn in _turns_of_call(followed, turn_id):
                 if kind == "chat/toolCallComplete":
-                    self.services.spawn(self._refresh(followed, turn, edits), name="changes of a tool call")
+                    self._look_after(followed, turn, edits)
                 elif kind == "chat/toolCallReady" and call["status"] == "running":  # Its agent may run it at once.
                     named = named_files(call, followed.directory)
                     self.services.spawn(self._look_before(followed, turn, named), name="files before a tool call")
@@ -273,7 +273,7 @@ class Changesets(Feature):
         finally:
             for followed in known:
                 followed.changes.saw_call(files[0], "completed")
-                self.services.spawn(self._refresh(followed, turn_id, files), name="changes of a file")
+                self._look_after(followed, turn_id, files)
 
     async def _before_end(self, chat: Chat, turn_id: str) -> None:
         """Take the checkpoint of a turn's end before clients get the end: what a person changes after it is not the
@@ -288,17 +288,22 @@ class Changesets(Feature):
             except (GitError, OSError, TimeoutError) as error:
                 _log.warning("the changes of %s could not be read: %s", followed.session, str(error) or _SLOW)
 
-    async def _refresh(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
-        """Look again after a tool call: at the files that it reported, or at all if it reported none."""
+    def _look_after(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
+        """Look again after a tool call: at the files that it reported, or at all if it reported none. They are told at
+        once: the turn may be about to end, and its last look is at these."""
         paths = [path for uri in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if edits and not paths:
             return  # It changed files elsewhere.
         self._claim(followed, paths)
+        if turn_id in followed.running:
+            followed.changes.told.update(paths)
+            self.services.spawn(self._refresh(followed, turn_id, paths), name="changes of a tool call")
+
+    async def _refresh(self, followed: Followed, turn_id: str, paths: Sequence[str]) -> None:
         try:
             async with followed.lock:
                 if turn_id not in followed.running:
                     return
-                followed.changes.told.update(paths)
                 await followed.changes.refresh(turn_id, paths or None)
         except (GitError, OSError) as error:
             _log.warning("the changes of %s could not be read: %s", followed.session, error)

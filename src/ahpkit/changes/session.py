@@ -45,6 +45,8 @@ class SessionChanges:
         """The running turns, and who may have written in them."""
         self._final: set[str] = set()
         """Turns whose final checkpoint is taken."""
+        self._read_last: dict[str, set[str]] = {}
+        """With `edits_only`: turns that are ending, and the files that were read for the last time."""
         self._of_chats: dict[str, list[FileChange]] = {}
         """A cache of what each chat changed; new changes remove the chat from it."""
 
@@ -55,6 +57,7 @@ class SessionChanges:
         if tells_late and self.record.saw_calls:
             outside_calls = False
         self._final.discard(turn_id)
+        self._read_last.pop(turn_id, None)
         began = self.tree.clock()
         partial = self.edits_only and not await self.tree.is_small()
         checkpoint = await self.tree.checkpoint(await self.tree.known() if partial else None)
@@ -69,11 +72,15 @@ class SessionChanges:
     async def take_final_checkpoint(self, turn_id: str) -> None:
         """Take the last checkpoint of a turn. Clients get the turn's end afterwards.
 
-        With `edits_only` this does nothing: the agent may still report edits, so `end` takes the checkpoint.
+        With `edits_only` the agent may still report edits of other files: `end` looks at those.
         """
         if not self.edits_only:
             await self.refresh(turn_id)
             self._final.add(turn_id)
+        elif self.told:
+            told = {*self.told}
+            await self.refresh(turn_id)
+            self._read_last[turn_id] = told
 
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` at these only."""
@@ -84,6 +91,10 @@ class SessionChanges:
             return
         if paths is None and self.edits_only:
             paths = set(self.told)
+        if paths is not None and turn_id in self._read_last:
+            paths = set(paths) - self._read_last[turn_id]
+            if not paths:
+                return
         checkpoint = await self.tree.checkpoint(paths)
         if (turn := self.record.turns.get(turn_id)) is None:  # It was truncated away meanwhile.
             return
@@ -172,6 +183,7 @@ class SessionChanges:
             await self.refresh(turn_id)
         activity, turn = self._active.pop(turn_id, None), self.record.turns.get(turn_id)
         self._final.discard(turn_id)
+        self._read_last.pop(turn_id, None)
         if turn is None:
             return
         if activity is not None:  # The agent may have told of files after the last look.
