@@ -149,6 +149,10 @@ async def test_the_owner_of_a_tool_cancels_it_while_it_runs(stage: Stage) -> Non
     assert "no display" in turn.text
     assert "write a file" in turn.text
     assert shown["userSuggestion"]["text"] == "write a file"
+    last = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
+    assert (last["call"], last["tool"]) == (shown["toolCallId"], "show_note")
+    assert (last["decision"], last["by"], last["who"]) == ("denied", "person", stage.client.client_id)
+    assert (last["reason"], last["shown"]["input"]) == ("no display", shown["toolInput"])
 
 
 @SHARED
@@ -501,6 +505,7 @@ async def test_the_same_rule_wins_for_every_agent(stage: Stage) -> None:
         decided = (await stage.client.ask("_ahpkit/approvals/list"))["approvals"][-1]
         who = stage.client.client_id if winner is None else made[winner]["id"]
         assert (decided["by"], decided["who"]) == ("person" if winner is None else "rule", who), case
+        assert winner is None or made[winner]["says"] in decided["reason"], case
         allowed = winner is None or rules[winner]["decision"] == "allow"
         assert [call["status"] for call in turn.calls] == ["completed" if allowed else "cancelled"], case
         for rule in made:

@@ -153,6 +153,22 @@ async def test_a_rule_that_denies_holds_on_the_channel_too(bench: Bench) -> None
     )
     refusal = await client.refused("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
     assert "A rule denies this" in refusal["message"]
+    [recorded] = (await client.ask("_ahpkit/approvals/list"))["approvals"]
+    assert (recorded["decision"], recorded["by"], recorded["reason"]) == ("denied", "rule", refusal["message"])
+
+
+async def test_a_call_that_a_rule_may_deny_is_refused_on_the_channel(bench: Bench) -> None:
+    client = await rendering(bench)
+    session, _ = await bench.session(client)
+    channel = (await entry(bench, client, session, "ready", "apps"))["channel"]
+    about: Json = {"decision": "deny", "kind": "path", "owner": "mcp:apps", "tool": "add", "scope": "everywhere"}
+    rule = await client.ask("_ahpkit/rules/add", **about, pattern="/etc/**")
+    hidden = {"a": 1, "b": 2, "command": "cat $FILE"}
+    refusal = await client.refused("tools/call", channel, name="add", arguments=hidden)
+    assert "A person has to decide" in refusal["message"]
+    assert "/etc/**" in refusal["message"]
+    await client.ask("_ahpkit/rules/remove", id=rule["id"])
+    await client.ask("tools/call", channel, name="add", arguments={"a": 1, "b": 2})
 
 
 async def test_a_call_that_a_guard_leaves_to_a_person_is_refused_on_the_channel(bench: Bench) -> None:

@@ -29,6 +29,8 @@ from ahpkit.tools.subject import Subject, fixed_part, subject_of
 
 _log = logging.getLogger(__name__)
 
+_NOT_IN_A_CHAT = "A person has to decide about this call, and can be asked in a chat only"
+
 _RULES = "rules/"
 _LOG = "approvals/"
 _SHOWN = 2000
@@ -291,6 +293,23 @@ class CallGate:
             place = replace(place, workspace=_real(place.workspace))
         return judge(dict.fromkeys([*rules, *denials]), subject, place)
 
+    async def refusal(self, name: str, tool_input: str, owner: str | None, *, title: str, client_id: str) -> str | None:
+        """Why a client may not make a call itself, outside of a chat; None: it may. Nobody is asked."""
+        subject = self.subject(name, tool_input, owner, ())
+        asked = Asked(self._new_id(), "", subject, {"title": title, "input": tool_input})
+        if (objection := await self.guard(name, tool_input, owner)) is not None:
+            denial = f"{_NOT_IN_A_CHAT}: {objection.reason}" if objection.asks else objection.reason
+            self.decided(asked, allowed=False, by="guard", reason=denial)
+            return denial
+        ruling = self.judge(subject)
+        if (rule := ruling.rule) is not None and ruling.decision != "allow":
+            is_clear = ruling.decision == "deny"
+            denial = denied_by(rule) if is_clear else f"{_NOT_IN_A_CHAT}: a rule may deny it ({rule.says()})"
+            self.decided(asked, allowed=False, by="rule", who=rule.id, reason=denial)
+            return denial
+        self.decided(asked, allowed=True, by="person", who=client_id)
+        return None
+
     @contextmanager
     def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:
         """While a person is asked about a call, call back when a new rule decides it."""
@@ -347,4 +366,9 @@ class CallGate:
         )
 
 
-__all__ = ["Approvals", "Asked", "CallGate"]
+def denied_by(rule: Rule) -> str:
+    """What people and agents read about a call that a rule denies."""
+    return f"A rule denies this: {rule.says()}"
+
+
+__all__ = ["Approvals", "Asked", "CallGate", "denied_by"]

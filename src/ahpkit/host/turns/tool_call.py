@@ -22,7 +22,7 @@ from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.agent.values import CompleteOptions, ConfirmOptions, PerformOptions, RunningOptions
-from ahpkit.host.turns.approvals import Asked, CallGate
+from ahpkit.host.turns.approvals import Asked, CallGate, denied_by
 from ahpkit.protocol.chat.actions import (
     ChatAction,
     ChatToolCallConfirmedAction,
@@ -183,7 +183,7 @@ class LiveToolCall:
         if isinstance(ruling, Confirmation):
             return ruling
         if ruling.decision == "allow" and ruling.rule is not None:
-            return self._allowed(request, by="rule", who=ruling.rule.id)
+            return self._allowed(request, by="rule", who=ruling.rule.id, reason=ruling.rule.says())
         if setting is False:
             return self._denied_by_setting(request)
         if setting and not ruling.needs_person:
@@ -212,7 +212,7 @@ class LiveToolCall:
         request.passage.take("passed" if objection is None else "doubt")
         ruling = gate.judge(request.asked.subject) if gate is not None and request.asked is not None else ASK
         if ruling.decision == "deny" and ruling.rule is not None:
-            return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
+            return self._denied(request, denied_by(ruling.rule), by="rule", who=ruling.rule.id)
         return ruling if objection is None else Ruling("ask", why=objection.reason)
 
     async def _ask_person(
@@ -229,7 +229,7 @@ class LiveToolCall:
         request.passage.take("allow" if answer.approved else "deny")
         edited = "" if same_input(answer.tool_input, request.tool_input) else answer.tool_input
         if (rule := self._decided_by) is not None:
-            self._decided(asked, answer.approved, "rule", who=rule.id, reason=answer.reason)
+            self._decided(asked, answer.approved, "rule", who=rule.id, reason=answer.reason or rule.says())
         else:
             by, who = self._decider
             picked, why = answer.option_id, answer.reason
@@ -262,7 +262,7 @@ class LiveToolCall:
         if ruling.decision == "allow":
             self._say(chat_tool_call_approved(**self._about, confirmed="setting"))
         else:
-            self._say(chat_tool_call_denied(**self._about, reason="denied", reason_message=_denied_by(rule)))
+            self._say(chat_tool_call_denied(**self._about, reason="denied", reason_message=denied_by(rule)))
 
     async def perform(
         self, run: Callable[[str], Awaitable[ToolOutcome]], **given: Unpack[PerformOptions]
@@ -316,7 +316,7 @@ class LiveToolCall:
         if ruling.decision != "deny" or ruling.rule is None:
             return covered
         request.passage.take("passed")
-        return self._denied(request, _denied_by(ruling.rule), by="rule", who=ruling.rule.id)
+        return self._denied(request, denied_by(ruling.rule), by="rule", who=ruling.rule.id)
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
         """Run it, unless its owner denies it meanwhile, and hold the result back while a person reviews it."""
@@ -401,9 +401,9 @@ class LiveToolCall:
             meta=answer.get("_meta", {}),
         )
 
-    def _allowed(self, request: _Request, *, by: By, who: str = "") -> Confirmation:
+    def _allowed(self, request: _Request, *, by: By, who: str = "", reason: str = "") -> Confirmation:
         request.passage.take("allow")
-        self._decided(request.asked, True, by, who=who)
+        self._decided(request.asked, True, by, who=who, reason=reason)
         self._ready(request.tool_input, request.message, confirmed="setting")
         return Confirmation(approved=True, tool_input=request.tool_input)
 
@@ -494,6 +494,9 @@ class LiveToolCall:
         if action["approved"] is True:
             return
         if self.status == "running":  # Its owner denied it. A call can be denied only while it is pending.
+            by, who = self._decider
+            asked = self._asked(self._input(None), self._known_message, ())
+            self._decided(asked, False, by, who=who, reason=_plain(action.get("reasonMessage")))
             self._show_pending("owner")
             denied = chat_tool_call_denied(
                 **self._about,
@@ -581,10 +584,6 @@ def _decided_by_whom(action: Mapping[str, Any]) -> By:
     """
     automatic = action.get("_meta", {}).get(AUTOMATIC) or action.get("confirmed", "user-action") != "user-action"
     return "client" if automatic else "person"
-
-
-def _denied_by(rule: Rule) -> str:
-    return f"A rule denies this: {rule.says()}"
 
 
 def _refusal(reason: str | None, suggestion: Message | None) -> str:

@@ -21,7 +21,7 @@ from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSele
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tracing import Tracing
-from ahpkit.host.turns.approvals import Approvals, Asked, CallGate
+from ahpkit.host.turns.approvals import Approvals, CallGate
 from ahpkit.host.turns.attached_chats import check_attached, pinned, written_out
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries, InputNeeded
@@ -59,7 +59,6 @@ _CUSTOMIZED = frozenset(
 """Actions that may remove the selected custom agent."""
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
-_NOT_IN_A_CHAT = "A person has to decide about this call, and can be asked in a chat only"
 
 _SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
 
@@ -209,19 +208,8 @@ class Turns:
         runner = self._main_runner(session_uri)
         if runner is None:
             return "the session has no chat"
-        gate = self._gate(runner.chat)
-        subject = gate.subject(tool.own_name, tool_input, owner_key(tool, None), ())
-        asked = Asked(self._ports.new_id(), "", subject, {"title": tool.name, "input": tool_input})
-        if (objection := await gate.guard(tool.own_name, tool_input, owner_key(tool, None))) is not None:
-            denial = f"{_NOT_IN_A_CHAT}: {objection.reason}" if objection.asks else objection.reason
-            gate.decided(asked, allowed=False, by="guard", reason=denial)
-            return denial
-        ruling = gate.judge(subject)
-        if ruling.decision == "deny" and ruling.rule is not None:
-            gate.decided(asked, allowed=False, by="rule", who=ruling.rule.id)
-            return f"A rule denies this: {ruling.rule.says()}"
-        gate.decided(asked, allowed=True, by="person", who=client_id)
-        return None
+        gate, owner = self._gate(runner.chat), owner_key(tool, None)
+        return await gate.refusal(tool.own_name, tool_input, owner, title=tool.name, client_id=client_id)
 
     def _main_runner(self, session_uri: str) -> ChatRunner | None:
         """The runner of a session's default chat, else of the first of its chats that has one."""
