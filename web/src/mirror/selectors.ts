@@ -127,8 +127,13 @@ export function groups(all: Iterable<SessionSummary>, query: string, archived: b
 
 export const asksPerson = (request: InputNeeded): boolean => request.kind !== "toolClientExecution";
 
+/** A question that the chat says is answered, although the session's queue does not know it yet: one's own answer is seen at once. */
+const isAnswered = (entry: InputNeeded, chat: ChatState): boolean =>
+  entry.kind === "chatInput" && entry.chat === chat.resource &&
+  Boolean(chat.activeTurn?.responseParts.some((part) => part.kind === "inputRequest" && part.request.id === entry.request.id && part.response !== undefined));
+
 export function waiting(session: SessionState | undefined, chat?: ChatState): InputNeeded[] {
-  const queue = (session?.inputNeeded ?? []).filter(asksPerson);
+  const queue = (session?.inputNeeded ?? []).filter((entry) => asksPerson(entry) && !(chat && isAnswered(entry, chat)));
   const known = new Set(queue.map(keyOf));
   for (const entry of chat ? inChat(chat) : []) if (!known.has(keyOf(entry))) queue.push(entry);
   return queue;

@@ -2,7 +2,7 @@
 // @vitest-environment jsdom
 
 import { describe, expect, it } from "vitest";
-import type { InputNeeded, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
+import type { InputNeeded, ChatState, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
 import { activity, age, comesFrom, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { endsAlike, rowsOf } from "../../src/parts/diff.tsx";
@@ -55,6 +55,13 @@ describe("what waits", () => {
     expect(waiting({} as SessionState, chat)).toHaveLength(1);
     toolCall._meta = { "ahpkit/settled": "rule" };
     expect(waiting({} as SessionState, chat)).toHaveLength(0);
+  });
+  it("does not ask again what this window has just answered, while the session's queue still has it", () => {
+    const request = { id: "r" };
+    const asked = (response?: string): ChatState => ({ resource: "ahp-chat:/c", turns: [], activeTurn: { id: "t", responseParts: [{ kind: "inputRequest", request, response }] } }) as never;
+    const session = { inputNeeded: [{ id: "n", chat: "ahp-chat:/c", kind: "chatInput", request }] } as never as SessionState;
+    expect([asked(), asked("accept")].map((chat) => waiting(session, chat).length)).toEqual([1, 0]);
+    expect(waiting(session, { ...asked("accept"), resource: "ahp-chat:/other" })).toHaveLength(1);
   });
   it("offers the narrowest answer first", () => {
     const options = [{ id: "always", label: "Always allow", kind: "approve" }, { id: "once", label: "Allow", kind: "approve" }, { id: "no", label: "Deny", kind: "deny" }];
