@@ -27,8 +27,8 @@ afterAll(async () => {
 /** What stands on the screen of the terminal that is shown, line by line. */
 const screen = async (at: Page, where: string): Promise<string[]> =>
   (await at.locator(`${where} .xterm-rows > div`).allTextContents()).map((line) => line.replaceAll("\u00a0", " ").trimEnd());
-const shows = (line: string | RegExp, where = "aside", at = page): Promise<unknown> =>
-  expect.poll(async () => (await screen(at, where)).filter((each) => (typeof line === "string" ? each === line : line.test(each))).length, { timeout: 30_000 }).toBeGreaterThan(0);
+const shows = (line: string | RegExp, where = "aside", at = page, timeout = 30_000): Promise<unknown> =>
+  expect.poll(async () => (await screen(at, where)).filter((each) => (typeof line === "string" ? each === line : line.test(each))).length, { timeout }).toBeGreaterThan(0);
 
 async function type(line: string): Promise<void> {
   await page.locator("aside .term").click();
@@ -41,7 +41,7 @@ describe("a command of an agent", () => {
     await page.getByRole("combobox", { name: /^Agent/ }).selectOption("runner");
     await page.getByLabel("What shall the agent do?").fill("echo begun; until [ -e go ]; do sleep 0.05; done; printf '\\033[31mred\\033[0m\\n'; exit 3");
     await page.getByRole("button", { name: "Start" }).click();
-    await shows("begun", ".transcript");
+    await shows("begun", ".transcript", page, 90_000); // The agent's program starts first, and that takes as long as a host's start.
     await page.getByText("Running. The agent uses it; you watch.").waitFor();
     await page.locator(".transcript .term").click();
     await page.keyboard.type("not for you"); // Nothing of it reaches the command, and nothing is refused aloud.
