@@ -174,7 +174,8 @@ class FreedMemory:
 
     def _search(self) -> None:
         self._soon = None
-        asyncio.get_running_loop().run_in_executor(None, self._trim, 0)
+        if self._trim is not None:
+            asyncio.get_running_loop().run_in_executor(None, self._trim, 0)
 
 
 class Collections:
