@@ -77,6 +77,8 @@ async def test_a_client_tool_is_run_by_its_owner_and_its_result_reaches_the_agen
     await owner.accepted(chat, say("go"))
     call = await running_call(owner)
     assert (await bench.state(owner, chat))["activeTurn"]["responseParts"][0]["toolCall"]["status"] == "running"
+    partial = [e["action"]["content"] for e in owner.actions(chat) if e["action"]["type"] == "chat/toolCallDelta"]
+    assert "".join(partial) == '{"pattern":"*"}'
     progress = {"type": "chat/toolCallContentChanged", **call, "content": [{"type": "text", "text": "half"}]}
     await owner.accepted(chat, progress)
     result = {"success": True, "pastTenseMessage": "Ran", "content": [{"type": "text", "text": "ok"}]}
@@ -86,14 +88,14 @@ async def test_a_client_tool_is_run_by_its_owner_and_its_result_reaches_the_agen
     assert list(outcomes[0].content) == result["content"]
     start = (await watcher.action("chat/toolCallStart"))["action"]
     assert start["contributor"] == {"kind": "client", "clientId": owner.client_id}
-    seen = [e["action"]["type"] for e in watcher.actions(chat) if "toolCall" in e["action"]["type"]]
-    assert seen == [
-        "chat/toolCallStart",
-        "chat/toolCallDelta",
-        "chat/toolCallDelta",
-        "chat/toolCallReady",
-        "chat/toolCallContentChanged",
-        "chat/toolCallComplete",
+    said = [e for e in watcher.actions(chat) if "toolCall" in e["action"]["type"]]
+    assert [(e["action"]["type"], e.get("origin", {}).get("clientId")) for e in said] == [
+        ("chat/toolCallStart", None),
+        ("chat/toolCallDelta", None),
+        ("chat/toolCallDelta", None),
+        ("chat/toolCallReady", None),
+        ("chat/toolCallContentChanged", owner.client_id),
+        ("chat/toolCallComplete", owner.client_id),
     ]
 
 
