@@ -75,10 +75,23 @@ def test_what_was_written_moves_into_the_main_file_bit_by_bit(tmp_path: Path) ->
     storage.commit([opening()])
     storage.tidy()
     before = (tmp_path / "log.db").stat().st_size
-    storage.commit([entry(1)._replace(payload=b"x" * (2 << 20))])
+    storage.commit([entry(1)._replace(payload=b"x" * (600 << 10))])
     assert (tmp_path / "log.db").stat().st_size == before
     storage.tidy()
-    assert (tmp_path / "log.db").stat().st_size > 2 << 20
+    assert (tmp_path / "log.db").stat().st_size > 600 << 10
+    storage.close()
+
+
+@pytest.mark.parametrize(("is_idle", "most"), [(True, 400 << 10), (False, 1200 << 10)])
+def test_never_much_is_moved_at_once(tmp_path: Path, is_idle: bool, most: int) -> None:
+    """A commit that comes meanwhile waits for all of it."""
+    storage = loaded(tmp_path / "log.db", durability="normal")
+    storage.commit([opening()])
+    for number in range(1, 60):
+        storage.commit([entry(number)._replace(payload=b"x" * (64 << 10))])
+        if is_idle:
+            storage.tidy()
+        assert (tmp_path / "log.db-wal").stat().st_size < most
     storage.close()
 
 
