@@ -125,6 +125,10 @@ class Outlet:
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
+    def is_same(self, action_type: str) -> bool:
+        """Whether this client gets all actions of a type as they are logged; those of unknown type are looked at."""
+        return bool(action_type) and self._dialect.is_same(action_type)
+
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of a logged action as this client gets it; None: not at all. Raises `Resync`."""
         dialect, kind, payload = self._dialect, entry.type, entry.payload

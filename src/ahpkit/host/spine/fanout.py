@@ -42,6 +42,10 @@ class Receiver(Protocol):
     parts: list[bytes]
     """Frames of the batch that is being delivered."""
 
+    def is_same(self, action_type: str) -> bool:
+        """Whether this receiver gets all actions of a type as they are logged."""
+        ...
+
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of an action as this receiver gets it; None: not at all. Raises `Resync`."""
         ...
@@ -248,11 +252,12 @@ class _Run:
         return made[0]
 
 
-def _bodies(receiver: Receiver, entries: Iterable[Entry]) -> list[bytes] | None:
+def _bodies(receiver: Receiver, entries: Sequence[Entry]) -> list[bytes] | None:
     """The envelopes that a receiver gets of these actions; None when one of them cannot be expressed."""
-    project = receiver.project
+    same = {kind for kind in set(map(_type, entries)) if receiver.is_same(kind)}
+    told = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
     try:
-        return [body for entry in entries if (body := project(entry)) is not None]
+        return [body for body in told if body is not None]
     except Resync:
         return None
 

@@ -315,8 +315,9 @@ class Store(States):
 
     def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject]:
         """Reduce and log one action; returns the states before and after it."""
-        self.wake(uri)
         channel = self._channels[uri]
+        if channel.text is not None:
+            self.wake(uri)
         before, at = channel.state, self._now()
         assert before is not None
         after = self._kinds.reduce(uri, before, action)
@@ -371,11 +372,17 @@ class Store(States):
         places = iter(range(len(commit.entries)))
         while self._uncommitted and self._uncommitted[0].step <= commit.step:
             change = self._uncommitted.popleft()
+            channel = change.channel
             if change.action is not None:
                 self._numbered(change, commit.entries, next(places))
             elif change.state is not None:
-                self._begun(change.channel)
-            self._show(change, changes)
+                self._begun(channel)
+            if change.state is None:
+                del self._closing[channel.uri]
+                changes.gone.append(channel.uri)
+            elif channel.committed is None and self._channels.get(channel.uri) is channel:
+                changes.appeared.append(channel.uri)
+            channel.committed = change.state  # Readers see it from now on.
         return changes
 
     def _numbered(self, change: _Change, entries: list[Entry], place: int) -> None:
@@ -393,16 +400,6 @@ class Store(States):
         channel.stored_at = self.committed_head
         if not channel.is_retold:
             channel.opened_at = self.committed_head
-
-    def _show(self, change: _Change, changes: ChannelChanges) -> None:
-        """Readers see a change from now on."""
-        channel = change.channel
-        if change.state is None:
-            del self._closing[channel.uri]
-            changes.gone.append(channel.uri)
-        elif channel.committed is None and self._channels.get(channel.uri) is channel:
-            changes.appeared.append(channel.uri)
-        channel.committed = change.state
 
     def _undo(self, refused: set[int]) -> None:
         """The log could not store the actions of these steps: reset their channels to the state without them."""
