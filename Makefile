@@ -67,10 +67,12 @@ soak: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/protocol.py --quick
+	$(BIN)/python bench/log.py --quick
 	$(BIN)/python bench/host.py --quick
 	$(BIN)/python bench/agents.py --quick
 	$(BIN)/python bench/mcp.py --quick
 	$(BIN)/python bench/customizations.py --quick
+	$(BIN)/python bench/changesets.py --quick
 	$(BIN)/python bench/growth.py --quick
 	$(BIN)/python bench/migration.py --quick
 	$(BIN)/python bench/generations.py --quick

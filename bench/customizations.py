@@ -88,8 +88,11 @@ def _megabytes() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure reading customizations.")
     parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--quick", action="store_true", help="1,000 files")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
+    if options.quick:
+        options.files = 1_000
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         make_workspace(root, options.files)

@@ -153,8 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=20_000, help="per round")
     parser.add_argument("--restart-entries", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help="a tenth of it")
     parser.add_argument("--json", type=Path, help="also write the results here")
     options = parser.parse_args()
+    if options.quick:
+        options.entries, options.restart_entries = options.entries // 10, options.restart_entries // 10
     with tempfile.TemporaryDirectory(prefix="ahpkit-bench-") as name:
         directory = Path(name)
         durabilities: tuple[Durability, ...] = ("full", "normal")

@@ -157,3 +157,10 @@ def test_the_readme_uses_targets_and_commands_that_exist() -> None:
     used = set(re.findall(r"^\$ (?:\.venv/bin/)?ahpkit ([a-z]+)", text, re.M))
     assert "chat" in used
     assert used <= set(COMMANDS)
+
+
+def test_make_bench_runs_programs_that_have_a_short_form() -> None:
+    """`make` stops at the first one that does not know its options."""
+    programs = re.findall(r"bench/(\w+\.py) --quick$", (ROOT / "Makefile").read_text(), re.M)
+    assert len(programs) > 5
+    assert [name for name in programs if '"--quick"' not in (ROOT / "bench" / name).read_text()] == []
