@@ -10,7 +10,7 @@ MESSAGES_PER_SECOND = 20_000
 host is expected to handle is a runaway loop or an attack."""
 
 MESSAGE_BURST = 40_000
-"""Messages that may come at once: a client that was offline sends what it kept."""
+"""Messages that may come at once: a client that was offline sends all the messages that it has kept."""
 
 BYTES_PER_SECOND = 16 * 1024 * 1024
 """Sustained rate of one connection: one of the largest messages every second."""
@@ -19,39 +19,40 @@ BYTE_BURST = 64 * 1024 * 1024
 """Bytes that may come at once: a few large files."""
 
 SHARE_MESSAGES, SHARE_BYTES = 64, 256 * 1024
-"""What is taken from one client before others are served: some milliseconds of work."""
+"""Messages and bytes that are taken from one client before others are served: some milliseconds of work."""
 
 MAX_VALUES = 50_000
-"""JSON values in one message. Each costs time wherever the message goes; long texts are one value."""
+"""JSON values in one message. Each value costs time in every part that handles the message. A long text is one
+value."""
 
 MAX_PROGRAM_VALUES = 200_000
-"""The same for a message of an agent or a canvas extension. Some send lists of thousands, which are cut where they are
-shown."""
+"""The same for a message of an agent or a canvas extension. Some of these programs send lists of thousands of entries.
+Such a list is cut where it is shown."""
 
 MAX_ESCAPES = 1_000_000
-"""Backslashes in one message. Text in which every character is escaped takes ten times as long as other text, wherever
-it is read or written; a source file of 10 MB has some hundred thousand."""
+"""Backslashes in one message. It takes ten times as long to read or write a text in which every character is escaped. A
+source file of 10 MB has some hundred thousand backslashes."""
 
 MAX_ACTION_BYTES = 8 * 1024 * 1024
-"""Of a message that dispatches an action: an image fits. It is written to the log and sent to every subscriber, each
-time as a whole."""
+"""Bytes of a message that dispatches an action: an image fits. The whole action is written to the log and sent to every
+subscriber."""
 
 LONG_MESSAGE = 64 * 1024
-"""Bytes of a message that a thread reads, so that the event loop goes on."""
+"""Bytes. A longer message is read in a thread, so that it does not block the event loop."""
 
 MAX_SUBSCRIPTIONS = 4_096
-"""Channels of one connection: every chat a person could have open, and every list a tool could follow. More is refused,
-so that one connection cannot make each batch of the fan-out slow for all."""
+"""Subscriptions of one connection: enough for every chat that a person could have open, and every list that a tool
+could follow. More are refused, because one connection could otherwise slow down every batch of the fan-out."""
 
 MAX_PENDING_REQUESTS = 256
-"""Requests of one connection that run at the same time. A client that asks faster than it can be answered is read more
-slowly: nothing is refused, and it cannot fill our memory with half-done work."""
+"""Requests of one connection that run at the same time. A client that sends more requests at a time is read more
+slowly. No request is refused, and unfinished work cannot fill the memory."""
 
 MAX_QUEUED_MESSAGES = 100
 """Messages waiting in one chat. Each becomes a turn that costs money; nobody wants a longer queue."""
 
 MAX_REASON = 2_000
-"""Characters of the reason for a refusal. Many reasons quote what was sent, however long."""
+"""Characters of the reason for a refusal. Many reasons quote the client's text, which may be long."""
 
 MAX_COMPLETIONS = 1_000
 """Items in one answer to `completions`. The best come first, and the answer says how many more there are."""
@@ -71,7 +72,7 @@ together.
 """
 
 MAX_SESSIONS = 50_000
-"""Sessions of one host: a hundred a day for more than a year. Each takes memory and a place in every list."""
+"""Sessions of one host: a hundred a day for more than a year. Each session takes memory and a place in every list."""
 
 MAX_CHATS = 1_000
 """Chats of one session, those of sub-agents not counted. The session's state lists them all."""
@@ -80,13 +81,13 @@ MAX_ID = 1_000
 """Characters of an id that a client chooses: of a turn, a queued message, an annotation. Many actions repeat it."""
 
 MAX_ATTACHMENTS = 1_000
-"""Attachments of one message: more than a person adds by hand. Each is looked at in every step of a turn."""
+"""Attachments of one message: more than a person adds by hand. Every step of a turn goes through all of them."""
 
 MAX_ATTACHED_CHATS = 20
 """Chats attached to one message. Each is written out for the agent."""
 
 MAX_ANNOTATIONS = 5_000
-"""Annotations of one session, and entries of one of them twice as many: each change looks through them."""
+"""Annotations of one session. One annotation may have twice as many entries. Each change goes through all of them."""
 
 MAX_RULES = 1_000
 """Approval rules of a host."""
@@ -98,7 +99,8 @@ MAX_IMPORTED_TURNS = 20_000
 """Turns of one imported chat: years of conversation."""
 
 MAX_TOKEN = 64 * 1024
-"""Bytes of a token for an agent. Agents get it in a variable, and the system starts no program with a longer one."""
+"""Bytes of a token for an agent. Agents get the token in an environment variable, and the operating system limits the
+length of a variable."""
 
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
@@ -110,14 +112,16 @@ MAX_TOOLS = 1_000
 """Tools that a client may offer in one session: more than any model can choose from."""
 
 MAX_PLUGINS = 100
-"""Plugins that a client may bring into one session. Each is read over its connection and shown to everybody."""
+"""Plugins that a client may bring into one session. The host reads each plugin over the client's connection and shows
+it to everybody."""
 
 MAX_OFFERED_BYTES = 1024 * 1024
-"""Of all that a client offers in one session, its tools above all. It is in the state, which every client gets."""
+"""Bytes of everything that a client offers in one session (mostly tools). All of it is in the session's state, which
+every client gets."""
 
 
 class FloodLimit:
-    """A token bucket: each message takes one, `rate` come back every second, up to `burst`. Bytes are counted alike."""
+    """A token bucket. Each message or byte takes one token; `rate` tokens come back every second, up to `burst`."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")  # Slots: every connection has two of these.
 
@@ -132,20 +136,20 @@ class FloodLimit:
         return self.take_up_to(1, now=now) == 1
 
     def take_up_to(self, most: int, *, now: float) -> int:
-        """Count as many messages as may come at `now`, `most` at most; returns how many."""
+        """Count as many messages as are allowed at `now`, but at most `most`; returns how many were counted."""
         self._refill(now)
         taken = min(most, int(self._tokens))
         self._tokens -= taken
         return taken
 
     def wait(self, amount: float, *, now: float) -> float:
-        """Count `amount` at `now`; returns the seconds to wait before more are taken."""
+        """Count `amount` at `now`; returns the seconds to wait before anything more is taken."""
         self._refill(now)
         self._tokens -= amount
         return 0.0 if self._tokens >= 0 else -self._tokens / self.rate
 
     def up_to(self, most: int) -> int:
-        """How much may come without waiting, `most` at most."""
+        """How much is allowed now without waiting, but at most `most`."""
         return max(0, min(most, int(self._tokens)))
 
     def _refill(self, now: float) -> None:
@@ -159,7 +163,8 @@ class FloodLimit:
 class Inflow:
     """Counts what one connection sends.
 
-    It is counted down from a share, so that the clock and the two rates are only looked at when the share is over.
+    The connection gets a share of messages and bytes, and each message is subtracted from it. The clock and the two
+    rates are checked only when the share is used up, because checking them for each message costs more.
     """
 
     __slots__ = ("_byte_rate", "_bytes", "_message_rate", "_messages", "_share_bytes")
@@ -168,19 +173,19 @@ class Inflow:
         self._message_rate = message_rate
         self._byte_rate = byte_rate
         self._messages = self._bytes = 0
-        """What is left of the share."""
+        """Messages and bytes that remain of the share."""
         self._share_bytes = 0
-        """Bytes that it had."""
+        """Bytes of the whole share."""
 
     def count(self, size: int) -> bool:
-        """Count a message; False when the share is over: `renew` it before the message is handled."""
+        """Count a message; False when the share is used up: call `renew` before handling the message."""
         self._messages -= 1
         self._bytes -= size
         return self._messages >= 0 and self._bytes >= 0
 
     def renew(self, *, now: float) -> float | None:
-        """Begin another share, with the message that was counted last; returns the seconds to wait before that, None
-        when there were too many messages."""
+        """Begin another share; the message that was counted last belongs to it. Returns the seconds to wait before this
+        message is handled, or None when the client has sent too many messages."""
         self._messages += self._message_rate.take_up_to(SHARE_MESSAGES - 1 - self._messages, now=now)
         delay = self._byte_rate.wait(self._share_bytes - self._bytes, now=now)
         self._share_bytes = self._bytes = self._byte_rate.up_to(SHARE_BYTES)
@@ -188,7 +193,7 @@ class Inflow:
 
 
 def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
-    """Why a connection may not have `count` subscriptions."""
+    """Why a connection may not have `count` subscriptions; None: it may."""
     if count <= limit:
         return None
     return f"one connection may have {limit} subscriptions, not {count}; unsubscribe from some first"

@@ -1,7 +1,7 @@
-"""Remembers the kind of each channel by its URI, also after restarts. The kind is set when the channel is made.
+"""Remembers the kind of each channel by its URI, also after restarts. The kind is stored when the channel is created.
 
-Our own URIs say their kind (`ahp-session:/…`, `ahp-chat:/…`). Clients may choose others: VS Code's sessions are
-`<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.
+URIs that the host makes contain the kind (`ahp-session:/…`, `ahp-chat:/…`). Clients may choose other URIs: VS Code's
+sessions are `<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ahpkit.protocol.channels import CHANNELS, MAX_URI, Channel, channel_of
 from ahpkit.protocol.common.state import JsonObject
 
 _PREFIX: Final = "channel-kind/"
-"""Prefix of the durable value with a channel's kind, stored where its URI does not say it."""
+"""Prefix of the durable value with a channel's kind. It is stored only if the URI does not contain the kind."""
 
 _CHOSEN: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20]{1,1000}")
 """The form of a URI that a client may choose."""
@@ -33,7 +33,7 @@ class ChannelKinds:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._known: dict[str, Channel] = {}
-        """A cache: kinds are asked for several times for each action."""
+        """A cache: the kind of a channel is needed several times for each action."""
 
     def of(self, uri: str) -> Channel | None:
         try:
@@ -61,14 +61,14 @@ class ChannelKinds:
         return _CHOSEN.fullmatch(uri) is not None and uri.partition(":")[0].lower() not in _FORBIDDEN
 
     def bind(self, uri: str, name: str) -> None:
-        """A channel is made."""
+        """Note the kind of a channel that is created."""
         self._known.pop(uri, None)
         told = channel_of(uri)
         if told is None or told.name != name:
             self._values.set(_PREFIX + uri, name)
 
     def release(self, uri: str) -> None:
-        """A channel is gone: its URI may name something else later."""
+        """Forget the kind of a channel that is gone: its URI may later name a channel of another kind."""
         self._known.pop(uri, None)
         self._values.set(_PREFIX + uri, None)
 

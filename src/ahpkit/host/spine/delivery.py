@@ -44,19 +44,20 @@ class Delivery:
         self._fanout = fanout
         self._listener = listener
         self._on_refused = on_refused
-        """Called for each action that could not be stored, after its channel's state was reset."""
+        """Called for each action that could not be stored. Before the call, the channel's state is reset to the state
+        without that action."""
         self._max_backlog = max_backlog
         self.commits = 0
         """Commits of the log since the start."""
         self._delivered = 0
         """The last step of the log that was delivered."""
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        """A heap of waiters: the step that each waits for, its order of arrival, and its future."""
+        """A heap of tasks that wait for a step: the step, the order of arrival, and the future to resolve."""
         self._private: deque[Callable[[int], None]] = deque()
-        """Messages for one subscriber alone, in the order of their numbers."""
+        """Messages to one subscriber only, in the order of their numbers."""
         self._tickets = itertools.count()
         self._due: dict[str, None] = {}
-        """Channels whose states are to be stored."""
+        """Channels whose states have to be stored."""
         self._some_due = asyncio.Event()
         self._running: list[asyncio.Task[None]] = []
 
@@ -98,7 +99,7 @@ class Delivery:
             self._some_due.set()
 
     async def _store_states(self) -> None:
-        """One after the other: each may be large."""
+        """Store the states that are due, one after the other, because each may be large."""
         while True:
             await self._some_due.wait()
             self._some_due.clear()
@@ -112,8 +113,8 @@ class Delivery:
                 await asyncio.sleep(0)
 
     def tell_one(self, uri: str, tell: Callable[[int], None]) -> None:
-        """Call `tell(serverSeq)` when it is this message's turn in the sequence, to send something to one subscriber
-        only.
+        """Send a message to one subscriber only: call `tell(serverSeq)` when everything before the message was
+        delivered.
 
         The message gets a number of its own. The log stores only the number, so the message is never replayed.
         """
@@ -143,13 +144,14 @@ class Delivery:
 
     @property
     def committed_head(self) -> int:
-        """serverSeq up to which everything was delivered."""
+        """Everything up to this serverSeq was delivered."""
         return self._store.committed_head
 
     # -- waiting for the disk --------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait until everything so far is durable and delivered. While the disk fails, this keeps waiting."""
+        """Wait until everything that was dispatched so far is durable and delivered. While the disk fails, this keeps
+        waiting."""
         await self._delivered_up_to(self._log.steps)
 
     async def _delivered_up_to(self, step: int) -> None:
@@ -170,17 +172,18 @@ class Delivery:
 
     @property
     def is_full(self) -> bool:
-        """Whether too much waits for the disk."""
+        """Whether too many changes wait for the disk."""
         return self._store.backlog > self._max_backlog
 
     async def wait_room(self) -> None:
-        """Wait while too much waits for the disk; not while the disk fails, because then actions are refused."""
+        """Wait while too many changes wait for the disk. While the disk fails this returns at once, because then
+        actions are refused."""
         while (excess := self._store.backlog - self._max_backlog) > 0:
             if not await self._unless_failing(self._delivered + excess):
                 return
 
     async def _unless_failing(self, step: int) -> bool:
-        """Wait until a step is delivered; False when the log fails before."""
+        """Wait until a step is delivered; returns False if the log fails first."""
         if step <= self._delivered:
             return True
         delivered = asyncio.ensure_future(self._delivered_up_to(step))

@@ -1,8 +1,9 @@
 """Takes every action of clients and of the host itself: checks it, applies it, and calls the listeners.
 
-A client's action has the right shape: its dialect has checked that. The channel, the policy and the features are asked,
-in that order. Then it is applied, or refused with a reason. Listeners are called in order, for one action at a time: an
-action that a listener dispatches is applied at once, but listeners get it after the action that caused it.
+The dialect has already checked the shape of a client's action. The dispatcher checks that the channel exists, then asks
+the policy, then the features. Then it applies the action, or refuses it with a reason. Listeners are called in order,
+for one action at a time. An action that a listener dispatches is applied at once, but the listeners get it only after
+the action that caused it.
 
 All actions applied in one step of the event loop are stored together. Work that follows from several of them is done
 once, at the end of the step (`before_storing`).
@@ -31,7 +32,7 @@ from ahpkit.protocol.validation import check_action
 _log = logging.getLogger(__name__)
 
 _STREAMED = STREAMED_TEXT | {"terminal/data"}
-"""The most frequent actions. Their constructors cannot make a malformed one, so they are not checked again."""
+"""The most frequent actions. Their constructors make only well-formed actions, so these are not checked again."""
 
 
 class Dispatcher:
@@ -55,12 +56,12 @@ class Dispatcher:
         self._hooks = hooks
         self._turn_ids = policy.TurnIds()
         self._telling: list[AnyApplied] | None = None
-        """Actions that listeners have to hear of, while they are called."""
+        """Actions for which the listeners still have to be called; None while no listener runs."""
         self._in_step = False
         """Whether something was applied in this step of the event loop."""
         self._endings: list[Callable[[], None]] = []
         self._closed: str | None = None
-        """Why actions of clients are refused from now on; None if they are not."""
+        """Why all actions of clients are refused; None: they are not."""
 
     def apply(self, uri: str, action: StateAction) -> None:
         """Apply an action of the host's own. A malformed action raises here, where it was made."""
@@ -84,14 +85,15 @@ class Dispatcher:
         self._tell(Applied(uri, made, origin.client_id if origin else None, before, after))
 
     def before_storing(self, do: Callable[[], None]) -> None:
-        """Call `do` at the end of this step. What it applies is stored together with what was applied in the step."""
+        """Call `do` at the end of this step. The actions that `do` applies are stored together with those of the
+        step."""
         self._endings.append(do)
         if not self._in_step:
             self._begin_step()
 
     def may_wait(self) -> None:
-        """What was applied in this step may be stored a moment later, together with what follows it: one commit
-        instead of two."""
+        """Allow the log to store the actions of this step a moment later, in one commit with the actions that
+        follow."""
         self._log.may_wait()
 
     def _begin_step(self) -> None:
@@ -107,13 +109,13 @@ class Dispatcher:
             self._in_step = False
 
     def close(self, reason: str) -> bool:
-        """Refuse actions of clients from now on; False if they are refused already."""
+        """Refuse all actions of clients from now on; returns False if they were refused already."""
         is_open, self._closed = self._closed is None, self._closed or reason
         return is_open
 
     def dispatch(self, uri: str, action: StateAction, origin: Origin, *, sent: SentAction) -> str | None:
-        """Apply a client's action, or return the reason why it is refused. `sent` is the action in the client's own
-        form."""
+        """Apply a client's action, or return the reason why it is refused. `sent` is the action as the client wrote
+        it."""
         try:
             reason = self.check(uri, action, origin.client_id)
             if reason is None and not self._waiting.keep(uri, action, origin, sent):
@@ -124,7 +126,7 @@ class Dispatcher:
         return reason
 
     def check(self, uri: str, action: StateAction, client_id: str) -> str | None:
-        """Why a client may not do this now, or None."""
+        """Why a client may not dispatch this action now; None: it may."""
         if (reason := self._closed or self._log.failing) is not None:
             return reason
         state = self._store.state(uri)
@@ -151,7 +153,7 @@ class Dispatcher:
             return
         self._telling = pending = [applied]
         try:
-            for current in pending:  # It grows while we walk.
+            for current in pending:  # Listeners may add to this list.
                 for listener in self._hooks.listeners(current.action["type"]):
                     try:
                         listener(current)

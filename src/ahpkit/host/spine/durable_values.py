@@ -1,4 +1,4 @@
-"""Stores small durable JSON values of features and agents beside the log. They are not sent to clients."""
+"""Stores small JSON values of features and agents beside the log. The values are never sent to clients."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from ahpkit.wire.codec import decode_own, encode
 
 PREFIX = "value/"
-"""Keeps these keys apart from what the log stores for itself."""
+"""Separates these keys from the keys that the log uses for itself."""
 
 
 class DurableValues:
     """Values by key. A value that is set is stored with the next commit.
 
-    Keys look like `group/rest`. Each group is kept separately, so that listing one does not touch the others.
+    A key looks like `group/rest`. Each group is kept separately, so that listing one group costs the same however large
+    the others are.
     """
 
     def __init__(self, store: Callable[[str, bytes | None], object]) -> None:
@@ -48,7 +49,7 @@ class DurableValues:
             self._store(PREFIX + key, encode(value))
 
     def keys(self, group: str) -> KeysView[str]:
-        """The keys of one group, such as `client-version/`, oldest first. Costs nothing."""
+        """The keys of one group, such as `client-version/`, oldest first. This is a view, not a copy."""
         return self._group(group).keys()
 
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]:

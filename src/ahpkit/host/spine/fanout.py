@@ -1,7 +1,7 @@
 """Keeps the subscribers of each channel, and writes each committed batch to them.
 
-Connections that get the same bytes share them: a batch is projected once per stream and framed once per kind of
-framing, then joined into one buffer per subscriber. So the cost of a delivery is one write.
+Connections that get the same bytes share them: a batch is translated once for each protocol version and framed once for
+each kind of framing, then joined into one buffer per subscriber. So a delivery to one subscriber costs one write.
 
 A long action is not framed here: each receiver writes it piece by piece, from bytes that all of them share.
 """
@@ -19,26 +19,26 @@ from ahpkit.log.entry import Entry
 from ahpkit.wire.pieces import PIECE
 
 _LONG = 4 * PIECE
-"""Bytes of an envelope from which on an action is written piece by piece. To frame a longer one and to write it to many
-receivers in one step would keep everybody else waiting."""
+"""An action whose envelope has at least this many bytes is written piece by piece. Framing it and writing it to many
+receivers in one step would block all others."""
 
 _PREFIX = b'{"jsonrpc":"2.0","method":"action","params":'
 _SUFFIX = b"}"
 
 
 class Sameness(NamedTuple):
-    """Receivers with equal values of this get equal bytes."""
+    """Receivers with an equal `Sameness` get equal bytes."""
 
     framing: str
     stream: str
 
 
 class Receiver(Protocol):
-    """The end of a connection that actions are written to."""
+    """A connection, as the fan-out sees it: actions are written to it."""
 
     sameness: Sameness
     channels: set[str]
-    """What it is subscribed to; maintained by the fan-out."""
+    """The channels that it is subscribed to; the fan-out maintains this set."""
     parts: list[bytes]
     """Frames of the batch that is being delivered."""
 
@@ -47,7 +47,8 @@ class Receiver(Protocol):
         ...
 
     def project(self, entry: Entry) -> bytes | None:
-        """The envelope of an action as this receiver gets it; None: not at all. Raises `Resync`."""
+        """The envelope of an action in the form for this receiver; None: this receiver does not get the action. Raises
+        `Resync`."""
         ...
 
     def form(self, action_type: str) -> str | None:
@@ -59,7 +60,7 @@ class Receiver(Protocol):
     def write(self, frames: bytes) -> None: ...
 
     def write_long(self, envelope: bytes) -> None:
-        """Write a long action over several steps of the event loop. What is written later comes after it."""
+        """Write a long action over several steps of the event loop. Later writes wait until it is written."""
         ...
 
     def resync(self) -> None:
@@ -67,16 +68,17 @@ class Receiver(Protocol):
         ...
 
     latencies: dict[str, float]
-    """Seconds that actions of a channel may be held back for this receiver; 0 for channels that are not here."""
+    """By channel: the seconds for which actions may be held back for this receiver. Actions of other channels are not
+    held back."""
     due: float
-    """Seconds that the frames in `parts` may be held back."""
+    """The seconds for which the frames in `parts` may be held back."""
 
     def hold_back(self, frames: bytes) -> None:
         """Keep frames until the next `write` or `flush`."""
         ...
 
     def flush(self) -> None:
-        """Write what was held back."""
+        """Write the frames that were held back."""
         ...
 
 
@@ -89,7 +91,7 @@ class Fanout:
         self._subscribers: dict[str, dict[Receiver, None]] = {}
         """Channel → its subscribers, in the order in which they subscribed."""
         self._late: dict[float, set[Receiver]] = {}
-        """Class → receivers for which something is held back."""
+        """By latency: the receivers for which frames are held back."""
 
     def subscribe(self, uri: str, receiver: Receiver) -> None:
         self._subscribers.setdefault(uri, {})[receiver] = None
@@ -156,8 +158,7 @@ class Fanout:
                     receiver.write(frames)
 
     def _write_late(self, receiver: Receiver, frames: bytes) -> None:
-        """Write to a receiver that may wait: at once if the batch is urgent, else when the time of its class is
-        over."""
+        """Write to a receiver that allows delays: at once if the batch is urgent, otherwise when the delay is over."""
         due, receiver.due = receiver.due, LATENCIES[-1]
         if due <= 0:
             receiver.write(frames)
@@ -174,21 +175,21 @@ class Fanout:
 
 
 LATENCIES = (0.0, 0.05, 0.25, 1.0)
-"""Seconds: the few classes of receivers that may wait. All of a class are written to together."""
+"""The possible delays in seconds. All receivers with the same delay are written to at the same time."""
 
 _URGENT = frozenset(
     {"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/inputRequested", "chat/toolCallReady"}
 )
-"""Actions that somebody waits for: when one of them is sent, nothing is held back."""
+"""Actions that somebody waits for. A batch with one of them is written at once."""
 
 
 def latency_class(milliseconds: float) -> float:
-    """The class of a receiver for which actions may be held back that long: never longer."""
+    """The longest possible delay (in seconds) that is not longer than what a client allows."""
     return max(seconds for seconds in LATENCIES if seconds * 1000 <= max(0, milliseconds))
 
 
 def _add_run(uri: str, entries: list[Entry], subscribers: Iterable[Receiver]) -> None:
-    """Add the actions of one channel to what each subscriber is about to get."""
+    """Add the frames of one channel's actions to `parts` of each subscriber."""
     run = _Run(entries)
     for receiver in subscribers:
         buffer = run.frames(receiver)
@@ -203,8 +204,8 @@ def _add_run(uri: str, entries: list[Entry], subscribers: Iterable[Receiver]) ->
 class _Run:
     """Actions of one channel that follow each other in a batch.
 
-    Most actions are the same bytes for all generations. Receivers that get the same bodies share one buffer, so a run
-    is encoded once for each distinct form, not once for each version.
+    Most actions have the same bytes in all versions of the protocol. Receivers that get the same bytes share one
+    buffer, so the actions are encoded once for each distinct form, not once for each version.
     """
 
     def __init__(self, entries: list[Entry]) -> None:
@@ -212,8 +213,8 @@ class _Run:
         self._known: dict[Sameness, bytes | None] = {}
         self._types = set(map(_type, entries))
         self._formed: dict[tuple[str, ...], bytes | None] = {}
-        """Frames by framing and the form of each type: nine versions get at most three forms, so most need not look at
-        the actions."""
+        """Frames by framing and by the form of each type of action. Nine versions have at most three forms, so for most
+        versions the frames are found here and no action is translated."""
         self._made: dict[tuple[str, int | tuple[int, ...]], tuple[bytes, list[bytes]]] = {}
         """Frames by framing and ids of the bodies. The bodies are kept alive here, so that their ids are not used
         again."""
@@ -224,7 +225,8 @@ class _Run:
         return any(entry.type in _URGENT for entry in self._entries)
 
     def frames(self, receiver: Receiver) -> bytes | None:
-        """The run in the form for receivers like this one; None when one of its actions cannot be expressed."""
+        """The actions in the form for receivers like this one; None when one of them cannot be expressed in that
+        form."""
         sameness = receiver.sameness
         if sameness in self._known:
             return self._known[sameness]
@@ -253,7 +255,8 @@ class _Run:
 
 
 def _bodies(receiver: Receiver, entries: Sequence[Entry]) -> list[bytes] | None:
-    """The envelopes that a receiver gets of these actions; None when one of them cannot be expressed."""
+    """The envelopes of these actions in the form for a receiver; None when one of them cannot be expressed in that
+    form."""
     same = {kind for kind in set(map(_type, entries)) if receiver.is_same(kind)}
     told = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
     try:
@@ -268,7 +271,7 @@ def action_message(envelope: bytes) -> bytes:
 
 
 def action_pieces(envelope: bytes) -> Iterator[bytes]:
-    """The same, in pieces."""
+    """The notification that carries an action, in pieces."""
     yield _PREFIX
     for start in range(0, len(envelope), PIECE):
         yield envelope[start : start + PIECE]

@@ -1,7 +1,7 @@
-"""Removes the secret addresses of canvases from what is stored; only clients get them. Pure.
+"""Removes the secret addresses of canvases from actions and states before they are stored. Pure.
 
-An address contains a secret and is valid for one run of the host. The log stores the same actions and states without
-it.
+An address contains a secret and is valid for one run of the host. Clients get it, but the log stores the actions and
+states without it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLACES: Final[Mapping[str, str]] = {
 
 
 def stored_action(action: JsonObject) -> JsonObject:
-    """An action as it is stored; the same object when there is no address in it."""
+    """An action without its address; the same object if it has none."""
     place = _PLACES.get(action["type"])
     inner: JsonObject | None = None if place is None else action.get(place)
     if place is None or inner is None or inner.get("url") is None:
@@ -31,7 +31,7 @@ def stored_action(action: JsonObject) -> JsonObject:
 
 
 def stored_state(state: JsonObject) -> JsonObject:
-    """A state as it is stored: of a session with open canvases, or of a canvas."""
+    """A state without addresses: the state of a session with open canvases, or of a canvas."""
     if "openCanvases" in state:
         return {**state, "openCanvases": [without(one, "url") for one in state["openCanvases"]]}
     return without(state, "url") if "instanceId" in state else state

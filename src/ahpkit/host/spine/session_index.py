@@ -1,5 +1,5 @@
-"""Indexes sessions and their chats, channels in which something is under way, and selections that wait for a turn. The
-index is durable, so that a start need not read the states of all sessions. No I/O."""
+"""Indexes sessions and their chats, the channels in which something is under way, and the selections that wait for a
+turn. The index is durable, so that the host need not read the states of all sessions when it starts. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _SESSION: Final = "session-known/"
 _CHAT: Final = "chat-session/"
 """Prefix of the durable value with a chat's session."""
 _COMPLETE: Final = "index-kept/1"
-"""The durable value that says: this log has the two above, and `Unsettled`, for all its sessions."""
+"""The durable value that marks a log as complete: it has the two values above, and those of `Unsettled`, for all its
+sessions."""
 _UNSETTLED: Final = "unsettled/"
 """Prefix of the durable value that marks a channel in which something is under way."""
 
@@ -105,10 +106,10 @@ _UNDER_WAY: Final = frozenset(
         *("inputNeeded", "activeClients", "canvasRequests", "openCanvases"),
     }
 )
-"""Members of a session or chat that are there while something is under way in it."""
+"""Members of a session's or chat's state that have a value while something is under way in it."""
 
 _NEVER: Final = STREAMED_TEXT | {"terminal/data", "session/titleChanged", "chat/draftChanged"}
-"""The most frequent of the actions that neither begin nor end anything."""
+"""The most frequent actions among those that neither begin nor end anything."""
 
 
 class Unsettled:
@@ -145,7 +146,7 @@ def is_under_way(state: Mapping[str, Any]) -> bool:
 
 
 class WaitingSelection(NamedTuple):
-    """A client's choice of model or agent that waits until no turn of its session runs."""
+    """A client's choice of a model or agent, which waits until no turn of its session runs."""
 
     action: StateAction
     origin: Origin
@@ -169,7 +170,8 @@ class WaitingSelections:
         self._waiting: dict[str, list[WaitingSelection]] = {}
 
     def keep(self, uri: str, action: StateAction, origin: Origin, sent: SentAction) -> bool:
-        """Hold back an action if it has to wait; False when it can be applied now. `sent`: in the client's form."""
+        """Hold back an action if it has to wait; False when it can be applied now. `sent` is the action as the client
+        wrote it."""
         if "_meta" not in action or CHANGED not in selection_of(action) or not self._busy(uri):
             return False
         waiting = self._waiting.setdefault(uri, [])
@@ -178,13 +180,13 @@ class WaitingSelections:
         return True
 
     def take_due(self, session_uri: str) -> list[WaitingSelection]:
-        """What can be applied now, because no turn of the session runs any more."""
+        """The selections that can be applied now, because no turn of the session runs any more."""
         if session_uri not in self._waiting or self._busy(session_uri):
             return []
         return self._waiting.pop(session_uri)
 
     def take_all(self, session_uri: str) -> list[WaitingSelection]:
-        """Everything that waits, because the session is gone."""
+        """All selections that wait in a session that is gone."""
         return self._waiting.pop(session_uri, [])
 
     def _busy(self, session_uri: str) -> bool:

@@ -1,11 +1,11 @@
 """Holds the states of all channels: reduces actions, passes them to the log, and keeps the durable states separately.
 
-Two views of each channel are kept. `state()` is the newest: the next action is applied to it. `committed()` is the
-durable one, and the only one that readers see, so that nothing shown can be lost. States are immutable, so keeping both
-costs only a reference.
+The store keeps two states of each channel. `state()` is the newest: the next action is applied to it. `committed()` is
+the durable one. Readers see only this one, so that nothing that was shown can be lost. States are immutable, so keeping
+both costs only a reference.
 
-A channel that rests is kept as its JSON text, like all channels after a restart until their first action. The text is
-parsed when somebody asks for the state.
+A channel that rests is kept as JSON text, and so are all channels after a restart. The text is parsed when somebody
+asks for the state; the first action makes the channel live again.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 
 
 _AT_ONCE = 100
-"""Actions that are read and applied again in one step of the event loop."""
+"""Stored actions that are applied to a snapshot in one step of the event loop."""
 
 _PART = 128 * 1024
 """Bytes of a large state that are committed at once: less than a millisecond of the log's time."""
 
 _LARGEST_TEXT = 16 * 1024 * 1024
-"""Bytes of text that is made in one piece, so that its channel can rest."""
+"""Bytes. A channel whose text is longer does not rest, because joining the text would take long."""
 
 _PRIVATE: JsonObject = {"type": ""}
 """Placeholder for a message to one subscriber. Reducers ignore it."""
@@ -60,7 +60,7 @@ class _Text:
     tail: Sequence[Entry] = ()
     """Actions after the snapshot."""
     read: JsonObject | None = None
-    """What `Store.read` made of it, for the moment until the channel wakes."""
+    """The state that `Store.read` has parsed, until the channel wakes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,47 +73,49 @@ class _Channel:
     opened_at: int
     """The number after which the state can be rebuilt from actions alone."""
     is_retold: bool = False
-    """Its first action replaces the whole state, so a client that saw an earlier life of the channel needs only
-    actions."""
+    """Its first action replaces the whole state. So actions are enough for a client that saw an earlier channel with
+    this URI."""
     committed: JsonObject | None = None
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
     """Its stored text while it rests."""
     begun: bool = False
-    """Whether its opening is durable. Until then `committed` is that of an earlier life, or None."""
+    """Whether its opening is durable. Until then `committed` is the state of an earlier channel with this URI, or
+    None."""
     stored_at: int = 0
-    """Everything up to this number is in the state that the log has of it."""
+    """The state that the log has stored contains all actions up to this number."""
     told_at: int = 0
-    """The number of the last action that was sent with more than what is stored. A replay would lack the difference."""
+    """The number of the last action that was sent with a secret address, which is not stored. A replay would lack the
+    address."""
 
 
 @dataclass(slots=True, eq=False)
 class _Change:
-    """Something that waits to become durable."""
+    """A change that waits to become durable."""
 
     step: int
     """The step of the log that makes it durable."""
     channel: _Channel
     state: JsonObject | None
-    """The channel's state then; None: the channel is closed."""
+    """The channel's state after the change; None: the channel is closed."""
     action: JsonObject | None = None
     """The action that an entry of the log belongs to."""
     told: bytes | None = None
-    """The envelope that subscribers get, where it has more than what is stored."""
+    """The envelope for subscribers, if it has an address that the stored one lacks."""
 
 
 class Prepared(NamedTuple):
-    """The first state of a channel, most of which is stored already."""
+    """The first state of a channel that is not open yet. Most of the state is stored already."""
 
     at: int
     """The number under which its parts were stored."""
     ahead: Sequence[PartAhead]
     rest: bytes
-    """What follows the parts."""
+    """The end of the state's JSON, after the stored parts."""
 
 
 class ChannelChanges(NamedTuple):
-    """What a commit changed about the set of channels that readers see."""
+    """The channels that appeared or disappeared for readers with a commit."""
 
     appeared: list[str]
     gone: list[str]
@@ -129,14 +131,15 @@ class Store(States):
         self._channels: dict[str, _Channel] = {}
         self._uncommitted: deque[_Change] = deque()
         self._closing: dict[str, _Channel] = {}
-        """Channels that are closed, but not durably yet: readers see them until then."""
+        """Channels that are closed. Readers still see them until that is durable."""
         self._preparing: set[str] = set()
-        """Channels that are not open yet, but whose states are being stored."""
+        """URIs of channels that are not open yet, while their first states are being stored."""
         self.committed_head = 0
-        """serverSeq up to which everything is durable and was delivered."""
+        """Everything up to this serverSeq is durable and was delivered."""
 
     def restore(self, recovery: Recovery) -> None:
-        """Take over each channel's snapshot and the actions after it. They are read when they are needed."""
+        """Keep each channel's snapshot and the actions after it as text. The text is parsed when the state is
+        needed."""
         tails: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in recovery.tail:
             tails[entry.channel].append(entry)
@@ -157,12 +160,13 @@ class Store(States):
     def _read_action(self, uri: str, state: JsonObject, entry: Entry) -> JsonObject:
         try:
             return self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
-        except Exception:  # An action that cannot be read is left out. All others are needed.
+        except Exception:  # An action that cannot be read is left out, so that all others still count.
             _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
             return state
 
     async def read(self, uri: str) -> None:
-        """Read a channel that rests, piece by piece, so that it can be woken or shown next."""
+        """Parse the text of a channel that rests, piece by piece, so that waking or showing the channel is then
+        quick."""
         channel = self._visible(uri)
         text = None if channel is None else channel.text
         if text is not None:
@@ -180,7 +184,7 @@ class Store(States):
         return state
 
     def unread(self, uri: str) -> None:
-        """Forget what `read` read, because nobody woke the channel."""
+        """Forget the state that `read` has parsed, if nobody has woken the channel."""
         channel = self._visible(uri)
         if channel is not None and channel.text is not None:
             channel.text.read = None
@@ -193,13 +197,13 @@ class Store(States):
             channel.text = None
 
     def durable(self, uri: str) -> bool:
-        """Whether nothing of a channel waits for the disk."""
+        """Whether no change of a channel waits for the disk."""
         channel = self._channels.get(uri)
         return channel is not None and channel.state is channel.committed
 
     async def rest(self, uri: str, *, still: Callable[[], bool] = lambda: True) -> None:
-        """Keep only the text of a channel, once all of it is durable. `still` is asked again after the text was
-        written. A very large channel stays as it is."""
+        """Keep only the text of a channel, if no change of it waits for the disk. Writing the text takes a while; if
+        `still()` is false after that, the channel stays live. A very large channel stays live, too."""
         channel = self._channels.get(uri)
         if channel is None or channel.text is not None or not self.durable(uri):
             return
@@ -217,19 +221,20 @@ class Store(States):
         return channel.state if channel.text is None else self._read(uri, channel.text)
 
     def committed(self, uri: str) -> JsonObject | None:
-        """The durable state: what subscribers have been or will be shown at `committed_head`."""
+        """The durable state: the one that subscribers have at `committed_head`."""
         channel = self._visible(uri)
         if channel is None:
             return None
         return channel.committed if channel.text is None else self._read(uri, channel.text)
 
     def shown(self, uri: str) -> bool:
-        """Whether readers see such a channel: its opening is durable, and nobody has closed it since."""
+        """Whether readers see this channel: its opening is durable, and it was not closed since."""
         channel = self._channels.get(uri)
         return channel is not None and (channel.text is not None or channel.committed is not None)
 
     def can_replay(self, after: int, channels: Iterable[str]) -> bool:
-        """Whether actions alone are enough for a client that has seen everything up to a number."""
+        """Whether a client that has seen everything up to a number can be brought up to date by actions, without
+        snapshots."""
         if not self._log.oldest_seq - 1 <= after <= self.committed_head:
             return False
         visible = (self._visible(uri) for uri in channels)
@@ -239,7 +244,7 @@ class Store(States):
         return list(self._channels)
 
     def taken(self, uri: str) -> bool:
-        """Whether the URI is in use: by a channel that is durable or not, or that is being opened or closed."""
+        """Whether the URI is in use: by an open channel, or by one that is being prepared or closed."""
         return self._visible(uri) is not None or uri in self._preparing
 
     def _visible(self, uri: str) -> _Channel | None:
@@ -256,8 +261,8 @@ class Store(States):
     ) -> None:
         """Create a channel, or replace the state of an existing one, at the present place in the sequence.
 
-        `kind` is what its URI says, unless another one is given. `is_retold`: its first action replaces the state.
-        `prepared`: what `preparing` gave.
+        `kind` is the channel's kind if its URI does not contain it. `is_retold`: the channel's first action replaces
+        the state. `prepared` is the result of `preparing`.
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
@@ -274,10 +279,10 @@ class Store(States):
 
     @asynccontextmanager
     async def preparing(self, uri: str, state: Mapping[str, Any]) -> AsyncGenerator[Prepared | None]:
-        """Store the state of a channel that will be opened, so that no commit has to take a large one at once.
+        """Store the first state of a channel before it is opened, so that no commit has to take a large state at once.
 
-        Nobody sees it before `open`; what is not opened in the end, or before the host is killed, is removed. None:
-        the state is so short that `open` writes it.
+        Nobody sees the state before `open`. If the channel is not opened, the stored state is removed; after a crash
+        the next start removes it. None: the state is short, so `open` writes it.
         """
         stored = stored_state(cast("JsonObject", state))
         if is_light(stored):
@@ -297,7 +302,8 @@ class Store(States):
                 self._log.close(uri)
 
     async def _write_ahead(self, uri: str, stored: JsonObject, at: int) -> tuple[list[PartAhead], bytes]:
-        """Store a state but for its last part; returns what to say about the other parts, and the last one."""
+        """Store all parts of a state except the last; returns the descriptions of the stored parts, and the last
+        part."""
         ahead: list[PartAhead] = []
         rest = b""
         async for rest in _parts(stored):
@@ -306,7 +312,7 @@ class Store(States):
         return ahead, rest
 
     def close(self, uri: str) -> None:
-        """Remove a channel. It takes no more actions, and disappears for readers once that is durable."""
+        """Remove a channel. It takes no more actions. Readers see it until its removal is durable."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
             self._closing[uri] = channel
@@ -338,10 +344,10 @@ class Store(States):
         self._uncommitted.append(_Change(step, channel, channel.state, _PRIVATE))
 
     async def checkpoint(self, uri: str) -> None:
-        """Store the durable state of a channel, so that a restart need not replay what led to it.
+        """Store the durable state of a channel, so that a restart need not apply the actions before it again.
 
-        A large state is stored part by part. Actions that come meanwhile are stored between the parts, so they wait for
-        one part at most.
+        A large state is stored part by part. Actions that arrive meanwhile are stored between two parts, so an action
+        waits for one part at most.
         """
         channel, at = self._channels.get(uri), self.committed_head
         if channel is None or not channel.begun or at <= channel.stored_at:
@@ -365,7 +371,8 @@ class Store(States):
             channel.text = _Text(b"".join(text))  # Its actions need not be applied again after a restart.
 
     def commit(self, commit: Commit) -> ChannelChanges:
-        """Show what is durable now. Entries get the envelope for subscribers, where it has more than what is stored."""
+        """Show readers the changes that a commit made durable. Entries whose stored envelope lacks an address get the
+        envelope for subscribers."""
         if commit.refused:
             self._undo({refused.step for refused in commit.refused})
         changes = ChannelChanges([], [])
@@ -386,7 +393,7 @@ class Store(States):
         return changes
 
     def _numbered(self, change: _Change, entries: list[Entry], place: int) -> None:
-        """An action has its number now."""
+        """Note the number that an action got."""
         entry = entries[place]
         self.committed_head = entry.seq
         if change.told is not None:
@@ -395,7 +402,7 @@ class Store(States):
             entries[place] = entry._replace(payload=told.payload)
 
     def _begun(self, channel: _Channel) -> None:
-        """The opening of a channel is durable now."""
+        """Note that the opening of a channel is durable."""
         channel.begun = True
         channel.stored_at = self.committed_head
         if not channel.is_retold:
@@ -424,7 +431,8 @@ class Store(States):
 
 
 async def _written(state: JsonObject) -> bytes | None:
-    """A state as JSON; others are served between two pieces. None: it is so large that joining them would take long."""
+    """A state as JSON; others are served between two pieces. None: the state is so large that joining the pieces would
+    take long."""
     parts: list[bytes] = []
     async for part in _parts(state):
         parts.append(part)
