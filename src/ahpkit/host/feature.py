@@ -1,8 +1,8 @@
 """What a feature is, and what it may use of the host.
 
-Customizations, canvases, resources and terminals are features. A feature registers what it offers on a `Registration`
-(`ahpkit.host.registration`) while the host is put together. It acts through `Services`: its actions take the same way
-as all others. The host also runs without features.
+Files, terminals, customizations, changesets, canvases, MCP servers and telemetry are features. A feature registers what
+it offers on a `Registration` (`ahpkit.host.registration`) while the host is put together. It uses the host through
+`Services`. Its actions take the same way as all others. The host also runs without features.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ConnectedClient(Protocol):
 
     client_id: str
     capabilities: ClientCapabilities
-    """What it sent as `initialize.capabilities`, `_meta` included."""
+    """The `capabilities` that it sent in `initialize`, with `_meta`."""
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
         """Send a reverse request and wait for its answer; raises `RpcError`, `TimeoutError` or `ConnectionError`."""
@@ -40,7 +40,7 @@ class ConnectedClient(Protocol):
 
 
 class Values(Protocol):
-    """Small durable values beside the log: never sent to a client."""
+    """Small values that are stored beside the log and never sent to a client."""
 
     def get(self, key: str) -> Any | None: ...
 
@@ -49,14 +49,14 @@ class Values(Protocol):
         ...
 
     def keys(self, group: str) -> KeysView[str]:
-        """The keys that begin with a group, such as `client-version/`, oldest first. Costs nothing."""
+        """The keys that begin with a group, such as `client-version/`, oldest first. This is a view, not a copy."""
         ...
 
     def items(self, prefix: str) -> Sequence[tuple[str, Any]]: ...
 
 
 class Measures(NamedTuple):
-    """How much the host did, and how much waits, at one moment."""
+    """What the host did so far, and how much waits at this moment."""
 
     commits: int
     """Commits of the log since the start."""
@@ -77,7 +77,7 @@ class Services(States, Protocol):
     def values(self) -> Values: ...
 
     def session_uris(self) -> Sequence[str]:
-        """URIs of the sessions there are."""
+        """URIs of all sessions."""
         ...
 
     def session_of(self, chat_uri: str) -> str | None:
@@ -100,33 +100,33 @@ class Services(States, Protocol):
         self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False
     ) -> None:
         """Create a state-bearing channel (a terminal, a watch). `is_retold`: its first action replaces the whole state,
-        so a client that saw an earlier life of the channel is brought up to date by actions. `kind` is what the URI
-        says, unless another one is given.
+        so a client that saw an earlier life of the channel needs only actions. `kind` is the channel's kind if the URI
+        does not contain it.
         """
         ...
 
     def close_channel(self, uri: str) -> None: ...
 
     async def rest_channel(self, uri: str) -> None:
-        """Keep only the text of a channel in which nothing happens any more, once all of it is durable."""
+        """Keep only the text of a channel in which nothing happens any more, if all of its changes are durable."""
         ...
 
     def may_wait(self) -> None:
-        """What was dispatched in this step of the event loop may be stored, and sent, a moment later: together with
-        what follows it, when that is about to come."""
+        """Allow the actions of this step of the event loop to be stored and sent a moment later. Call it when more
+        actions will follow soon: then all of them share one commit."""
         ...
 
     async def durable(self) -> None:
-        """Wait until everything so far is on disk; raises when the disk does not take it."""
+        """Wait until everything that was dispatched so far is on disk; raises if the disk cannot be written."""
         ...
 
     async def room(self, uri: str) -> None:
-        """Wait while the disk or the subscribers of a channel are behind, so that an endless producer does not outrun
-        them."""
+        """Wait while the disk or the subscribers of a channel are behind. A producer of endless output calls this, so
+        that it is not faster than its readers."""
         ...
 
     def measures(self) -> Measures:
-        """How much the host did so far, and how much waits now."""
+        """What the host did so far, and how much waits now."""
         ...
 
     def client(self, client_id: str) -> ConnectedClient | None: ...
@@ -134,7 +134,7 @@ class Services(States, Protocol):
     def subscribers(self, uri: str) -> Sequence[ConnectedClient]: ...
 
     def tools_changed(self, session_uri: str) -> None:
-        """Say that what a source of tools offers for a session (`Registration.tools`) has changed."""
+        """Call this when the tools that a source (`Registration.tools`) offers for a session have changed."""
         ...
 
     def tools(self, session_uri: str) -> Sequence[Tool]:
@@ -146,7 +146,7 @@ class Services(States, Protocol):
         ...
 
     def running_turn(self, chat_uri: str) -> Turn | None:
-        """The turn that runs in a chat, as its agent has it."""
+        """The turn that runs in a chat: the object that its agent uses."""
         ...
 
     def loads_servers(self, session_uri: str) -> Sequence[str]:
@@ -166,12 +166,12 @@ class Services(States, Protocol):
         ...
 
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
-        """Why a client may not call a tool directly, without the agent, or None. Guards and denying rules are asked,
-        and what is decided is recorded."""
+        """Why a client may not call a tool directly, without the agent; None: it may. Guards and denying rules decide,
+        and the decision is recorded."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Run `work` as a task the host owns and ends; its failure is logged, never lost."""
+        """Run `work` as a task that the host owns and ends. If it fails, the error is logged."""
         ...
 
     def now(self) -> int:
@@ -188,16 +188,17 @@ class Feature(abc.ABC):
 
     @abc.abstractmethod
     def register(self, host: Registration, services: Services) -> None:
-        """Register what this feature offers, and keep what it may use. Called once, before anything else."""
+        """Register what this feature offers, and keep `services` for later. Called once, before all other methods."""
 
     async def start(self) -> None:
-        """Everything is recovered, and no client is connected yet. A start that fails stops the host."""
+        """Start this feature. Everything is recovered, and no client is connected yet. If this fails, the host does not
+        start."""
 
     def stopping(self) -> None:
-        """The host stops, and clients are still connected: tell them what will no longer be answered."""
+        """The host stops, and clients are still connected. Cancel the requests that will no longer be answered."""
 
     async def aclose(self) -> None:
-        """The host stops, or a start failed: end whatever `start` began."""
+        """The host stops, or its start failed: end everything that `start` began."""
 
 
 __all__ = ["ConnectedClient", "Feature", "Measures", "Services", "Values"]

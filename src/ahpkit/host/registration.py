@@ -40,7 +40,7 @@ _StateT = TypeVar("_StateT")
 
 
 class Hooks(Generic[_T]):
-    """What features add for one purpose, in the order of the features."""
+    """The functions that features add for one purpose, in the order of the features."""
 
     def __init__(self) -> None:
         self._all: list[_T] = []
@@ -68,7 +68,7 @@ class Event(Hooks[Callable[_P, object]], Generic[_P]):
 
 
 class OnlyOne(Generic[_T]):
-    """What only one feature may provide."""
+    """Something that only one feature may provide."""
 
     def __init__(self, purpose: str) -> None:
         self._purpose = purpose
@@ -83,8 +83,8 @@ class OnlyOne(Generic[_T]):
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 CommandHandler = Callable[[Any, Any], Awaitable[Any]]
-"""Serves one request method: the client that asks (a `ConnectedClient`) and its validated params; returns the result
-or raises an error of `ahpkit.protocol.errors`."""
+"""Serves one request method. Gets the client that asks (a `ConnectedClient`) and its validated params; returns the
+result, or raises an error of `ahpkit.protocol.errors`."""
 
 
 class Command(NamedTuple):
@@ -99,8 +99,8 @@ class Command(NamedTuple):
     policy: MethodRule = known_client
     """Who may call it, and when."""
     large: bool = False
-    """Whether its answer may be large. Large answers are made one at a time, when the client has read what was sent
-    before."""
+    """Whether its answer may be large. Large answers are made one at a time, and only when the client has read
+    everything before."""
 
 
 class CommandTable:
@@ -142,9 +142,9 @@ class Applied(NamedTuple, Generic[_ActionT, _StateT]):
     channel: str
     action: _ActionT
     client_id: str | None
-    """Who dispatched it; None: the host itself."""
+    """The client that dispatched the action; None: the host itself."""
     before: _StateT
-    """The state of the channel."""
+    """The state of the channel before the action."""
     after: _StateT
     """The same object as `before` when the action changed nothing."""
 
@@ -156,27 +156,27 @@ ChatApplied = Applied[ChatAction, ChatState]
 TerminalApplied = Applied[TerminalAction, TerminalState]
 
 Refusal = Callable[[str, str, Any, Any], str | None]
-"""Client, channel, action, state: why the client may not dispatch this, or None."""
+"""Gets client, channel, action and state. Returns why the client may not dispatch this action; None: it may."""
 
 Amendment = Callable[[str, Any], Any]
-"""Channel and action: the action as it is applied."""
+"""Gets channel and action. Returns the action that is applied in its place."""
 
 
 class _ByType(Generic[_T]):
-    """Functions for some types of actions. The functions of a type are looked up once, because actions come by the
-    thousand."""
+    """Functions for some types of actions. The functions for a type are looked up once and then remembered, because
+    there are very many actions."""
 
     def __init__(self) -> None:
         self._all: list[tuple[_T, tuple[str, ...]]] = []
         self._found: dict[str, Sequence[_T]] = {}
 
     def add(self, one: _T, beginnings: tuple[str, ...]) -> None:
-        """Add one for the types that begin with these texts; without any, for all."""
+        """Add a function for the types that begin with one of these texts; without texts, for all types."""
         self._all.append((one, beginnings or ("",)))
         self._found.clear()
 
     def of(self, action_type: str) -> Sequence[_T]:
-        """Those for actions of this type, in the order in which they were added."""
+        """The functions for actions of this type, in the order in which they were added."""
         found = self._found.get(action_type)
         if found is None:
             found = self._found[action_type] = [one for one, begins in self._all if action_type.startswith(begins)]
@@ -195,31 +195,32 @@ class ActionHooks:
         """`refusals(action_type)`: the rules for such actions."""
         self._amendments: dict[str, list[Amendment]] = {}
         self.wake = OnlyOne[Callable[[str], None]]("wakes sessions")
-        """`wake(channel)`: called before an action is applied, because the session of the channel may rest."""
+        """`wake(channel)`: called before an action is applied. It wakes the session of the channel, if it rests."""
         self.not_stored = Event[[str]]()
-        """`heard(channel)`: an action of this channel could not be stored. The channel's state is again as before the
-        action."""
+        """`heard(channel)`: an action of this channel could not be stored. It was undone in the channel's state."""
 
     def listen(self, heard: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
-        """Be called after every action that was applied; with `beginnings`, after those whose type begins with one.
+        """Have a function called after every action that was applied; with `beginnings`, only for types that begin with
+        one of them.
 
-        Must not block, may dispatch: it runs inside the sequence.
+        The function must not block. It may dispatch.
         """
         self._listeners.add(heard, beginnings)
 
     def refuse(self, rule: Refusal, *beginnings: str) -> None:
-        """Have a rule asked about every client's action; with `beginnings`, about those whose type begins with one.
+        """Add a rule that may refuse actions of clients; with `beginnings`, only types that begin with one of them.
 
-        Asked after the host's own policy agreed.
+        The rule is asked after the host's own policy has allowed the action.
         """
         self._refusals.add(rule, beginnings)
 
     def amend(self, action_type: str, amend: Amendment) -> None:
-        """`amend(channel, action)`: what the host adds to an action of this type before it is applied and logged."""
+        """Add a function `amend(channel, action)`. It returns the action of this type with additions of the host; this
+        is applied and logged."""
         self._amendments.setdefault(action_type, []).append(amend)
 
     def amendments(self, action_type: str) -> Sequence[Amendment]:
-        """What is added to actions of this type."""
+        """The functions that add something to actions of this type."""
         return self._amendments.get(action_type, ())
 
 
@@ -231,24 +232,26 @@ class ClientEvents:
 
     def __init__(self) -> None:
         self.back = Event[[str, bool]]()
-        """`heard(client_id, resumed)`: a client connected. With `reconnect` it resumed, and follows what it named."""
+        """`heard(client_id, resumed)`: a client connected. `resumed`: it used `reconnect`, and follows the channels
+        that it named."""
         self.gone = Event[[str]]()
         """`heard(client_id)`: a client's connection ended."""
         self.offered_again = Event[[str, str]]()
-        """`heard(client_id, session_uri)`: an active client said again what it offers. Other clients get no action for
-        that."""
+        """`heard(client_id, session_uri)`: an active client repeated its offer without a change. Other clients get no
+        action for this."""
         self.unsubscribed = Event[[str, str]]()
         """`heard(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
 
 
 class ChannelHooks:
-    """Channels that clients subscribe to. Read when they do."""
+    """Functions for subscriptions of clients to channels."""
 
     def __init__(self) -> None:
         self.guard = Hooks[Callable[[str, str], Awaitable[None]]]()
         """`guard(client_id, uri)`: raise `PermissionDenied` when a client may not observe a channel."""
         self.open = Hooks[Callable[[str], Awaitable[bool]]]()
-        """`open(uri)`: make a channel that exists only while somebody is subscribed; False: not mine."""
+        """`open(uri)`: create a channel that exists only while somebody is subscribed; False: this feature has no such
+        channel."""
         self.is_stateless = Hooks[Callable[[str], bool]]()
         """`is_stateless(uri)`: whether clients may subscribe to this channel although it has no state (telemetry,
         MCP)."""
@@ -279,15 +282,16 @@ class SessionHooks:
         self.make_directory = Hooks[Callable[[str], Awaitable[None]]]()
         """`make(session_uri)`: create the directory that was chosen, before anything else uses it."""
         self.prepare = Hooks[Callable[[str], Awaitable[None]]]()
-        """`prepare(session_uri)`: a session is being created (or was restored); it becomes ready afterwards. Raising
-        fails the creation."""
+        """`prepare(session_uri)`: called before a session that is created, or that wakes, becomes ready. If it raises,
+        the creation fails."""
         self.creation_interrupted = Event[[str]]()
-        """`heard(session_uri)`: a session wakes whose creation was interrupted by a restart. It has to be finished."""
+        """`heard(session_uri)`: a session wakes whose creation was interrupted by a restart. Its creation has to be
+        finished."""
         self.is_busy = Hooks[Callable[[str], bool]]()
         """`is_busy(session_uri)`: whether this feature still needs the session, so that it must not rest."""
         self.rested = Event[[str]]()
-        """`heard(session_uri)`: nobody uses a session. Drop what is held for it in memory; it is prepared again before
-        it is used."""
+        """`heard(session_uri)`: a session goes to rest. Drop what this feature holds for it in memory; `prepare` is
+        called again before the session is used."""
         self.disposed = Event[[str]]()
         """`heard(session_uri)`: a session and its chats are gone."""
         self.chat_disposed = Event[[str]]()
@@ -297,29 +301,29 @@ class SessionHooks:
 
 
 class TurnHooks:
-    """What agents get in a turn."""
+    """Functions for turns: what features add to them, and when they are told."""
 
     def __init__(self) -> None:
         self.prepare = Hooks[Callable[[Chat, Message, str, TurnContext], Awaitable[str]]]()
-        """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent sees it; returns the
-        prompt, expanded or as it was."""
+        """`prepare(chat, message, prompt, context)`: add to a turn's context before the agent gets it; returns the
+        prompt, expanded or unchanged."""
         self.before_end = Hooks[Callable[[Chat, str], Awaitable[None]]]()
-        """`before_end(chat, turn_id)`: the agent is done with a turn. The turn ends afterwards, so what a client does
-        after that end does not count as the agent's work. Must not raise."""
+        """`before_end(chat, turn_id)`: the agent is done with a turn, but clients do not know it yet. So changes of
+        files until now are the agent's, and changes after the end are not. Must not raise."""
         self.before_call = Hooks[Callable[[Chat, str, str], Awaitable[None]]]()
-        """`before_call(chat, turn_id, call_id)`: a tool call may run. It runs afterwards, unless its agent runs it
-        without asking. Must not raise."""
+        """`before_call(chat, turn_id, call_id)`: called before a tool call runs. A call that the agent runs without
+        asking may run already. Must not raise."""
         self.writing = Hooks[Callable[[Chat, str, Path], AbstractAsyncContextManager[None]]]()
-        """`writing(chat, turn_id, path)`: the agent writes a file in a turn, while this is entered. Must not raise."""
+        """`writing(chat, turn_id, path)`: a context that is entered while the agent writes a file. Must not raise."""
         self.guard_tool = Hooks[Callable[[Chat, str, str, str | None], Awaitable[Objection | None]]]()
-        """`guard(chat, name, tool_input, owner)`: why a tool call is denied before anyone is asked, or why a person has
-        to decide; None: no objection. The owner is who runs the tool, as rules name it (`mcp:time`); None: the agent
-        itself."""
+        """`guard(chat, name, tool_input, owner)`: why a tool call is denied without asking anybody, or why a person has
+        to decide; None: no objection. `owner` names who runs the tool, in the words of approval rules (`mcp:time`);
+        None: the agent itself."""
         self.servers = Hooks[Callable[[Chat], Awaitable[Sequence[McpServerOffer]]]]()
-        """`servers(chat)`: MCP servers for an agent that gets its tools that way; they stay the same as long as the
-        chat lives."""
+        """`servers(chat)`: MCP servers for an agent that gets its tools from MCP servers; they stay the same as long as
+        the chat exists."""
         self.content = OnlyOne[Callable[[str, bytes, str], str]]("stores content")
-        """`store(session_uri, data, content_type)`: keep what an agent produced; returns its URI."""
+        """`store(session_uri, data, content_type)`: keep content that an agent produced; returns its URI."""
         self.canvases = OnlyOne[Callable[[Chat], CanvasRuntime]]("offers canvases")
         """`runtime_of(chat)`: canvases for the agent of a chat."""
 
@@ -329,25 +333,26 @@ class AgentHooks:
 
     def __init__(self) -> None:
         self.describe = Hooks[Callable[[str], Mapping[str, Any]]]()
-        """`describe(provider)`: further fields of an agent in root state. The host writes the list."""
+        """`describe(provider)`: further fields of an agent's entry in root state."""
         self.authenticate = Hooks[Callable[[str, Any], Awaitable[bool]]]()
-        """`take(client_id, params)`: take a token of a client, with what `authenticate` says of it; False when this
-        feature did not ask for it."""
+        """`take(client_id, params)`: take the token in a client's `authenticate` request; False if this feature did not
+        ask for this token."""
 
 
 class ToolSource(Protocol):
     """A part of the host that has tools for models: canvases, MCP servers, questions."""
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
-        """What it has for a session now. After a change call `Services.tools_changed`."""
+        """The tools for a session now. After a change, call `Services.tools_changed`."""
         ...
 
     def asks(self, tool: Tool) -> bool:
-        """Whether a person decides about each call that no rule decides."""
+        """Whether a person decides about a call when no rule does."""
         ...
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
-        """Run a tool that may run. A failure is an outcome. Cancelled when nobody waits for it any more."""
+        """Run a tool whose call was allowed. A failure is returned as an outcome. This is cancelled when nobody waits
+        for the call any more."""
         ...
 
 
@@ -379,8 +384,8 @@ class Registration:
         self.routes = Hooks[Callable[[Any], None]]()
         """`mount(router)`: serve HTTP below a prefix. The HTTP front brings its `ahpkit.http.router.Router`."""
         self.recover = Hooks[Callable[[], None]]()
-        """Repair what an earlier run left unfinished: only by actions, and without waiting. The states are loaded, no
-        client is connected, no turn runs, and the features that registered earlier have recovered."""
+        """Functions that repair what an earlier run left unfinished: only by actions, and without waiting. When they
+        are called, the states are loaded, no client is connected, no turn runs, and earlier features have recovered."""
 
 
 __all__ = [

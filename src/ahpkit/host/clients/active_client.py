@@ -1,9 +1,9 @@
-"""Follows the active clients of each session, and settles their tool calls when they leave.
+"""Follows the active clients of each session, and ends their tool calls when they leave.
 
 A client that loses its connection has the grace period to come back. Until then its entry stays in the session, with
-its tools and plugins; its canvases are declared again when it is back. 0.4 has one active client and frees the role at
-once; there the host keeps the entry and puts it back when the client reconnects in time. A client that unsubscribes
-from a session leaves it at once. A restart of the host counts as a lost connection.
+its tools and plugins; its canvases are declared again when it is back. Version 0.4 has one active client, and its role
+becomes free at once. The host then keeps the client's entry, and puts it back when the client reconnects in time. A
+client that unsubscribes from a session leaves it at once. A restart of the host counts as a lost connection.
 
 Policy decides who may become active; features handle what clients bring (plugins, canvases).
 """
@@ -30,11 +30,11 @@ _LEFT = "The client that ran this tool left the session."
 
 @dataclass(slots=True)
 class _Away:
-    """A client that has to come back."""
+    """A client that lost its connection and may still come back."""
 
     timer: asyncio.TimerHandle
     sessions: set[str] = field(default_factory=set[str])
-    """Where its entry stays until the timer ends."""
+    """The sessions in which its entry stays until the timer ends."""
     roles: dict[str, SessionActiveClient] = field(default_factory=dict[str, SessionActiveClient])
     """Entries from 0.4 connections, by session. They left the state when the connection ended."""
 
@@ -59,7 +59,7 @@ class ActiveClients(Feature):
         host.clients.offered_again.add(self._is_back)
 
     def _recover(self) -> None:
-        """After a restart nobody is connected: everybody has the grace period to come back."""
+        """After a restart no client is connected. Each active client has the grace period to come back."""
         for client_id in dict.fromkeys(entry["clientId"] for _, entry in self._entries()):
             self._client_gone(client_id)
 
@@ -79,7 +79,7 @@ class ActiveClients(Feature):
             self._expect(client_id).sessions.update(entries.keys() - roles.keys())
 
     def _client_back(self, client_id: str, resumed: bool) -> None:
-        """A client is connected again. One that resumed has named everything that it still follows."""
+        """A client is connected again. If it used `reconnect`, it has named everything that it still follows."""
         missing = [uri for uri in self._entries_of(client_id) if not self._follows(client_id, uri)]
         if not resumed and missing:
             self._expect(client_id).sessions.update(missing)
@@ -97,8 +97,8 @@ class ActiveClients(Feature):
             self._leave(client_id, [uri], _LEFT)
 
     def _left(self, applied: SessionApplied) -> None:
-        """A client that removes its own entry no longer runs its calls, although it stays connected. One of 0.4 may
-        give up its role and still finish them."""
+        """A client that removes its own entry no longer runs its calls, although it stays connected. A client of 0.4
+        may give up its role and still finish its calls."""
         if applied.action["type"] == "session/activeClientRemoved" and applied.client_id is not None:
             entries = applied.before.get("activeClients", ())
             left = [entry for entry in entries if entry["clientId"] == applied.client_id and not primary_mark(entry)]
@@ -106,7 +106,7 @@ class ActiveClients(Feature):
                 self._fail_calls(applied.client_id, [applied.channel], _LEFT)
 
     def _came(self, applied: SessionApplied) -> None:
-        """A client that repeats what it offers is back, even if it does not follow the session."""
+        """A client that repeats its offer has come back, even if it does not follow the session."""
         if self._away and applied.action["type"] == "session/activeClientSet":
             self._is_back(applied.client_id or "", applied.channel)
 

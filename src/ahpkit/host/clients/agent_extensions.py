@@ -1,7 +1,7 @@
-"""Passes extension messages between an agent and the host, or a client that announced the extension.
+"""Passes extension messages from an agent to the host, or to a client that announced the extension.
 
 Clients announce their extensions in `capabilities._meta`. A client is never called for an extension that it did not
-announce. The other direction, from a client to an agent, is in `extensions`.
+announce. Messages from a client to an agent are in `extensions`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from ahpkit.wire.codec import encode
 from ahpkit.wire.rpc import Params
 
 AGENT_CHANNEL = "ahpkit/agent-channel"
-"""Key in `_meta` of an agent's message to a client: the agent's own `channel`, which ours replaces."""
+"""Key in `_meta` of an agent's message to a client. It holds the agent's own `channel`, because the host sets `channel`
+to the chat."""
 
 PATIENCE = 60.0
 """Seconds for a client to answer an agent: enough for a person to react, and short enough that the agent does not
 hang."""
 
 MAX_ANNOUNCEMENT = 8 * 1024
-"""Bytes of what one client announces under one name. Agents read lines of limited size."""
+"""Bytes of one announcement of a client. Agents read lines of limited size."""
 
 
 class AgentExtensions:
@@ -40,7 +41,8 @@ class AgentExtensions:
         self._patience = patience
 
     def offered(self, chat: Chat) -> JsonObject:
-        """What the agent of a chat can call now: what the host offers to agents, and what clients announced.
+        """The extensions that the agent of a chat can call now: those that the host offers to agents, and those that
+        clients announced.
 
         When several clients announce the same name, the announcement of the client that is asked first is used.
         """
@@ -51,9 +53,8 @@ class AgentExtensions:
         return offers | self._extensions.for_agents()
 
     async def forward_request(self, chat: Chat, method: str, params: Params) -> Any:
-        """Serve an agent: by the host's own handler, else by a client that announced the extension.
-
-        If a client leaves while it is asked, the next one is asked. An error of a client counts as an answer.
+        """Answer an agent's request: by the host's own handler, or else by a client that announced the extension. If a
+        client leaves before it has answered, the next client is asked. An error of a client counts as an answer.
         """
         if (handler := self._extensions.agent_request(method)) is not None:
             return await served(method, handler, chat, params)
@@ -70,7 +71,8 @@ class AgentExtensions:
         raise MethodNotFound(f"{method}: {left}")
 
     def forward_notification(self, chat: Chat, method: str, params: Params) -> None:
-        """Tell the chat's subscribers that announced the extension, and the host's own handler."""
+        """Pass a notification to the host's own handler, and to those subscribers of the chat that announced the
+        extension."""
         self._extensions.agent_notification(chat, method, params)
         addressed = _addressed(params, chat.uri)
         for client in self._clients.subscribers(chat.uri):
@@ -82,14 +84,15 @@ class AgentExtensions:
         return next((client for client in able if client not in asked), None)
 
     def _by_closeness(self, chat: Chat) -> list[ConnectedClient]:
-        """All clients: the session's active one, those that follow the chat, the rest."""
+        """All clients: first the session's active client, then those that follow the chat, then all others."""
         active = self._clients.active_client(chat.session_uri)
         following = self._clients.subscribers(chat.uri)
         return sorted(self._clients.clients(), key=lambda c: (c.client_id != active, c not in following))
 
 
 def _addressed(params: Params, channel: str) -> Params:
-    """An agent's params for a client: `channel` is the chat. A `channel` of the agent's own is kept in `_meta`."""
+    """An agent's params for a client. `channel` becomes the chat; the agent's own `channel`, if it set one, moves to
+    `_meta`."""
     meta: object = params.get("_meta")
     kept = cast("JsonObject", meta) if isinstance(meta, dict) else {}
     if "channel" in params:

@@ -1,4 +1,5 @@
-"""Takes the actions that clients dispatch: reads them, applies them or sends them back, and applies each only once."""
+"""Handles the actions that clients dispatch: reads each action, applies it only once, or sends it back with a
+reason."""
 
 from __future__ import annotations
 
@@ -33,31 +34,32 @@ from ahpkit.wire.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 SlowAction = Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]
-"""Dispatches an action that takes a while: its channel, the action, its origin, and how it was sent. Returns the reason
-when it is refused."""
+"""Dispatches an action that takes a while. Gets the channel, the action, its origin, and the action as the client wrote
+it; returns the reason if the action is refused."""
 
 _MAX_CLIENTS = 10_000
-"""Clients for which a new start is remembered. The one that was not seen for longest is forgotten first."""
+"""How many clients are remembered that started to count again. The one that was not seen for longest is forgotten
+first."""
 
 
 _TOLERATED = frozenset(
     {"root/configChanged", "session/configChanged", "session/customizationToggled", "session/activeClientSet"}
 )
-"""Types of actions of which something may be left out, or which may say nothing new."""
+"""Types of actions from which unknown settings are removed, or which may change nothing."""
 
 
 class RepeatedActions:
     """Compares the numbers that clients give their actions with what the log has.
 
-    A client that initializes starts counting again, so earlier numbers are ignored.
+    A client that initializes starts counting again, so its earlier numbers are ignored.
     """
 
     def __init__(self, log: LogEngine) -> None:
         self._log = log
         self._since: dict[str, int] = {}
-        """serverSeq at which a client last began to count."""
+        """By client: the serverSeq at which it last began to count."""
         self._highest: dict[str, int] = {}
-        """The highest number that a client used since then."""
+        """By client: the highest number that it used since then."""
 
     def begin(self, client_id: str) -> None:
         """A client starts counting anew."""
@@ -69,7 +71,8 @@ class RepeatedActions:
             del self._since[oldest], self._highest[oldest]
 
     def is_new(self, origin: Origin) -> bool:
-        """Whether this action was certainly not applied before. Costs no I/O; when False, ask `find`."""
+        """True if this action was certainly not applied before. Needs no I/O. If it is False, `find` gives the
+        answer."""
         highest = self._highest.get(origin.client_id)
         if highest is None:
             return self._log.is_new(*origin)
@@ -79,7 +82,8 @@ class RepeatedActions:
         return True
 
     async def find(self, origin: Origin) -> int | None:
-        """serverSeq of the action when it was applied before (0: too long ago to tell), else None."""
+        """The serverSeq of the action if it was applied before, or 0 if that was too long ago to know the number;
+        otherwise None."""
         seq = await self._log.seen(*origin)
         since = self._since.get(origin.client_id, -1)
         return seq if seq is not None and seq > since else None
@@ -119,7 +123,7 @@ class ClientActions:
         self._repeated.begin(client_id)
 
     def hear(self, client: Connection, params: Params) -> Awaitable[None] | None:
-        """Take a `dispatchAction` that came the general way, so that its parameters may be malformed."""
+        """Handle a `dispatchAction` that `read_dispatched` did not read. Its parameters may be malformed."""
         try:
             check_params("dispatchAction", params)
         except InvalidParams as error:
@@ -138,14 +142,15 @@ class ClientActions:
         return self._dispatch(client, uri, action, origin)
 
     async def _dispatch_awake(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """Dispatch in a session that rests: it is woken first, because features have to handle the action."""
+        """Dispatch an action in a session that rests. The session is woken first, because features have to handle the
+        action."""
         await self._sessions.awake(uri)
         if (slow := self._dispatch(client, uri, sent, origin)) is not None:
             await slow
 
     def _refuse_malformed(self, client: Connection, params: Params, reason: str) -> None:
-        """Send the reason in an envelope with the client's own number, if there is one: a notification has no other
-        answer."""
+        """Refuse an action whose parameters are malformed. The reason is sent in an envelope with the client's own
+        number, because a notification has no answer. Without a usable number nothing can be sent."""
         uri, seq, action = params.get("channel"), params.get("clientSeq"), params.get("action")
         if isinstance(uri, str) and isinstance(seq, int | float) and isinstance(action, dict):
             origin, sent = Origin(client.client_id, cast("int", seq)), cast("SentAction", action)
@@ -154,7 +159,8 @@ class ClientActions:
             _log.debug("%s dispatched something that cannot be answered: %s", client.client_id, reason)
 
     async def _dispatch_again(self, client: Connection, uri: str, sent: SentAction, origin: Origin) -> None:
-        """The client has used this number before. The same action is echoed again; another one is new."""
+        """Handle an action whose number the client has used before. If it is the same action, it is echoed again; a
+        different action is applied as a new one."""
         done = await self._repeated.find(origin)
         if done is None:
             await (self._dispatch(client, uri, sent, origin) or _nothing())
@@ -199,15 +205,15 @@ class ClientActions:
     ) -> None:
         try:
             reason = await slow(uri, action, origin, sent)
-        except Exception:  # Whoever dispatched it waits for an answer.
+        except Exception:  # The client waits for an answer.
             _log.exception("a client's action could not be applied to %s", uri)
             reason = "the host failed to apply this action; its log has the details"
         if reason is not None:
             self._clients.reject(uri, sent, origin, reason)
 
     def _tolerated(self, client: Connection, uri: str, action: StateAction) -> StateAction | None:
-        """An action without settings that are not in the schema, and with sorted decisions; None when nothing is left
-        of it."""
+        """An action without the settings that are not in the schema, and with its decisions sorted; None if no setting
+        is left."""
         if action["type"] == "session/customizationToggled":
             return {**action, "enablement": sorted_decisions(action["enablement"])}
         if action["type"] == "root/configChanged" or action["type"] == "session/configChanged":
@@ -232,8 +238,8 @@ class ClientActions:
         return kept if kept["config"] else None
 
     def _says_nothing_new(self, client: Connection, uri: str, action: StateAction) -> bool:
-        """Whether an active client repeats its entry. It is not sent to others, because clients that react to every
-        change would loop."""
+        """Whether an active client repeats its present entry. Such an action is not sent to other clients, because
+        clients that react to every change would loop."""
         if action["type"] != "session/activeClientSet" or primary_mark(action["activeClient"]):
             return False
         is_repeated = action["activeClient"] in (self._store.session(uri) or NO_SESSION).get("activeClients", ())
@@ -243,14 +249,14 @@ class ClientActions:
 
 
 async def _nothing() -> None:
-    """There is nothing to wait for."""
+    """Returns at once."""
 
 
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: SentAction) -> bool:
     logged: Any = decode_own(entry.payload)
     try:
         return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
-    except (AttributeError, KeyError, TypeError):  # Nobody has checked what was sent: it may have any shape.
+    except (AttributeError, KeyError, TypeError):  # The client's action was not checked yet: it may have any shape.
         return False
 
 

@@ -1,7 +1,7 @@
 """Keeps the connected clients: their ids and owners, their subscriptions, and notifications to them.
 
-A client id belongs to the credential that first used it. Another connection with the same credential takes it over, and
-the old one is closed: that is a client coming back faster than its old connection could end.
+A client id belongs to the credential that first used it. Another connection with the same credential takes the id over,
+and the old connection is closed. This happens when a client reconnects before its old connection has ended.
 """
 
 from __future__ import annotations
@@ -30,39 +30,40 @@ from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.rpc import Params
 
 _GOING_AWAY = 1001
-"""WebSocket close code of a server that stops: clients dial again until it is back."""
+"""WebSocket close code of a server that stops. Clients reconnect until the server is back."""
 
 _log = logging.getLogger(__name__)
 
 _NOT_STORED = "this action could not be stored, so it was not done"
 
 _MAX_CLIENT_ID = 256
-"""Characters. An id is a name, not a document; it is stored with every action."""
+"""Characters of a client id. It is stored with every action."""
 
 _MAX_AWAY = 10_000
-"""Clients that are remembered while they are away; beyond it the one that left first is forgotten."""
+"""Clients that are remembered while they are not connected. If there are more, the one that left first is forgotten."""
 
 _MAX_CAPABILITIES = 16 * 1024
-"""Bytes of one client's capabilities that are remembered while it is away."""
+"""Bytes of capabilities that are remembered while a client is not connected. Larger ones are not remembered."""
 
 _MAX_INFO = 4 * 1024
-"""Bytes of what a client calls itself that are remembered."""
+"""Bytes of a `clientInfo` that is remembered. A larger one is not."""
 
 _FAR_BEHIND = 1024 * 1024
-"""Bytes unread, a quarter of what costs a connection."""
+"""A client with more unread bytes is far behind. At three times this number it is disconnected
+(`HostConfig.max_client_backlog`)."""
 
 _MOMENTS = 50
-"""How many times in a row a reader that still reads is waited for."""
+"""How many times in a row a producer waits for a client that still reads."""
 
 _CLOSE_PATIENCE = 5.0
-"""Seconds that all connections together get to say goodbye when the host stops."""
+"""Seconds for all connections together to close when the host stops."""
 
 
 class Clients:
     """All connections of a host.
 
-    A reader that is far behind slows producers down, as long as it reads something every `reader_patience` seconds.
-    `max_away` clients are remembered while they are away.
+    A client that is far behind slows producers down, as long as it reads something every `reader_patience` seconds. Up
+    to `max_away` clients are remembered while they are not connected.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Clients:
         self._by_id: dict[str, Connection] = {}
         self._owners: dict[str, str | None] = {}
         self._away: OrderedDict[str, None] = OrderedDict()
-        """Ids that have an owner but no connection; the client that left first comes first."""
+        """Ids of clients that are not connected now; the client that left first comes first."""
         self._capabilities: dict[str, ClientCapabilities] = {}
         self._infos: dict[str, Implementation] = {}
         self._empty = asyncio.Event()
@@ -107,7 +108,7 @@ class Clients:
         dialect: Dialect,
         info: Implementation | None = None,
     ) -> None:
-        """Give a connection its client id, or refuse.
+        """Give a connection its client id, or raise the reason for a refusal.
 
         A client sends its capabilities only in `initialize`. Without them, as in `reconnect`, the last ones are used.
         """
@@ -117,7 +118,7 @@ class Clients:
         connection.outlet.speak(dialect)
 
     def back(self, connection: Connection, *, resumed: bool) -> None:
-        """Tell the features that an admitted client follows what it asked for."""
+        """Tell the features that a client has connected. By now it follows the channels that it asked for."""
         self._events.back.tell(connection.client_id, resumed)
 
     def _take_over(self, connection: Connection, client_id: str) -> None:
@@ -143,7 +144,7 @@ class Clients:
             self._infos.pop(forgotten, None)
 
     def _take_info(self, connection: Connection, info: Implementation | None) -> None:
-        """Like its capabilities, a client sends its `clientInfo` only in `initialize`."""
+        """Keep the `clientInfo` of a client. Like its capabilities, a client sends it only in `initialize`."""
         if info is not None and len(encode(info)) <= _MAX_INFO:
             self._infos[connection.client_id] = info
         connection.info = self._infos.get(connection.client_id)
@@ -155,7 +156,7 @@ class Clients:
             self._capabilities[connection.client_id] = connection.capabilities
 
     def left(self, connection: Connection) -> None:
-        """A connection ended. The features are told, unless its client has connected again."""
+        """A connection ended. The features are told, unless the client has already connected again."""
         for uri in tuple(connection.outlet.channels):
             self.unsubscribe(uri, connection)
         connection.outlet.close()
@@ -182,7 +183,7 @@ class Clients:
     # -- subscriptions ---------------------------------------------------------------------------------------------
 
     def set_latency(self, uri: str, connection: Connection, milliseconds: float) -> None:
-        """Actions of a channel may be held back this long for a client, to be written together."""
+        """Allow actions of a channel to be held back this long for a client, so that several are written together."""
         if not milliseconds >= 0:
             raise InvalidParams("delivery.maxLatencyMs: must not be negative")
         connection.outlet.latencies.pop(uri, None)
@@ -208,12 +209,12 @@ class Clients:
             self._events.unsubscribed.tell(connection.client_id, uri)
 
     def subscribers(self, uri: str) -> Sequence[Connection]:
-        """The clients that follow a channel, in the order in which they came."""
+        """The clients that follow a channel, in the order in which they subscribed."""
         found = (self._connections[outlet] for outlet in self._fanout.subscribers(uri))
         return [client for client in found if self._by_id.get(client.client_id) is client]
 
     async def drained(self, uri: str) -> None:
-        """Give subscribers of a channel that are far behind a moment to read.
+        """Wait a moment for subscribers of a channel that are far behind, so that they can read.
 
         A client that reads, however slowly, is waited for. A client that has stopped reading is not.
         """
@@ -263,7 +264,7 @@ class Clients:
 
 
 def _notify(clients: Iterable[Connection], method: str, params: Mapping[str, Any]) -> None:
-    """Write a notification to clients. It is made once for all that get the same bytes."""
+    """Write a notification to clients. It is encoded once for all clients that get the same bytes."""
     made: dict[Sameness, bytes] = {}
     for outlet in (client.outlet for client in clients):
         if outlet.sameness not in made:
@@ -273,11 +274,11 @@ def _notify(clients: Iterable[Connection], method: str, params: Mapping[str, Any
 
 
 _LONGEST = 200
-"""Characters of what a client calls itself."""
+"""Characters of a client's title, name or version that are shown."""
 
 
 class _Described(TypedDict):
-    """One client. `self` marks the one that asks."""
+    """One entry of the list of clients. `self` marks the client that asks."""
 
     clientId: str
     protocolVersion: str
@@ -297,11 +298,12 @@ class _ClientList(TypedDict):
 def register_client_list(
     extend: Callable[..., Extension], clients: Clients, *, failing: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Let clients ask who is connected, by the extension `ahpkit/clients`: the protocol has no command for it.
+    """Let clients ask who is connected, by the extension `ahpkit/clients`, because the protocol has no command for it.
 
-    `x-ahpkit/clients/list` answers with every client: its id, the protocol version it speaks, what it calls itself
-    (`clientInfo`), where it comes from and how many channels it follows. While nothing can be stored it also says why.
-    It is for people; nothing depends on it. `extend` is `Host.extension`, `failing` says why nothing can be stored.
+    `x-ahpkit/clients/list` answers with every client: its id, its protocol version, its name (`clientInfo`), its
+    address and how many channels it follows. While nothing can be stored, the answer also says why. The list is for
+    people; no program depends on it. `extend` is `Host.extension`; `failing` returns why nothing can be stored, or
+    None.
     """
     extension = extend(CLIENTS)
 

@@ -16,11 +16,11 @@ from ahpkit.protocol.extensions import extension_method
 from ahpkit.wire.rpc import Params
 
 _MAX_NAME = 200
-"""Characters of an unknown method that are repeated to whoever called it."""
+"""Characters of an unknown method's name that the error repeats."""
 
 
 class HeardNotification(NamedTuple):
-    """One row of the table for a notification. A handler that has to wait returns what to wait for."""
+    """One row of the table for a notification. A handler that takes a while returns an awaitable."""
 
     name: str
     hear: Callable[[Any, Params], Awaitable[None] | None]
@@ -43,7 +43,8 @@ class Commands:
         self._of_agents = of_agents
 
     def find(self, call: Call) -> Command:
-        """The row of a method, whatever its params are. Its policy says whether it may be called now."""
+        """The row of a method, found by the name alone. The policy in the row decides whether the method may be called
+        now."""
         method = extension_method(call.method)
         found = self._registered.find(method) or self._extensions.command(method)
         found = found or self._of_agents.command(method)

@@ -1,8 +1,8 @@
 """Runs one client's connection: handles its messages in order, within limits, and sends it requests.
 
-Messages are taken in the order they arrive. Each is read through the connection's dialect, then checked by policy.
-Commands that the table calls ordered (subscribe, create …) are finished before the next message is looked at, so a
-client may send them back to back; everything else runs concurrently.
+Messages are taken in the order they arrive. Each message is translated by the connection's dialect, then checked by the
+policy. Commands that are `ordered` in the table (subscribe, create …) are finished before the next message is taken, so
+a client need not wait for their answers. All other commands run concurrently.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ _MAX_REASON = 100
 
 
 _MAX_SETTINGS = 256 * 1024
-"""Bytes of the settings that a client may have for itself. VS Code sends a few thousand."""
+"""Bytes of the settings that are kept for one client. VS Code sends a few thousand."""
 
 _AT_REST = frozenset({"subscribe", "unsubscribe", "fetchTurns", "disposeSession", "initialize", "reconnect", "ping"})
-"""Methods that need only the state of a session, so that it can go on resting."""
+"""Methods that need only the state of a session. They do not wake a session that rests."""
 
 _ANYONE = Identity("")
 """The dialect of a connection before the handshake has chosen one."""
 
 
 class LiveSessions(Protocol):
-    """Which sessions are live. A session that rests is woken when more than its state is needed."""
+    """Wakes sessions that rest, when more than their state is needed."""
 
     def rests(self, channel: str) -> bool: ...
 
@@ -90,14 +90,14 @@ class Shared:
     config: HostConfig
     monotonic: Callable[[], float]
     reading: Callable[[str], Reading]
-    """What reading the frames of this client depends on."""
+    """Gives what a dialect needs for reading the messages of the client with this id."""
     sessions: LiveSessions
     take: Callable[[Connection, Dispatched], Awaitable[None] | None]
-    """Takes an action of a client that is known. Something to wait for when that takes a while."""
+    """Handles an action of a client that is initialized. Returns an awaitable if that takes a while."""
 
 
 class _Unread(InvalidRequest):
-    """An action that is too large, or cannot be read for another reason."""
+    """An action that is too large, or that cannot be read for another reason. It is refused under its own number."""
 
     def __init__(self, message: str, sent: Skimmed) -> None:
         super().__init__(message)
@@ -132,16 +132,16 @@ class Connection(RpcLoop):
             tasks=shared.tasks,
         )
         self._large: asyncio.Lock | None = None
-        """Large answers are made one at a time, when the client has read what came before."""
+        """Held while a large answer is made: one at a time, and only when the client has read what was sent before."""
         self.identify("")
         self.capabilities: ClientCapabilities = {}
         self.info: Implementation | None = None
-        """How it describes itself (`clientInfo`). This is only shown and logged."""
+        """The client's `clientInfo`. It is only shown and logged."""
         self.settings: JsonObject = {}
-        """What the client set on the root channel for this connection only."""
+        """Settings that the client set on the root channel. They count for this connection only."""
 
     def identify(self, client_id: str) -> None:
-        """The handshake says who this is; nobody before that."""
+        """Set the client's id: empty until the handshake."""
         self.client_id = client_id
         self.reading = self._shared.reading(client_id)
 
@@ -150,7 +150,7 @@ class Connection(RpcLoop):
         return self.transport.peer.credential
 
     def keep_settings(self, changes: JsonObject, *, replace: bool) -> None:
-        """Remember what the client set for itself, within a limit."""
+        """Remember settings of the client, up to a limit."""
         settings = changes if replace else {**self.settings, **changes}
         if len(encode(settings)) <= _MAX_SETTINGS:
             self.settings = settings
@@ -158,7 +158,8 @@ class Connection(RpcLoop):
             _log.warning("%s has settings of more than %d bytes; the last are not kept", self.client_id, _MAX_SETTINGS)
 
     def close(self, reason: str, *, code: int = _CLOSE_POLICY) -> None:
-        """End the connection after what is being written, and say why. `code` tells the client whether to come back."""
+        """Finish the writes that have begun, then end the connection with this reason. `code` tells the client whether
+        to reconnect."""
         if self._closing is None:
             self._closing, self._close_code = reason, code
             self._shared.tasks.spawn(self.aclose(), name="close a connection")
@@ -196,10 +197,9 @@ class Connection(RpcLoop):
     # -- from the client -----------------------------------------------------------------------------------------
 
     async def next_event(self) -> Event:
-        """The next message, when the log has room for it and the client has not sent too much.
-
-        Most messages are actions. They are taken here, without the way through the tables of methods: it costs more
-        than everything else that is done for a message.
+        """The next message that is not a short action. Waits while the log has no room, or the client sends too much.
+        Most messages are short actions. They are handled here and skip the table of methods, because looking up the
+        method costs more than all other work on such a message.
         """
         while True:
             if self._shared.delivery.is_full:
@@ -216,7 +216,8 @@ class Connection(RpcLoop):
                 await waiting
 
     async def _begin_share(self) -> None:
-        """Look whether the client sends too much, and let others be served: its next message may be here already."""
+        """Check whether the client sends too much, and let other clients be served before its next message is
+        handled."""
         delay = self._inflow.renew(now=self._shared.monotonic())
         if delay is None:
             self.close(f"too many messages: more than {self._shared.config.message_rate:.0f} a second")
@@ -234,8 +235,8 @@ class Connection(RpcLoop):
         return self._peer.take(message)
 
     def _read_short(self, data: bytes) -> Message | RpcError:
-        """A message, or why it is refused. What is wrong deep inside of it, such as a number that is too large, is
-        refused under the id of the request, or under the number of the action."""
+        """A message, or the error that refuses it. If the fault is deep inside of the message, such as a number that is
+        too large, the error has the id of the request or the number of the action."""
         message = self._peer.read(data)
         if not isinstance(message, RpcError) or type(message) not in _UNREADABLE or message.request_id is not None:
             return message
@@ -247,7 +248,7 @@ class Connection(RpcLoop):
         return _Unread(message.message, outline.dispatched)
 
     def _read_long(self, data: bytes) -> Message | RpcError:
-        """The same for a long message, of which there may be too much."""
+        """Read a long message, or refuse it if it is an action that is too large."""
         if len(data) > MAX_ACTION_BYTES and self.client_id and (outline := outline_of(data)).is_action:
             reason = f"an action may have {MAX_ACTION_BYTES} bytes, this one has {len(data)}: attach a file instead"
             sent = outline.dispatched
@@ -258,7 +259,8 @@ class Connection(RpcLoop):
         return message
 
     def _refuse_unread(self, error: _Unread) -> None:
-        """Refuse an action that cannot be read, under its number. The refusal does not repeat it."""
+        """Refuse an action that cannot be read. The refusal has the number and the type of the action, but not its
+        content."""
         sent = error.sent
         origin = Origin(self.client_id, sent.client_seq)
         head = self._shared.delivery.committed_head
@@ -272,7 +274,7 @@ class Connection(RpcLoop):
 
     def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         try:
-            if method != "dispatchAction":  # Its action is read later, where it can be refused with an envelope.
+            if method != "dispatchAction":  # An action is translated later, where an envelope can refuse it.
                 method, params = self._translate(method, params)
             row = self._shared.commands.find_notification(Call(method, self.client_id, params))
         except RpcError as error:

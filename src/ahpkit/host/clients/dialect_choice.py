@@ -1,10 +1,9 @@
-"""Chooses the dialect of a client in the handshake, and remembers of each client what it spoke and when.
-
-It is chosen from the versions that the client offers. `ClientNotes` stores which version each client speaks, and in
-which run of the host it was last connected. A run lasts from a start of the host to its end. The log may have lost the
-last actions of a run: a write-ahead log was cut off, or an older copy of the file was put back. Their numbers are then
-given to other actions. A client that saw the lost ones cannot go on with the new ones. It is recognised by its sequence
-number: no client of a run can have seen more than the number at which the next run began.
+"""Chooses the dialect of a client in the handshake, from the versions that the client offers. `ClientNotes` stores
+which version each client speaks, and in which run of the host it was last connected. A run lasts from a start of the
+host to its end. The log may have lost the last actions of a run: a write-ahead log was cut off, or an older copy of the
+file was put back. Their numbers are then given to other actions. A client that has seen the lost actions must not
+continue with the new ones. Such a client is recognised by its sequence number: no client of a run can have seen a
+higher number than the one at which the next run began.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ from ahpkit.protocol.session.state import SessionSummary
 
 _NOTE: Final = "client-version/"
 _RUN: Final = "run/"
-"""Prefixes of the durable values: one for each client, and one for each run with the number at which it began."""
+"""Prefixes of the durable values: one value for each client, and one for each run with the number at which the run
+began."""
 
 _MAX_CLIENTS: Final = 10_000
 _MAX_RUNS: Final = 1_000
-"""How many are remembered. The oldest note is forgotten first."""
+"""How many clients and runs are remembered. The oldest note is forgotten first."""
 
 EARLIER: Final = 0
-"""An unknown earlier run; or this one, if it is the first."""
+"""An earlier run that is not known; in the first run also that run itself."""
 NEVER: Final = -1
-"""The client says that it was connected before, but this host does not know it."""
+"""Instead of a run: the client reconnects, but this host does not know the client."""
 
 
 class Note(NamedTuple):
@@ -44,12 +44,12 @@ class Note(NamedTuple):
 
     version: str
     words: Sequence[str] = ()
-    """What else decides its dialect."""
+    """Suffixes of the version, which also decide the dialect."""
     run: int = EARLIER
     """The run in which it was last connected; `EARLIER` or `NEVER` when that is not known."""
     doubted: int = -1
-    """The number with which it came back from a lost history. When it comes back with another number, it has taken the
-    states that it got instead."""
+    """The number that the client named when it had seen lost actions. When it reconnects with another number, it has
+    taken over the states that it got instead."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -99,8 +99,8 @@ class ClientNotes:
             self._values.set(next(iter(noted)), None)
 
     def shares_history(self, client_id: str, last_seen: int) -> bool:
-        """Whether everything that a client saw, up to a number, is in the log. From now on it counts as a client of
-        this run."""
+        """Whether the log has everything that a client saw, up to a number. From now on the client counts as a client
+        of this run."""
         note = self.get(client_id)
         if note is None:
             return False
@@ -111,7 +111,7 @@ class ClientNotes:
         return is_shared
 
     def _end_of(self, run: int) -> int:
-        """The highest number of a run that was kept; -1 when that is no longer known."""
+        """The highest number of a run that is still in the log; -1 if that is no longer known."""
         if run == EARLIER and self.run == 1:
             return sys.maxsize
         head: int | None = self._values.get(f"{_RUN}{self.run if run == EARLIER else run + 1}")
@@ -139,7 +139,7 @@ def renders_apps(capabilities: ClientCapabilities) -> bool:
 
 
 def needs_models(info: Implementation | None) -> bool:
-    """Whether a client lets people choose only agents that have models: VS Code does, recognised by its
+    """Whether a client offers people only agents that have models. VS Code does; it is recognised by its
     `clientInfo`."""
     return info is not None and info["name"].startswith("vscode-")
 
@@ -154,7 +154,7 @@ class Summaries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a dialect needs to know of the host besides the states."""
+    """The facts about the host that a dialect needs besides the states."""
 
     index: SessionIndex
     summaries: Summaries
@@ -196,7 +196,8 @@ class DialectChoice:
         capabilities: ClientCapabilities,
         info: Implementation | None = None,
     ) -> Dialect:
-        """Raises `InvalidParams` for a malformed offer and `UnsupportedProtocolVersion` when none fits."""
+        """The dialect for the versions that a client offers. Raises `InvalidParams` if the offer is malformed and
+        `UnsupportedProtocolVersion` if no version is supported."""
         return self._note(client_id, offered, capabilities, info, run=self.notes.run)
 
     def _note(

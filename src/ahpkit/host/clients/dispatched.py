@@ -1,9 +1,9 @@
 """Reads a client's action from its message in one step.
 
-`dispatchAction` is what clients send most. The general way reads JSON, then JSON-RPC, then the method, then the shape
-of the parameters; that took a seventh of all that the host did for an action. Here one decode does all of it, for a
-short message that is written as all clients known to us write it. Any other message takes the general way, which also
-says what is wrong with it.
+`dispatchAction` is the most frequent message of clients. Other messages are read in several steps: JSON, then JSON-RPC,
+then the method, then the shape of the parameters. For actions this took a seventh of the host's work. Here one decode
+does all of these steps. It reads only short messages in the usual spelling and order. All others are read in several
+steps, which also find out what is wrong with a message.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import MAX_DEPTH, encode
 
 _SHORT = 2 * MAX_DEPTH
-"""Bytes of a message that cannot break the limits of the codec: it is not too deep, and has not too much of
-anything."""
+"""Bytes. A message that is not longer cannot break the limits of the codec (depth, values, escapes)."""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Dispatched(msgspec.Struct, forbid_unknown_fields=True):
-    """An action that a client dispatches. Only the action itself is still to be checked."""
+    """An action that a client dispatches. Everything except `action` has been checked."""
 
     channel: Annotated[str, msgspec.Meta(max_length=MAX_URI_LENGTH)]
     clientSeq: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
@@ -41,9 +40,10 @@ _decoder = msgspec.json.Decoder(_Call)
 
 
 def read_dispatched(data: bytes) -> Dispatched | None:
-    """The action that a message dispatches; None when the message has to take the general way.
+    """The action that a message dispatches; None if the message has to be read in several steps.
 
-    What encodes to the same bytes repeats no name, and is not written in another order or spelling.
+    The message is encoded again and compared. Equal bytes prove that it has the usual order and spelling, and no
+    repeated name.
     """
     if len(data) > _SHORT:
         return None

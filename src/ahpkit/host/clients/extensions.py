@@ -1,9 +1,9 @@
 """Serves protocol extensions: those of the host for clients and agents, and those of agents for clients.
 
-Their methods begin with `_` or `x-`, which mean the same.
+Their methods begin with `_` or `x-`; both prefixes mean the same.
 
-The host's extensions are registered with `Host.extension` before it starts. What clients offer to agents is in
-`agent_extensions`.
+The host's extensions are registered with `Host.extension` before it starts. Extensions that clients offer to agents are
+in `agent_extensions`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ahpkit.wire.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 Handler = Callable[[ConnectedClient, Params], Awaitable[Any] | Any]
-"""Serves a client: who asks, and the params."""
+"""Handles a message of a client; gets the client and the params."""
 
 AgentHandler = Callable[[Chat, Params], Awaitable[Any] | Any]
-"""Serves an agent: the chat it asks for, and the params."""
+"""Handles a message of an agent; gets the chat and the params."""
 
 HOST_META = "ahpkit/host"
-"""The key under which the host describes itself: no extension can have this name."""
+"""The key under which the host describes itself, so no extension can have this name."""
 
 _MAX_NAME = 200
 """Characters of a method's name that an error repeats."""
@@ -44,7 +44,8 @@ C = TypeVar("C", bound=type[Any])
 
 
 class Extension:
-    """One extension of this host. Decorate functions with `request` and `notification`, or a class with the whole."""
+    """One extension of this host. Decorate functions with `request` and `notification`, or decorate a class with the
+    extension itself."""
 
     def __init__(self, name: str, *, version: str | None, capability: JsonObject) -> None:
         check_name(name)
@@ -57,7 +58,7 @@ class Extension:
         self.agent_notifications: dict[str, AgentHandler] = {}
 
     def __call__(self, handlers: C) -> C:
-        """Each public method of a class (one object is made of it) handles the request and the notification of its
+        """Make one object of a class. Each public method handles the request and the notification with the method's
         name."""
         served = handlers()
         for name, method in inspect.getmembers(served, callable):
@@ -67,7 +68,7 @@ class Extension:
         return handlers
 
     def request(self, method: str, *, changes: bool = False) -> Callable[[Handler], Handler]:
-        """Serve `_<name>/<method>` to clients. With `changes` its answer waits until what it changed is stored."""
+        """Serve `_<name>/<method>` to clients. With `changes` the answer waits until all changes are stored."""
 
         def make(full: str, handler: Handler) -> Command:
             async def serve(client: ConnectedClient, params: Params) -> Any:
@@ -121,10 +122,10 @@ class Extensions:
         self._extensions[extension.name] = extension
 
     def advertised(self) -> JsonObject:
-        """What goes into `_meta` of the initialize result and of root state."""
+        """The entries in `_meta` of the initialize result and of root state."""
         return {name: extension.capability for name, extension in self._extensions.items()}
 
-    # What clients say.
+    # Messages of clients.
 
     def command(self, method: str) -> Command | None:
         """The row of a client's extension request, or None."""
@@ -132,7 +133,8 @@ class Extensions:
         return next((command for command in found if command is not None), None)
 
     def hears(self, method: str) -> Callable[[ConnectedClient, Params], None]:
-        """Hands a client's extension notification to whoever registered it; unknown ones are ignored."""
+        """Gives the function that passes a client's notification to its handler. A notification without a handler is
+        ignored."""
 
         def hear(client: ConnectedClient, params: Params) -> None:
             for extension in self._extensions.values():
@@ -140,10 +142,10 @@ class Extensions:
 
         return hear
 
-    # What agents say.
+    # Messages of agents.
 
     def for_agents(self) -> JsonObject:
-        """What the host itself offers to agents."""
+        """The extensions that the host itself offers to agents."""
         ours = (extension for extension in self._extensions.values() if extension.for_agents)
         return {extension.name: extension.capability for extension in ours}
 
@@ -153,12 +155,13 @@ class Extensions:
         return next((handler for handler in found if handler is not None), None)
 
     def agent_notification(self, chat: Chat, method: str, params: Params) -> None:
-        """Hand an agent's notification to whoever registered it."""
+        """Pass an agent's notification to its handler."""
         for extension in self._extensions.values():
             self._hear(method, extension.agent_notifications.get(method), chat, params)
 
     def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: Params) -> None:
-        """Call a handler of notifications now, so that they stay in order; if it is async, it goes on in a task."""
+        """Call the handler of a notification now, so that notifications stay in order. An async handler continues in a
+        task."""
         if handler is None:
             return
         try:
@@ -224,7 +227,7 @@ async def served(method: str, handler: Callable[..., Any], caller: object, param
         if task is not None and task.cancelling():
             raise
         _log.warning("the handler of %s was cancelled by something of its own", method)
-        raise InternalError from None  # Nobody cancelled the request: an answer is due.
+        raise InternalError from None  # The request itself was not cancelled, so the client waits for an answer.
 
 
 async def _finish(work: Awaitable[Any]) -> None:

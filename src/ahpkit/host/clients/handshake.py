@@ -1,6 +1,6 @@
 """Serves the commands of a connection itself: initialize, reconnect, subscribe, unsubscribe.
 
-What they show is committed, so nothing shown can be lost.
+They show only committed states, so nothing that was shown can be lost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ahpkit.wire.rpc import Params
 _log = logging.getLogger(__name__)
 
 _BRIDGE = ("vscode.clientConnectionKind", "remote_extension_host")
-"""In `_meta` from VS Code: how a window reaches this host, here through VS Code's server."""
+"""Key and value in `_meta` of a VS Code window that reaches this host through VS Code's server."""
 
 
 class Handshake:
@@ -83,7 +83,7 @@ class Handshake:
         self._notes = notes
         self._dialects = dialects
         self._adopt = adopt
-        """Makes a session of a conversation that an agent stores, if there is one with this URI."""
+        """Makes a session of the agent's conversation that is listed under this URI; False if there is none."""
         self._sessions = sessions
         self._default_directory = default_directory
         self._max_replay = max_replay
@@ -106,7 +106,7 @@ class Handshake:
     # -- handshake -------------------------------------------------------------------------------------------------
 
     async def _ping(self, client: Connection, params: PingParams) -> None:
-        """`ping`. The answer itself is the signal."""
+        """`ping`: answers at once, with nothing."""
 
     async def _initialize(self, client: Connection, params: InitializeParams) -> InitializeResult:
         capabilities, info = params.get("capabilities", ClientCapabilities()), params.get("clientInfo")
@@ -168,7 +168,7 @@ class Handshake:
             self._clients.follow(uri, client)
         states = {uri: self._store.committed(uri) or {} for uri in present}
         until = self._store.committed_head
-        client.outlet.hold()  # Actions from here on are sent after the answer.
+        client.outlet.hold()  # Actions that are committed from here on are sent after the answer.
         self._clients.back(client, resumed=True)
 
         snapshots = partial(client.outlet.snapshots, states, until)
@@ -186,7 +186,7 @@ class Handshake:
         until: int,
         snapshots: Callable[[], Sequence[Snapshot]],
     ) -> Any:
-        """The missed actions; None when snapshots are the better answer, or the only one."""
+        """The actions that the client missed; None if snapshots are shorter, or the only possible answer."""
         after, said = params["lastSeenServerSeq"], params.get("_meta", {}).get(HIGHEST)
         highest = max(after, said) if type(said) is int else after
         if not self._notes.shares_history(client.client_id, highest) or not self._store.can_replay(after, channels):
@@ -209,7 +209,7 @@ class Handshake:
         await self._check_observer(client, uri)
         self._clients.set_latency(uri, client, params.get("delivery", {}).get("maxLatencyMs", 0))
         await self._wake([uri])
-        if not await self._opened(uri):  # Meanwhile its last reader may have left.
+        if not await self._opened(uri):  # The last other subscriber may have left meanwhile.
             raise _no_channel(uri)
         return {"snapshot": self._snapshot(uri, client, params.get("view", {}).get("turns"))}
 
@@ -233,9 +233,8 @@ class Handshake:
         return client.outlet.snapshot(uri, self._followed(uri, client, turns), self._store.committed_head)
 
     def _followed(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
-        """The committed state, and a subscription to every later action: both in one step, so that none is missed.
-
-        A session that rests is woken meanwhile.
+        """The committed state of a channel, with a subscription to every later action. Both happen in one step, so that
+        no action is missed. Before that, a session that rests is woken.
         """
         self._sessions.wake(uri)
         state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
@@ -247,7 +246,7 @@ class Handshake:
             self._clients.unfollow(uri, client)
 
     async def _opened(self, uri: str) -> bool:
-        """Whether a channel is there, or can be made because somebody wants to see it."""
+        """Whether a channel exists, or a feature can create it for a subscriber."""
         if self._exists(uri):
             return True
         for opens in (self._adopt, *self._channels.open):
@@ -259,7 +258,7 @@ class Handshake:
         return self._store.shown(uri)
 
     def _with_states(self, client: Connection, wanted: Iterable[str]) -> list[str]:
-        """Follow those that have no state, and return the others."""
+        """Subscribe to the channels that have no state, and return the others."""
         stateless = {uri for uri in wanted if self._serves_stateless(uri)}
         for uri in stateless:
             self._clients.follow(uri, client)

@@ -1,9 +1,9 @@
 """Sends everything to one client: actions, echoes, rejections, snapshots, replays, notifications, requests and answers.
 
 Everything passes the connection's dialect here, so the rest of the host need not know which protocol version a client
-speaks. Writes are ordered, never wait, and are bounded in bytes: a client that stops reading is disconnected instead of
-filling memory. A large answer is made piece by piece, as fast as the client reads it, and a long action is written in
-the same way; what comes meanwhile waits behind it.
+speaks. Writes keep their order and never wait. The unread bytes are limited: a client that stops reading is
+disconnected, so it cannot fill the memory. A large answer or a long action is written piece by piece, as fast as the
+client reads. Later messages wait behind it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ahpkit.wire.transport import Transport
 _log = logging.getLogger(__name__)
 
 _STATES = 20
-"""Channels whose states are translated at once."""
+"""If an answer has more channels, their states are translated while they are written."""
 
 _TURNS = 50
 """Turns of a chat that are projected in one step."""
@@ -47,8 +47,8 @@ _KIND = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
 class Outlet:
     """The way out to one client. Implements `ahpkit.host.spine.fanout.Receiver`.
 
-    A client may leave `budget` bytes unread, plus the largest message that is on its way: a snapshot can be larger than
-    the budget, and must arrive however long it takes.
+    A client may leave `budget` bytes unread, plus the size of the largest message that it has not read yet: a snapshot
+    can be larger than the budget, and a slow client must still be able to read it.
     """
 
     __slots__ = (
@@ -96,13 +96,14 @@ class Outlet:
         self._on_resync = on_resync
         self._written = 0
         self._seen = 0
-        """Bytes that were written, and how many of them the client had read when it last got a moment."""
+        """All bytes that were written, and how many of them the client had read at the last call of `moment`."""
         self._moment: asyncio.Task[None] | None = None
         self._tasks = tasks
         self._behind: deque[bytes | AsyncIterator[bytes]] | None = None
-        """What waits behind a large answer, or for the answer to `reconnect`; None when everything goes out at once."""
+        """Frames and messages that wait behind a large answer, or for the answer to `reconnect`; None: everything is
+        written at once."""
         self._waiting = 0
-        """Bytes that wait there."""
+        """Bytes of the frames that wait."""
         self._writing: asyncio.Task[None] | None = None
         self.frame = transport.frame
         self.channels: set[str] = set()
@@ -110,7 +111,7 @@ class Outlet:
         self.latencies: dict[str, float] = {}
         self.due = LATENCIES[-1]
         self._late: list[bytes] = []
-        """Actions that the client allowed to be held back: they go before everything else that is written."""
+        """Actions that the client allowed to be held back. They are written before the next message."""
         self.lagging = False
         self.speak(dialect)
 
@@ -130,7 +131,8 @@ class Outlet:
         return bool(action_type) and self._dialect.is_same(action_type)
 
     def project(self, entry: Entry) -> bytes | None:
-        """The envelope of a logged action as this client gets it; None: not at all. Raises `Resync`."""
+        """The envelope of a logged action in this client's form; None: this client does not get the action. Raises
+        `Resync`."""
         dialect, kind, payload = self._dialect, entry.type, entry.payload
         if dialect.is_same(kind):
             return payload
@@ -140,7 +142,7 @@ class Outlet:
             return dialect.action(kind, payload, entry.forms)
         except Resync:
             raise
-        except Exception as error:  # Clients of other versions still have to get it.
+        except Exception as error:  # Clients of other versions still get the action.
             _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, dialect.version)
             raise Resync(f"{kind} cannot be told") from error
 
@@ -161,7 +163,8 @@ class Outlet:
         self.send(self._peer.notify("action", self._dialect.rejection(told)))
 
     def resync(self) -> None:
-        """End the connection before anything newer is sent, so that the client does not seem to have what it missed."""
+        """End the connection because the client cannot get an action. Nothing newer is sent: a newer number would hide
+        that the client lacks this action."""
         self._on_resync()
         self.close()
 
@@ -194,8 +197,8 @@ class Outlet:
             self.write(frame)
 
     def notification(self, method: str, params: Mapping[str, Any]) -> bytes:
-        """The frame of a notification, the same for all receivers with this `sameness`; empty when their version does
-        not have it."""
+        """The frame of a notification: the same bytes for all receivers with this `sameness`. Empty if their version
+        lacks the notification."""
         told = self._dialect.notification(method, cast("JsonObject", params))
         return b"" if told is None else self.frame(self._peer.notify(*told))
 
@@ -221,7 +224,7 @@ class Outlet:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Keep everything back until `reconnect` is answered: the answer must come first."""
+        """Hold all messages back until `reconnect` is answered, because the answer must come first."""
         self._behind = deque()
 
     def _answer(self, method: str, answer: bytes | AsyncIterator[bytes]) -> None:
@@ -238,11 +241,11 @@ class Outlet:
                 self.write(held)
 
     def _write_later(self, message: AsyncIterator[bytes]) -> None:
-        """Write a message piece by piece, after what waits already."""
+        """Write a message piece by piece, after everything that already waits."""
         if self._behind is None:
             self._behind = deque()
             self._writing = self._tasks.spawn(self._write_behind(), name="a large message")
-            self._seen = -1  # Nothing of it is written yet: that the client has read nothing does not count.
+            self._seen = -1  # No piece is written yet, so the client cannot have read any.
         self._behind.append(message)
 
     def send(self, message: bytes) -> None:
@@ -250,7 +253,7 @@ class Outlet:
         self.write(self.frame(message))
 
     def hold_back(self, frames: bytes) -> None:
-        """Keep actions until the next write, or until their time is over; at most `PIECE` bytes."""
+        """Hold actions back until the next write or `flush`. More than `PIECE` bytes are written at once."""
         self._late.append(frames)
         self._waiting += len(frames)
         if sum(map(len, self._late)) > PIECE:
@@ -278,7 +281,7 @@ class Outlet:
         self._check_unread(len(frames))
 
     def write_long(self, envelope: bytes) -> None:
-        if self._behind is not None and self._writing is None:  # All that is held goes out with one answer.
+        if self._behind is not None and self._writing is None:  # Written together with the answer to `reconnect`.
             self.send(action_message(envelope))
             return
         self.flush()
@@ -291,13 +294,13 @@ class Outlet:
         self._check_unread(size)
 
     async def _long_action(self, envelope: bytes) -> AsyncIterator[bytes]:
-        """Its pieces. Those that were not taken yet count as unread."""
+        """The pieces of a long action. Pieces that were not written yet count as unread."""
         for piece in action_pieces(envelope):
-            self._waiting = max(0, self._waiting - len(piece))  # Nothing waits any more after a close.
+            self._waiting = max(0, self._waiting - len(piece))  # After `close` this is 0 already.
             yield piece
 
     def _check_unread(self, size: int) -> None:
-        """End the connection if the client has not read more than it may, after a write of so many bytes."""
+        """End the connection if the client has left too many bytes unread. `size` is the size of the last write."""
         unread = self.unread
         if unread <= self._budget:
             self._largest = 0
@@ -309,7 +312,8 @@ class Outlet:
             self._on_lagging()
 
     async def _write_behind(self) -> None:
-        """Write large messages as the client reads them, and what came meanwhile after each."""
+        """Write large messages as fast as the client reads them, and after each one the messages that waited behind
+        it."""
         behind = self._behind
         try:
             while behind and not self.is_over:
@@ -319,7 +323,7 @@ class Outlet:
                     self._transport.write(first)
                 else:
                     await self._write_pieces(first)
-        except Exception as error:  # A message that was begun cannot be taken back: the client has to reconnect.
+        except Exception as error:  # A part of the message was sent already, so the client has to reconnect.
             _log.warning("a message could not be finished: %s", error)
             self._on_resync()
             self.close()
@@ -327,7 +331,7 @@ class Outlet:
             self._writing = self._behind = None
 
     async def _write_pieces(self, message: AsyncIterator[bytes]) -> None:
-        """One message, in a single frame if it is short."""
+        """Write one message; a short one in a single frame."""
         gathered: list[bytes] = []
         size, begun = 0, False
         async for piece in message:
@@ -351,9 +355,10 @@ class Outlet:
         return self._transport.buffered + self._waiting
 
     def moment(self, patience: float) -> asyncio.Task[None] | None:
-        """A moment for the client to read most of it; None when it has read nothing since the last one.
+        """A task that waits until the client has read most bytes, but not longer than `patience` seconds; None if the
+        client has read nothing since the last one.
 
-        All who wait for the client at the same time share one moment.
+        All producers that wait for the client at the same time share one task.
         """
         if self._moment is None or self._moment.done():
             before, self._seen = self._seen, self._written - self.unread
@@ -373,13 +378,13 @@ class Outlet:
         return self.lagging or self._transport.is_over
 
     async def room(self) -> None:
-        """Wait until the client has read its large answers and most of everything else."""
+        """Wait until the client has read its large answers and most other messages."""
         while self._writing is not None:
             await asyncio.wait([self._writing])
         await self._transport.drain()
 
     def close(self) -> None:
-        """The connection is over: nothing is written any more."""
+        """Write nothing more, because the connection is over."""
         self.lagging = True
         self._late = []
         if self._behind is not None:

@@ -1,4 +1,4 @@
-"""Finds out what a message is that is not read, because it is too long or holds what cannot be read.
+"""Finds out what kind of message it is, if a message is too long or cannot be decoded.
 
 Only what is needed to refuse it is decoded: the id of a request, the number of an action.
 """
@@ -16,7 +16,7 @@ _MAX_NAMES = 4096
 """Characters of names that a refusal repeats."""
 
 _NUMBERS = (b"-Infinity", b"Infinity", b"NaN")
-"""What Python writes for numbers that JSON does not have."""
+"""The words that Python writes for numbers that JSON does not have."""
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Outline(NamedTuple):
 
 
 def outline_of(data: bytes) -> Outline:
-    """What a message is. This is fast also where the message is long."""
+    """The outline of a message. This is fast even if the message is long."""
     asked = _decode(data, _Asked)
     if asked is None:
         data = _mended(data)
@@ -71,7 +71,8 @@ def outline_of(data: bytes) -> Outline:
 
 
 def _mended(data: bytes) -> bytes:
-    """A message without what JSON does not have: such numbers, and halves of characters. It may change texts, too.
+    """A message in which parts that are not JSON are replaced: numbers such as NaN, and halves of characters. Texts may
+    change, too.
 
     This takes no regular expression: on a long message that would keep everybody waiting.
     """

@@ -1,8 +1,8 @@
-"""Answers `reconnect` with what the client missed: actions or states, whichever is less to read.
+"""Answers `reconnect` with what the client missed: actions or states, whichever is shorter.
 
-The actions are read from the log before anything is sent, to learn how many bytes they are and whether the client's
-version can be told all of them. When there are very many, they are not kept in memory: they are read again as fast as
-the client reads.
+The actions are read from the log before anything is sent. This shows how many bytes they have, and whether all of them
+can be expressed in the client's version. Very many actions are not kept in memory: they are read from the log again, as
+fast as the client reads.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PAGE = 128 * 1024
 """Bytes of actions read from the log at a time."""
 
 _PIECE = 256 * 1024
-"""Bytes that are sent at a time. A page is longer only when its last action is."""
+"""Bytes that are sent at a time. A page is longer only if its last action is long."""
 
 _KEPT = 2 * 1024 * 1024
-"""Bytes of actions that are kept after the first reading: less than what a client may leave unread anyway."""
+"""Bytes of actions that stay in memory after the first reading: fewer than a client may leave unread."""
 
 _FEW = 4 * 1024
 """Below this many bytes the actions are sent without computing how large the states would be."""
@@ -56,9 +56,8 @@ class Missed:
         self._can_replay = can_replay
 
     async def actions(self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object) -> Any:
-        """The actions for the answer; None when snapshots are the better answer, or the only one.
-
-        `prefer` is what the client wants: "actions" wherever they can be had, or "states".
+        """The actions for the answer; None if snapshots are shorter, or the only possible answer. `prefer` is the
+        client's wish: "actions" whenever the log has them, or "states".
         """
         try:
             return await self._smaller(snapshots, at_most, prefer)
@@ -77,7 +76,7 @@ class Missed:
         if prefer != "actions":
             states = snapshots()
             size = await measure(states, at_most=_PAGE)
-            if size <= _PAGE:  # Reading stops as soon as it is clear that the actions are more.
+            if size <= _PAGE:  # Reading stops as soon as the actions are longer than the states.
                 bodies, following = await self._page(self._after, size)
                 is_less = following is None and sum(map(len, bodies)) <= size
                 return Pieces(partial(_joined, bodies)) if is_less else None
@@ -86,7 +85,7 @@ class Missed:
         return await self._measured(at_most)
 
     async def _measured(self, at_most: int) -> Pieces | None:
-        """The actions if they are not too many. Raises `Resync` and `LogError`."""
+        """The actions, if they are not too many. Raises `Resync` and `LogError`."""
         kept: list[bytes] = []
         size, following = 0, self._after
         while following is not None:
@@ -101,7 +100,7 @@ class Missed:
         return Pieces(partial(_joined, kept)) if size <= _KEPT else Pieces(self._written)
 
     async def _page(self, after: int, max_bytes: int = _PAGE) -> tuple[list[bytes], int | None]:
-        """Some actions as this client gets them, and the number after which there are more."""
+        """Some actions in the form for this client, and the number after which the next page begins."""
         if self._outlet.is_over:
             return [], None
         page = await self._log.read(after, channels=self._channels, max_bytes=max_bytes)

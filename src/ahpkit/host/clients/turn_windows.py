@@ -1,10 +1,9 @@
 """Tracks which older turns of a long chat each client lacks, and loads them for that client only.
 
 A client that subscribes with `view.turns` gets the newest turns and a cursor. `fetchTurns` loads the page at the cursor
-as `chat/turnsLoaded`. Only the client that asked gets it, with the next number of the sequence (`Delivery.tell_one`);
-it is neither logged nor replayed.
-
-Before an action that names a turn outside a client's window, the missing turns are loaded into that window.
+as `chat/turnsLoaded`. Only the client that asked gets this action, with the next number of the sequence
+(`Delivery.tell_one`). It is neither logged nor replayed. Before a client gets an action that names a turn outside its
+window, the missing turns are loaded into the window.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class TurnWindows:
         self._delivery = delivery
         self._clients = clients
         self._lacking: dict[str, dict[str, str]] = {}
-        """Client → chat → the newest of the turns that it lacks. A client that is not here comes from an earlier run of
-        the host: what it has is not known, so it is sent everything."""
+        """Client → chat → the newest turn that the client lacks. A client that is missing here comes from an earlier
+        run of the host. It is not known which turns such a client has, so it gets all of them."""
 
     def register(self, host: Registration) -> None:
         for action_type in _NAMING:
@@ -68,7 +67,7 @@ class TurnWindows:
             del self._lacking[next(iter(self._lacking))]
 
     def shown(self, client: Connection, uri: str, state: JsonObject, turns: int | None) -> JsonObject:
-        """The state of a chat as a snapshot shows it to a client that wants so many turns; None: all."""
+        """The state of a chat for a snapshot, with so many of the newest turns; None: with all turns."""
         if turns is not None and turns < 0:
             raise InvalidParams("view.turns: must not be negative")
         windows = self._lacking.get(client.client_id, {})
@@ -81,7 +80,8 @@ class TurnWindows:
         return {**state, "turns": state["turns"][start:], "turnsNextCursor": _cursor(uri, windows[uri])}
 
     def can_replay(self, client_id: str, missed: Sequence[Entry]) -> bool:
-        """Whether these actions can be replayed to a client: not if one names a turn that the client may lack."""
+        """Whether these actions can be replayed to a client. They cannot if one of them names a turn that the client
+        may lack."""
         windows = self._lacking.get(client_id)
         concerned = (entry for entry in missed if windows is None or entry.channel in windows)
         return not any(_names_turn(entry) for entry in concerned)
@@ -89,7 +89,7 @@ class TurnWindows:
     # -- loading ---------------------------------------------------------------------------------------------------
 
     async def fetch(self, client: Connection, uri: str, cursor: str | None) -> None:
-        """`fetchTurns`: load the page at a cursor, or the next older one. It is sent when this returns."""
+        """`fetchTurns`: load the page at a cursor, or the next older page. When this returns, the page was sent."""
         turns: list[Turn] = (self._store.committed(uri) or {})["turns"]
         last = self._lacking.get(client.client_id, {}).get(uri) if cursor is None else _turn_of(uri, cursor)
         if last is None:
@@ -101,7 +101,7 @@ class TurnWindows:
         await self._delivery.durable()
 
     def _load_named(self, uri: str, action: _Named) -> _Named:
-        """Before an action that names a turn: send the turn to clients that lack it."""
+        """An action that names a turn will be sent: first send the turn to clients that lack it."""
         turns = (self._store.chat(uri) or NO_CHAT)["turns"]
         named = _index(turns, action.get("turnId"))
         for client in self._clients.subscribers(uri) if named >= 0 else ():
@@ -115,7 +115,7 @@ class TurnWindows:
         return action
 
     def _load(self, client: Connection, uri: str, lacking: Sequence[Turn], start: int) -> None:
-        """Send the lacking turns of a chat from `start` on."""
+        """Send the turns that a client lacks, from `start` on."""
         older = lacking[start - 1]["id"] if start > 0 else None
         windows = self._lacking.get(client.client_id, {})
         windows.pop(uri, None)
