@@ -32,7 +32,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: posix.kill(pid, number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     code = _number(ours)
-    posix._exit(code if code >= 0 else 128 - code)
+    posix._exit(code if code >= 0 else 128 - code)  # pyright: ignore[reportPrivateUsage]  # `os` would have to be imported for it.
 
 
 def _text(name: bytes) -> str:
