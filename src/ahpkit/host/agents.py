@@ -20,7 +20,7 @@ from ahpkit.protocol.root import AgentCapabilities, AgentInfo, RootAction, root_
 from ahpkit.protocol.session.state import SessionState, ToolDefinition
 
 AGENT_META = "ahpkit/agent"
-"""Key of an agent's `_meta` in root state: what it says about itself, its own extensions included."""
+"""Key in an agent's `_meta` in root state: its own description, with its extensions."""
 
 
 class Agents:
@@ -45,11 +45,12 @@ class Agents:
         self._dispatch = dispatch
         self._spawn = spawn
         self._authenticated: set[tuple[str, str]] = set()
-        """Provider and resource that a client gave a token for since the start; tokens are never kept here."""
+        """Pairs of provider and resource for which a client gave a token since the start. The tokens themselves are not
+        kept here."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
-        """Channel and resource → the tokens that clients were asked for and have not given yet."""
+        """By channel and resource: the requests for tokens that no client has answered yet."""
 
     def register(self, host: Registration) -> None:
         host.clients.back.add(self._announce_again)
@@ -74,7 +75,7 @@ class Agents:
         return provider in self._agents
 
     def of_session(self, provider: str) -> Agent:
-        """The agent of a session from an earlier run, or a stand-in when this host has no such agent any more."""
+        """The agent of a session. If this host does not have that agent any more, this is a `MissingAgent`."""
         return self._agents.get(provider) or MissingAgent(provider)
 
     def tools_of(self, session: SessionState) -> tuple[str, Sequence[ToolDefinition]]:
@@ -103,7 +104,7 @@ class Agents:
 
     @contextmanager
     def followed(self) -> Generator[None]:
-        """Inside the `with`, the list is updated when an agent says that it changed."""
+        """While this context is entered, the list in root state is updated when an agent reports a change."""
         stops = [agent.follow(self.publish) for agent in self]
         try:
             yield
@@ -114,7 +115,7 @@ class Agents:
     # -- logging in ------------------------------------------------------------------------------------------------
 
     async def authenticate(self, client_id: str, params: AuthenticateParams) -> None:
-        """Hand a token to everybody who asked for it. An empty one takes the login back."""
+        """Give a token to all agents and features that asked for it. An empty token is a logout."""
         resource, token = params["resource"], params["token"]
         asking = [agent for agent in self if _protected(agent, resource) is not None]
         refusals = [refusal for agent in asking if (refusal := await self._hand(agent, resource, token)) is not None]
@@ -127,7 +128,7 @@ class Agents:
             raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
 
     async def _hand(self, agent: Agent, resource: str, token: str) -> AgentError | None:
-        """Log one agent in, or out; returns why it refused."""
+        """Log one agent in or out; returns the reason if it refused."""
         if not token and agent.needs_token(resource):
             self._authenticated.discard((agent.provider, resource))
             await agent.revoke(resource)
@@ -140,14 +141,14 @@ class Agents:
         return None
 
     def check_authenticated(self, agent: Agent) -> None:
-        """Raise `AuthRequired` with what an agent still needs a token for."""
+        """Raise `AuthRequired` if an agent still needs tokens, with the resources that need one."""
         wanted = [one for one in agent.protected_resources if one.get("required", True)]
         missing = [one for one in wanted if (agent.provider, one["resource"]) not in self._authenticated]
         if missing:
             raise AuthRequired([dict(one) for one in missing])
 
     def _token_given(self, resource: str, expires_in: float | None) -> None:
-        """Note that a token was given or taken back. Clients are not asked for it again until it expires."""
+        """Note that a token was given or taken back. Clients are not asked again for a token until it expires."""
         self._needed = {key: params for key, params in self._needed.items() if key[1] != resource}
         if (timer := self._expiries.pop(resource, None)) is not None:
             timer.cancel()
@@ -166,7 +167,7 @@ class Agents:
         self._ask_for(ROOT_URI, known, "expired")
 
     def login_needed(self, agent: Agent, session_uri: str) -> None:
-        """Tell every client where a token is needed before the agent of a session goes on."""
+        """Tell every client which resource needs a token before the agent of a session can continue."""
         for resource in agent.protected_resources:
             self._ask_for(session_uri, resource, "required")
 
@@ -192,7 +193,7 @@ class Agents:
 
 
 def agent_info(agent: Agent) -> AgentInfo:
-    """An agent as it describes itself in root state."""
+    """The entry of an agent in root state, from its own description."""
     info: AgentInfo = {
         "provider": agent.provider,
         "displayName": agent.display_name,
@@ -216,7 +217,7 @@ def agent_info(agent: Agent) -> AgentInfo:
 
 
 class MissingAgent(Agent):
-    """Stands in for an agent this host no longer has: its sessions can be read, not continued."""
+    """Replaces an agent that this host no longer has. Its sessions can be read, but not continued."""
 
     def __init__(self, provider: str) -> None:
         self.provider = provider
@@ -231,7 +232,7 @@ def _protected(agent: Agent, resource: str) -> ProtectedResourceMetadata | None:
 
 
 def _without(token: str, text: str) -> str:
-    """The text without the token: an agent that refuses a token may repeat it in its message."""
+    """The text with the token removed, because an agent that refuses a token may repeat it in its message."""
     return text.replace(token, "…") if token else text
 
 

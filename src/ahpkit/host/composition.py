@@ -1,7 +1,8 @@
 """Puts the parts of a host together, room by room: spine, clients, turns, sessions, front.
 
-Each class makes the parts of one room from those of the rooms before it. Its `register` adds what earlier rooms use of
-later ones to the tables of `Registration`: the dispatcher wakes sessions through them, for example.
+Each class makes the parts of one room from those of the rooms before it. An earlier room may have to call a later one:
+the dispatcher wakes sessions, for example. For this, the later room's `register` adds functions to the tables of
+`Registration`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Spine:
         registered.actions.listen(self.unsettled.heard, "session/", "chat/")
 
     def restore(self) -> None:
-        """Take over the states and values of an earlier run."""
+        """Take over the states and values that an earlier run has stored."""
         recovery = self.log.take_recovery()
         for problem in recovery.problems:
             _log.warning("%s", problem)
@@ -207,7 +208,8 @@ class TurnParts:
 
 
 class SessionParts:
-    """The sessions: made, restored, resting, disposed; and the conversations that agents keep by themselves."""
+    """The parts that create, restore, rest and dispose of sessions, and the conversations that agents store
+    themselves."""
 
     def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
         config, store = basis.config, spine.store

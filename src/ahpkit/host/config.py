@@ -25,26 +25,27 @@ class HostConfig:
     max_message_bytes: int = 16 * 1024 * 1024
     """Largest message a client may send: a pasted file or an image fits."""
     max_client_backlog: int = 3 * 1024 * 1024
-    """Bytes a client may leave unread before it is dropped: with what is on its way, it costs less than 8 MiB."""
+    """Bytes that a client may leave unread before it is disconnected. Together with buffers in the system, such a
+    client costs less than 8 MiB."""
     message_rate: float = MESSAGES_PER_SECOND
-    """Messages a second that one connection may send for long; see `ahpkit.host.limits`."""
+    """Messages a second that one connection may send all the time; see `ahpkit.host.limits`."""
     message_burst: float = MESSAGE_BURST
     byte_rate: float = BYTES_PER_SECOND
-    """Bytes a second that one connection may send for long; a connection that sends more is read more slowly."""
+    """Bytes a second that one connection may send all the time. A connection that sends more is read more slowly."""
     byte_burst: float = BYTE_BURST
     max_replay_bytes: int = 32 * 1024 * 1024
-    """Bytes of actions in one replay. Beyond it snapshots are the shorter answer, and not every client takes a message
-    that large: it would reconnect for ever."""
+    """Bytes of actions in one replay. Of more actions the client gets snapshots instead, because some clients refuse
+    such a large message and would reconnect for ever."""
     reader_patience: float = 0.005
-    """Seconds to wait for a reader that is far behind. Producers wait while such a reader still reads; after this time
-    without progress it counts as stopped."""
+    """Seconds to wait for a reader that is far behind. Producers wait as long as the reader makes progress. After this
+    time without progress they continue."""
     extension_patience: float = 60.0
     """Seconds for a client to answer an agent: enough for a person to react, and short enough that the agent does not
     hang."""
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
     rest_after: float = 60.0
-    """Seconds after which an unused session goes to rest: then only its text is kept in memory."""
+    """Seconds after which an unused session goes to rest. Of a session that rests, only the text is in memory."""
     max_idle: int = 50
     """Above this number of live sessions, unused ones go to rest at once, the longest unused first."""
     max_sessions: int = MAX_SESSIONS
@@ -52,7 +53,7 @@ class HostConfig:
     max_chats: int = MAX_CHATS
     """Chats of one session."""
     rules: Sequence[Rule] = ()
-    """Approval rules of the owner, besides those that people make."""
+    """Approval rules from the configuration, besides those that people make."""
     spoken: Sequence[Generation] = SPOKEN
     """The generations of the protocol that clients may speak."""
 

@@ -54,7 +54,7 @@ _GOODBYE_PATIENCE = 5.0
 
 
 class Host:
-    """One agent host. `log` stands in for a log on `storage` where another engine keeps it."""
+    """One agent host. It keeps its log on `storage`, or in the engine that is given as `log`."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Host:
         basis.registered.sessions.prepare.add(turns.tools.prepare)
 
     def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
-        """Register a protocol extension; it is advertised to every client. Do it before the host starts."""
+        """Register a protocol extension, before the host starts. It is advertised to every client."""
         if self._running is not None:
             raise LocalProtocolError(f"the host runs already: register {name!r} before it starts")
         extension = Extension(name, version=version, capability=capability)
@@ -155,7 +155,7 @@ class Host:
         self._catalogue.restore(self.spine.index.sessions())
 
     def _open_root(self) -> None:
-        """Set the root channel to the facts of this run: its extensions, and the number of sessions."""
+        """Set the root channel to the facts of this run: its extensions, agents, and the number of sessions."""
         meta = {HOST_META: {"version": __version__}, **self._extensions.advertised()}
         state = self.spine.store.state(ROOT_URI)
         if state is None:
@@ -165,7 +165,7 @@ class Host:
             self.spine.store.open(ROOT_URI, {**state, "agents": self._agents.listed(), "_meta": meta})
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """Start the parts. With the host they end in reverse order, after sessions and clients."""
+        """Start the parts. When the host stops, sessions and clients end first, then the parts in reverse order."""
         stack.enter_context(self._agents.followed())
         for part in (*self._features, *self._agents):
             stack.push_async_callback(_close, part)
@@ -175,14 +175,14 @@ class Host:
         self.sessions.live.resume()
         self._tasks.spawn(self._catalogue.read(), name="read the list of sessions")
         self._tasks.spawn(self.sessions.live.rest_when_unused(), name="let sessions rest")
-        with suppress(InternalError):  # The log has reported it. What is stored can still be read.
+        with suppress(InternalError):  # The log has reported the error. Stored states can still be read.
             await self._delivery.durable()
 
     async def say_goodbye(self) -> None:
-        """End what runs, send its end to the clients, and close their connections.
+        """End what runs, let the clients see its end, and close their connections.
 
-        A host that ends does this by itself. Call it earlier when something else, such as a server, would close the
-        connections first.
+        A host does this when its `async with` ends. Call it earlier if something else, such as a server, would close
+        the connections first.
         """
         reason = "the host is shutting down"
         if not self.spine.dispatcher.close(reason):
@@ -213,16 +213,15 @@ async def _close(part: Feature | Agent) -> None:
 
 
 _MISTAKE = 5 * 60 * 1000
-"""Milliseconds. A clock that is further back than this was ahead by mistake."""
+"""Milliseconds. If the clock is further behind the last time than this, the last time was wrong."""
 
 
 def steady(now: Callable[[], int]) -> Callable[[], int]:
-    """`now`, except that it stands still while the real clock is a little behind what was returned before.
+    """A clock that returns `now()`, but stands still while `now()` is a little behind the time that it returned before.
 
-    Clocks are set back: by time servers, by people, by a virtual machine that wakes up. Then an answer must not be
-    older than its question, and the session changed last must stay the one changed last. But when a clock was set far
-    ahead by mistake and is corrected, the correction is followed: otherwise everything would be dated in the future for
-    good.
+    Time servers, people and virtual machines set clocks back. Even then an answer must not be older than its question,
+    and the order of the last changes must stay right. But if a clock was far ahead by mistake and is corrected, this
+    clock follows the correction, because otherwise everything would be dated in the future.
     """
     latest = 0
 

@@ -1,8 +1,6 @@
-"""Reads and writes a small JSON file of the host's owner in the data directory: private, replaced as a whole, read
-again when it changed.
-
-The command line and the running host share such files: whoever may write the data directory is the owner. Clients
-never reach it, because the data directory is cut out of every root.
+"""Reads and writes a small private JSON file of the host's owner in the data directory. The file is replaced as a
+whole, and read again when it has changed. The command line and the running host share such files: anybody who may write
+the data directory counts as the owner. Clients cannot reach the data directory, because it is excluded from every root.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ class OwnerFileError(AhpError):
 
 
 class OwnerFile:
-    """One object of JSON. Blocks for a moment; threads and processes may share it."""
+    """A file with one JSON object. Several threads and processes may use it. Reading and writing block for a moment."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +33,7 @@ class OwnerFile:
 
     @property
     def stamp(self) -> tuple[int, ...] | None:
-        """Changes whenever the content may have; None while there is no file."""
+        """A value that changes whenever the content may have changed; None while there is no file."""
         try:
             found = self.path.stat()
         except OSError:
@@ -43,7 +41,7 @@ class OwnerFile:
         return (found.st_ino, found.st_size, found.st_mtime_ns)
 
     def read(self) -> JsonObject:
-        """The content now; empty while there is none. Do not change it."""
+        """The present content; empty while there is no file. Do not change this object."""
         with self._lock:
             stamp = self.stamp
             if stamp != self._stamp:
@@ -52,7 +50,7 @@ class OwnerFile:
             return self._known
 
     def change(self, work: Callable[[JsonObject], JsonObject]) -> JsonObject:
-        """Replace the content by what `work` makes of it; nobody else changes it meanwhile."""
+        """Replace the content by the result of `work(content)`. Meanwhile the file is locked for other changes."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._alone():
             content = work(dict(self._load()))

@@ -1,4 +1,4 @@
-"""Gives features what they may use of the host, as one small object."""
+"""Implements the services of the host that features may use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class HostServices(States):
         return self.open_matters.uris()
 
     def channels(self, kind: str) -> Sequence[str]:
-        others = (uri for uri in self.store.channels() if not self.index.has_channel(uri))  # Most belong to sessions.
+        # The kind is looked up only for channels outside of sessions: most channels belong to sessions.
+        others = (uri for uri in self.store.channels() if not self.index.has_channel(uri))
         return [uri for uri in others if self.kinds.name_of(uri) == kind]
 
     def dispatch(self, uri: str, action: StateAction) -> None:

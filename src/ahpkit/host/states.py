@@ -13,7 +13,7 @@ from ahpkit.protocol.session.state import SessionState
 from ahpkit.protocol.terminal import TerminalState
 
 NO_ROOT: Final[RootState] = {"agents": []}
-"""Stands for the host's state before there is one."""
+"""The state of the root channel before it is opened."""
 
 NO_SESSION: Final[SessionState] = {
     "provider": "",
@@ -23,10 +23,10 @@ NO_SESSION: Final[SessionState] = {
     "activeClients": [],
     "chats": [],
 }
-"""Stands for a session that is gone: a valid but empty state."""
+"""Used in place of the state of a session that is gone: valid but empty."""
 
 NO_CHAT: Final[ChatState] = {"resource": "", "title": "", "status": 0, "modifiedAt": "", "turns": []}
-"""Stands for a chat that is gone: a valid but empty state."""
+"""Used in place of the state of a chat that is gone: valid but empty."""
 
 
 class States(Protocol):

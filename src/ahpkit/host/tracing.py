@@ -1,7 +1,7 @@
-"""Makes the host's OpenTelemetry spans: one per request, turn and tool call, never per delta.
+"""Makes the host's OpenTelemetry spans: one for each request, turn and tool call, but none for streamed text.
 
-A span joins the trace that `traceparent`, `tracestate` and `baggage` in `_meta` name, and the same keys carry it on.
-Without an SDK installed the API does nothing.
+A span belongs to the trace that `traceparent`, `tracestate` and `baggage` in `_meta` name, and the host passes the
+trace on with the same keys. If no OpenTelemetry SDK is installed, nothing happens.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Tracing:
 
     @contextmanager
     def request(self, method: str, params: Params) -> Generator[None]:
-        """Around one request of a client."""
+        """A context around one request of a client, with its span."""
         with self._span(f"ahp {method}", params.get("_meta"), {"rpc.system": "jsonrpc", "rpc.method": method}):
             yield
 
     @contextmanager
     def turn(self, provider: str, chat_uri: str, message: Mapping[str, Any]) -> Generator[Context]:
-        """Around one turn, from the agent's start to its end; the context is for what the turn does elsewhere."""
+        """A context around one turn, with its span. It gives the trace context, for work of the turn in other tasks."""
         attributes = {"ahp.provider": provider, "ahp.chat": chat_uri}
         with self._span("ahp turn", message.get("_meta"), attributes):
             yield get_current()

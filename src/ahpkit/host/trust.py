@@ -1,6 +1,6 @@
-"""Records what the host's owner trusted to run on this machine, by its content.
+"""Records which programs and scripts the host's owner trusts to run on this machine, bound to their content.
 
-It answers two questions before a hook, an MCP server or an extension is started:
+Before a hook, an MCP server or an extension is started, it answers two questions:
 
     trust = Trust(data_dir / "trust.json")
     server = Runnable("server", "db", source="/home/me/app/.mcp.json", declaration={"command": "./db"},
@@ -35,17 +35,18 @@ from ahpkit.protocol.common.state import JsonObject
 Kind = Literal["hook", "server", "extension", "settings"]
 
 Standing = Literal["trusted", "changed", "unknown"]
-"""`changed`: something of that file was trusted, but not this content. `unknown`: nothing of it ever was."""
+"""`changed`: something from the declaring file was trusted, but not with this content. `unknown`: nothing from that
+file was ever trusted."""
 
 TRUST_FILE = "trust/trust.json"
-"""The file in the host's data directory. It has a folder of its own, because the folder is watched and the log is
+"""The file's place in the host's data directory. It has its own folder: the folder is watched, and the log beside it is
 written often."""
 
 CLIENT = "client:"
-"""Prefix of `source` for what a client brought: the URI of its plugin follows."""
+"""Prefix of `source` for something that a client brought. The URI of the client's plugin follows."""
 
 _ASKED = 200
-"""Contents of clients that wait for consent; the oldest are forgotten."""
+"""How many contents of clients may wait for consent. The oldest are forgotten first."""
 
 _MISSING = "missing"
 """Stands for a fingerprint when the file does not exist or is not a regular file."""
@@ -53,22 +54,23 @@ _MISSING = "missing"
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """Something that would run: a group of hooks, a server, an extension."""
+    """Something that could be started: a group of hooks, a server, an extension."""
 
     kind: Kind
     name: str
     source: str
     """The file that declares it, or `CLIENT` and the URI of the plugin that a client published."""
     declaration: Mapping[str, Any]
-    """Exactly what was declared, nothing filled in."""
+    """The declaration as it was written, without variables filled in."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The files that it names, as absolute paths, with their fingerprints: a script is part of the content."""
+    """The files that the declaration names, as absolute paths with their fingerprints. A script is part of the trusted
+    content."""
     data: tuple[str, ...] = ()
-    """Files that it works on, as long as they name no programs. They are no part of the content."""
+    """Files that the program works on and that name no programs. They are not part of the trusted content."""
 
     @property
     def digest(self) -> str:
-        """The same for the same content, wherever it was declared."""
+        """A hash of the content. It does not depend on the place of the declaration."""
         content = [self.kind, self.name, self.declaration, sorted(self.files.items())]
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -119,7 +121,7 @@ class Trusted:
 
 
 class Trust:
-    """The owner's decisions, in a file. Without a path nothing is kept, and nothing is trusted at the start."""
+    """The owner's decisions, in a file. Without a path, nothing is stored, and nothing is trusted at the start."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else OwnerFile(path)
@@ -130,14 +132,14 @@ class Trust:
     # -- questions -----------------------------------------------------------------------------------------------
 
     def standing(self, runnable: Runnable) -> Standing:
-        """Whether exactly this was trusted at this place."""
+        """Whether exactly this content, declared at this place, is trusted."""
         here = [entry for entry in self.entries() if entry.runnable.source == runnable.source]
         if any(entry.digest == runnable.digest for entry in here):
             return "trusted"
         return "changed" if here else "unknown"
 
     def consented(self, runnable: Runnable) -> bool:
-        """Whether the owner agreed to this content of a client, whichever client brings it."""
+        """Whether the owner agreed to this content, which any client may bring."""
         return any(entry.digest == runnable.digest for entry in self.entries() if entry.runnable.of_client)
 
     def may_run(self, runnable: Runnable) -> bool:
@@ -149,18 +151,19 @@ class Trust:
         return [_trusted(entry) for entry in self._content().get("trusted", ())]
 
     def files(self) -> frozenset[str]:
-        """Files whose content is part of what is trusted, as named and as resolved. They must not be written."""
+        """Files that are part of trusted contents: each path as it is named and with links followed. They must not be
+        written."""
         if self._files is None or self._files[0] != self.stamp:
             self._files = self.stamp, frozenset(_files(entry.runnable for entry in self.entries()))
         return self._files[1]
 
     def directories(self) -> list[str]:
-        """Directories that were trusted as a whole, as they were then."""
+        """Directories that were trusted as a whole, with the content they had at that time."""
         return list(self._content().get("directories", ()))
 
     @property
     def path(self) -> Path | None:
-        """The file with the decisions, so that changes can be noticed."""
+        """The file with the decisions, so that callers can watch it."""
         return None if self._file is None else self._file.path
 
     @property
@@ -171,7 +174,7 @@ class Trust:
     # -- what waits for a decision ---------------------------------------------------------------------------------
 
     def ask(self, runnables: Iterable[Runnable], *, now: int) -> None:
-        """Store what clients published and the owner did not trust yet, so that it can be shown."""
+        """Store contents that clients published and the owner has not decided about, so that the owner can see them."""
         fresh = [Trusted(one, one.digest, now) for one in runnables if one.of_client and not self.consented(one)]
         known = {entry.digest for entry in self.asked()}
         fresh = [entry for entry in fresh if entry.digest not in known]
@@ -184,7 +187,7 @@ class Trust:
         self._change(work)
 
     def asked(self) -> list[Trusted]:
-        """What waits for consent; `since` is when it was first seen."""
+        """The contents that wait for consent; `since` is the time when a content was first seen."""
         agreed = {entry.digest for entry in self.entries()}
         waiting = [_trusted(entry) for entry in self._content().get("asked", ())]
         return [entry for entry in waiting if entry.digest not in agreed]
@@ -192,9 +195,8 @@ class Trust:
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def add(self, runnables: Iterable[Runnable], *, now: int, directory: Path | None = None) -> list[Runnable]:
-        """Trust this content from now on. Of one declaration only the newest content stays trusted.
-
-        With `directory`, everything else that was trusted below it is forgotten: the directory is trusted as it is now.
+        """Trust this content from now on. Of one declaration only the newest content stays trusted. With `directory`,
+        the directory is trusted as it is now: all other trusted contents below it are forgotten.
         """
         fresh = [Trusted(one, one.digest, now) for one in runnables]
         replaced = {_place(entry.runnable) for entry in fresh}
@@ -216,7 +218,7 @@ class Trust:
         return [entry.runnable for entry in fresh]
 
     def remove(self, gone: Callable[[Runnable], bool], *, directory: Path | None = None) -> int:
-        """Forget what `gone` says, and a directory; returns how many contents that were."""
+        """Forget the contents for which `gone` is true, and a directory; returns how many contents were forgotten."""
         count = 0
 
         def work(content: _Content) -> _Content:
@@ -246,7 +248,7 @@ def fingerprints(paths: Iterable[str | Path]) -> dict[str, str]:
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a regular file's content; links are followed, pipes and devices are not waited for."""
+    """SHA-256 of a regular file's content; links are followed; pipes and devices are not read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -270,7 +272,8 @@ def _files(runnables: Iterable[Runnable]) -> Iterator[str]:
 
 
 def _place(runnable: Runnable) -> tuple[str, str, str]:
-    """What a new content replaces. For clients nothing: several may bring a server of the same name."""
+    """The key of a declaration: a new content replaces the old one with the same key. Contents of clients replace
+    nothing, because several clients may bring a server of the same name."""
     unique = runnable.digest if runnable.of_client else runnable.name
     return runnable.kind, runnable.source, unique
 

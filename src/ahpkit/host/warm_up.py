@@ -1,7 +1,6 @@
-"""Builds the checks of actions and methods before anybody waits for them.
-
-A check is built when it is first needed. That takes up to ten milliseconds, in which the event loop serves nobody. So a
-host that runs for long builds them soon after its start: in a thread, one after the other, with pauses.
+"""Builds the validators of actions and methods before they are needed. Otherwise a validator is built at its first use,
+and blocks the event loop for up to ten milliseconds. So a host that runs for long builds them soon after its start: in
+a thread, one after the other, with pauses.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from ahpkit.protocol.registry import ACTIONS, COMMANDS, Shape
 from ahpkit.protocol.validation import prepare_check
 
 _PAUSE = 0.1
-"""Seconds between two of them: all of them are ready some seconds after the start."""
+"""Seconds between two validators. All are ready some seconds after the start."""
 
 _EVERY_TURN = frozenset({"session", "chat"})
 """Channels whose actions the host itself makes in nearly every turn."""
 
 
 def shapes() -> Iterator[Shape]:
-    """What is checked in nearly every session. The rest is left out, because a check stays in memory: actions of the
-    host alone, in channels that few sessions have, are checked once in a while."""
+    """The actions and methods that nearly every session uses. Others are left out, because a validator stays in memory:
+    few sessions use actions that only the host dispatches in rare channels."""
     dispatched = [spec for spec in ACTIONS.values() if spec.client_dispatchable]
     by_host = [spec for spec in ACTIONS.values() if not spec.client_dispatchable and spec.channel in _EVERY_TURN]
     yield from (spec.shape for spec in (*dispatched, *by_host))
@@ -29,7 +28,7 @@ def shapes() -> Iterator[Shape]:
 
 
 async def build_checks(*, pause: float = _PAUSE) -> None:
-    """Build them all; cancelled when the host stops."""
+    """Build all of these validators. Cancelled when the host stops."""
     for shape in shapes():
         await asyncio.sleep(pause)
         await asyncio.to_thread(prepare_check, shape)

@@ -1,7 +1,6 @@
-"""Runs work that may block on a file system in threads, each piece with a deadline.
-
-A thread that hangs in the system (a dead network disk, a device that never answers) cannot be ended. It is left behind
-after the deadline and another takes its place, up to a limit. None of them keeps the process from ending.
+"""Runs work that may block on a file system in threads, with a deadline for each piece of work. A thread that hangs in
+the operating system (a dead network disk, a device that never answers) cannot be ended. After the deadline it is
+abandoned, and a new thread replaces it, up to a limit. An abandoned thread does not prevent the process from ending.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from ahpkit.protocol.errors import Conflict
 T = TypeVar("T")
 
 WORKERS = 4
-"""Files read or written at the same time."""
+"""Threads: files that are read or written at the same time."""
 
 DEADLINE = 10.0
-"""Seconds without progress after which work counts as stuck. A local disk answers in milliseconds."""
+"""Work that makes no progress for this many seconds is stuck. A local disk answers in milliseconds."""
 
 MAX_STUCK = 32
-"""Threads left behind. Beyond it no more work is begun: the file system does not answer."""
+"""Abandoned threads. If there are more, new work is refused because the file system does not answer."""
 
 _running = threading.local()
 
 
 class Stopped(Exception):
-    """Raised inside work whose caller does not wait for it any more."""
+    """Raised in work whose caller no longer waits for the result."""
 
 
 class _Job:
@@ -49,7 +48,7 @@ class _Job:
         try:
             if not self.given_up:
                 result = self.work()
-        except BaseException as error:  # The caller of `run` gets it.
+        except BaseException as error:  # The caller of `run` gets this exception.
             failure = error
         _running.job = None
         if not self.given_up and not self.loop.is_closed():
@@ -65,8 +64,8 @@ class _Job:
 
 
 def progress() -> None:
-    """Called by long work between two steps, to show that it is not stuck. Raises `Stopped` when nobody waits for
-    it."""
+    """Long work calls this between two steps, to show that it is not stuck. Raises `Stopped` if the caller no longer
+    waits."""
     job: _Job | None = getattr(_running, "job", None)
     if job is not None:
         job.began = time.monotonic()
@@ -88,7 +87,8 @@ class Workers:
         self._closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, done by one of the threads; `Conflict` when the system does not answer in time."""
+        """Run `work` in one of the threads and return its result. Raises `Conflict` if the file system does not answer
+        in time."""
         if self._closed:
             raise Conflict("the host is stopping")
         if self._stuck >= MAX_STUCK:
@@ -102,7 +102,7 @@ class Workers:
         finally:
             job.given_up = True
             if job.done.done() and not job.done.cancelled():
-                job.done.exception()  # The caller may be gone: then nobody else retrieves the exception.
+                job.done.exception()  # If the caller was cancelled, nobody else retrieves the exception.
             self._open.discard(job)
 
     async def _finished(self, job: _Job) -> Any:
@@ -122,7 +122,7 @@ class Workers:
             threading.Thread(target=self._serve, name=self._name, daemon=True).start()
 
     def _leave_behind(self, job: _Job) -> None:
-        """The thread is lost until the system answers: another one takes its place."""
+        """Abandon the thread until the operating system answers, and start another one."""
         self._threads -= 1
         self._stuck += 1
         job.done.cancel()
@@ -131,15 +131,12 @@ class Workers:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             job.run()
-            if job.done.cancelled():  # It was left behind, and another thread has replaced it.
+            if job.done.cancelled():  # This thread was abandoned, and another one has replaced it.
                 self._stuck -= 1
                 return
 
     def close(self) -> None:
-        """End the threads that have nothing to do, and let those that work stop at their next step.
-
-        Does not wait for them.
-        """
+        """End the idle threads, and let the working ones stop at their next step. Does not wait for them."""
         self._closed = True
         for job in self._open:
             job.given_up = True

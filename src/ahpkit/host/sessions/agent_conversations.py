@@ -1,4 +1,4 @@
-"""Conversations that agents store themselves: lists them, and makes sessions with finished turns of them on demand.
+"""Lists the conversations that agents store themselves, and makes sessions of them on demand.
 
 A conversation is only listed until a client subscribes to it. Then it becomes a session of the host, with its history.
 A conversation that was disposed of is not listed again, even if its agent still has it.
@@ -76,7 +76,7 @@ class RecalledHistory:
         return turn
 
     def turns(self) -> list[TurnRecord]:
-        """End the history, and return its turns."""
+        """End the last turn, and return all turns."""
         self._end_turn()
         return self._state["turns"]
 
@@ -91,11 +91,11 @@ class RecalledHistory:
 
 
 async def _nothing_runs(turn_id: str, call_id: str) -> None:
-    """The calls of a history are over."""
+    """A history is imported: nothing runs in it, so there is nothing to wait for."""
 
 
 async def _nobody_reads() -> None:
-    """Clients get a history when it is whole."""
+    """Clients get a history only when it is complete, so there are no readers to wait for."""
 
 
 async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
@@ -105,7 +105,7 @@ async def _no_subchat(parent: LiveTurn, title: str, prompt: str, tool_call_id: s
 _PATIENCE = 1.0
 """Seconds for a running agent to answer: the client that asked for the list is waiting."""
 _START_PATIENCE = 60.0
-"""Seconds for an agent that has to be started first; only when a client asked for that."""
+"""Seconds for an agent that has to be started first. Agents are started only if a client asks for that."""
 _FRESH = 5.0
 """Seconds before the same agent is asked again."""
 _MAX_HIDDEN = 1000
@@ -141,19 +141,19 @@ class AgentConversations:
         self._agents = agents
         self._values = values
         self._taken = taken
-        """Whether there is a channel with this URI already."""
+        """`taken(uri)`: whether a channel with this URI exists already."""
         self._monotonic = monotonic
         self._default_directory = default_directory
         self._stored: dict[str, Sequence[AgentSession]] = {}
-        """By provider, as each agent last listed them."""
+        """By provider: the conversations that its agent listed last."""
         self._asked: dict[str, float] = {}
 
     async def look(self, *, start: bool = False) -> None:
-        """Ask the agents that run, and with `start` the others too."""
+        """Ask the agents for their conversations: those that run, and with `start` also the others."""
         await asyncio.gather(*(self._ask(agent, start) for agent in self._agents if start or self._is_stale(agent)))
 
     def summaries(self) -> list[SessionSummary]:
-        """The conversations that are not sessions of the host yet, as lists show them."""
+        """Summaries of the conversations that are not sessions of the host yet, for lists of sessions."""
         return [_summary(listed) for listed in self._listed()]
 
     def find(self, uri: str) -> Listed | None:
@@ -161,19 +161,19 @@ class AgentConversations:
         return next((listed for listed in self._listed() if listed.uri == uri), None)
 
     def adopted(self, listed: Listed) -> None:
-        """A session is made of this conversation; its history is still to come."""
+        """Note that a session is made of this conversation. Its history comes later."""
         self._values.set(_ADOPTED + listed.uri, listed.kept.memory)
 
     def to_recall(self, uri: str) -> JsonObject:
-        """The conversation that a session is made of, while its history is still to come; else nothing."""
+        """The conversation whose history a session still has to get; None if there is none."""
         return self._values.get(_ADOPTED + uri) or {}
 
     def recalled(self, uri: str) -> None:
-        """A session has its history."""
+        """Note that a session has got its history."""
         self._values.set(_ADOPTED + uri, None)
 
     def disposed(self, uri: str, provider: str) -> None:
-        """A session is gone: if its history was still to be loaded, that is dropped."""
+        """A session is gone: its history need not be loaded any more."""
         if memory := self.to_recall(uri):
             self.hide(provider, memory)
             self.recalled(uri)
@@ -228,7 +228,7 @@ def _key(memory: JsonObject) -> bytes:
 
 
 def _uri(provider: str, kept: AgentSession) -> str:
-    """The URI of a conversation: the same in every list and after a restart."""
+    """The URI of a conversation. It is the same in every list, and after a restart."""
     name = f"ahpkit/{provider}/" + _key(kept.memory).decode()
     return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
 

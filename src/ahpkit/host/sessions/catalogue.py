@@ -1,7 +1,8 @@
 """Keeps the list of sessions with their summaries, and tells clients when it changes.
 
-Changed fields of a session are sent with `root/sessionSummaryChanged`. That cannot say that a field is gone. So when a
-session loses one (its activity, its custom agent), the whole entry is sent again with `root/sessionAdded`.
+Changed fields of a session are sent with `root/sessionSummaryChanged`. That notification cannot say that a field is
+gone. So when a session loses a field (its activity, its custom agent), the whole entry is sent again with
+`root/sessionAdded`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ PREFIX: Final = "session-times/"
 """Prefix of the durable value with a session's times."""
 
 STAMPING: Final = frozenset({"session/titleChanged", "session/configChanged", "session/metaChanged"})
-"""Actions by which a person changes a session. The same actions of the host (a title from the first message) do not
-count."""
+"""Actions by which a person changes a session. When the host dispatches the same action (a title from the first
+message), this does not count."""
 
 
 class Times(NamedTuple):
@@ -71,7 +72,7 @@ class SessionTimes:
         self._values.set(PREFIX + uri, None)
 
     def knows(self, uri: str) -> bool:
-        """False when the session is being disposed of."""
+        """Whether the session has times. A session that is being disposed of has none."""
         return self._values.get(PREFIX + uri) is not None
 
     def of(self, uri: str) -> Times:
@@ -79,14 +80,15 @@ class SessionTimes:
         return _UNKNOWN if kept is None else Times(*kept)
 
     def past(self, time: str) -> str:
-        """A time as it is shown: one in the future was written by a wrong clock, and is not later than our start."""
+        """A time for clients. A time in the future was written by a wrong clock; it is replaced by the time at which
+        this host started."""
         now = self._now()
         if moment(time) <= datetime.fromtimestamp(now / 1000, UTC):
             return time
         return iso_time(min(now, self._started))
 
     def heard(self, applied: AnyApplied) -> None:
-        """One of `STAMPING` was applied: if a person did it, the session was changed now."""
+        """One of the actions in `STAMPING` was applied. If a client dispatched it, the session was changed now."""
         if applied.client_id is not None and applied.after is not applied.before:
             if not self._changed:
                 self._before_storing(self._stamp)
@@ -112,7 +114,7 @@ _DEBOUNCE = 0.05
 
 
 class SessionCatalogue:
-    """The summaries of all sessions as clients last got them, updated from the committed states."""
+    """The summaries of all sessions: those that clients got last. They are updated from the committed states."""
 
     def __init__(
         self,
@@ -123,20 +125,21 @@ class SessionCatalogue:
         kinds: Callable[[str], str | None],
         opening: Callable[[str], str | None] = lambda chat: None,
     ) -> None:
-        """`opening`: the slash command that a chat began with, if it did."""
+        """`opening(chat)`: the slash command that a chat began with; None if it did not."""
         self._state_of = state_of
         self._times = times
         self._kind_of = kinds
         self._opening_of = opening
         self._clients = clients
         self._told: dict[str, SessionSummary | None] = {}
-        """None: the session is from before the restart, and its summary was not needed yet."""
+        """By session: the summary that clients got last. None: the session is from before the restart, and its summary
+        was not needed yet."""
         self._unread: list[str] = []
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def restore(self, uris: Iterable[str]) -> None:
-        """Add the sessions from before the restart. Clients are not told, and the states are read later."""
+        """Add the sessions from before the restart. Their states are read later, and clients get no notification."""
         self._told = dict.fromkeys(uris)
         self._unread = list(reversed(self._told))
 
@@ -148,13 +151,13 @@ class SessionCatalogue:
             await asyncio.sleep(0)
 
     def _known(self, uri: str) -> SessionSummary | None:
-        """The summary that clients got last; for a session that they have not got yet, the present one."""
+        """The summary that clients got last; if they have not got one yet, the present summary."""
         if uri in self._told and self._told[uri] is None:
             self._told[uri] = self._summary(uri)
         return self._told.get(uri)
 
     def follow(self, changes: ChannelChanges, changed: Iterable[str]) -> None:
-        """A commit: channels that came and went, and channels whose state changed. Sessions are among them."""
+        """Take over a commit: the channels that appeared and disappeared, and those with new actions."""
         for uri in changes.gone:
             self._removed(uri)
         for uri in changes.appeared:
@@ -171,14 +174,14 @@ class SessionCatalogue:
             self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
     def _touch(self, uri: str) -> None:
-        """If it is a session, compare its summary soon, and send what changed."""
+        """If this channel belongs to a session, note that the session's summary has to be compared."""
         if uri in self._told and self._times.knows(uri):
             self._changed.add(uri)
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._tell_some)
 
     def flush(self) -> None:
-        """Send what changed since the last time."""
+        """Send the summaries that have changed since the last time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -186,7 +189,7 @@ class SessionCatalogue:
             self._tell(self._changed.pop())
 
     def _tell_some(self) -> None:
-        """The same for a few sessions; the others are next, when everyone else was served."""
+        """Send the changed summaries of a few sessions; others are served before the next few."""
         for _ in range(min(_READ_AT_ONCE, len(self._changed))):
             self._tell(self._changed.pop())
         self._timer = asyncio.get_running_loop().call_later(0, self._tell_some) if self._changed else None
@@ -204,7 +207,7 @@ class SessionCatalogue:
             )
 
     def _summary(self, uri: str) -> SessionSummary:
-        """One session's aggregated summary, now."""
+        """The present summary of one session, from its own state and those of its chats."""
         state: Any = self._state_of(uri)
         annotations = self._state_of(uri + _ANNOTATIONS)
         times = self._times.of(uri)
@@ -222,11 +225,11 @@ class SessionCatalogue:
         return summary
 
     def summary(self, uri: str) -> SessionSummary | None:
-        """One session's entry, now; None when there is no such session."""
+        """The present summary of one session; None if there is no such session."""
         return self._summary(uri) if self._state_of(uri) is not None else None
 
     def title(self, session: str, chat: str) -> str | None:
-        """The title that a chat has in its session, where the chat's own state does not say it; else None.
+        """The title of a chat in its session, if the chat's own state does not have it; otherwise None.
 
         A session's first chat has the session's title while it is the only one, and keeps that title later. Further
         chats are named after their first message; those that began with a title of their own keep it.
@@ -242,7 +245,7 @@ class SessionCatalogue:
         return None if entry is None else entry["title"]
 
     def summaries(self) -> list[SessionSummary]:
-        """All summaries. Only those that changed since they were sent cost work."""
+        """All summaries. Only those of sessions that have changed are computed again."""
         changed = {uri for uri in self._changed if self._times.knows(uri)}
         return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._told.items()]
 

@@ -1,7 +1,7 @@
 """Rules for new and moved chats: what a fork or side chat begins with, and where a chat may move. Pure.
 
-A fork shows a copy of the turns that it continues. A side chat shows none of them; only its agent gets what was said,
-up to and including the turn that the side chat is about, as it was at that moment.
+A fork shows a copy of the turns that it continues. A side chat shows none of them. Only its agent gets the turns, up to
+the one that the side chat is about, with their content at that moment.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from ahpkit.protocol.session.state import SessionState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """What a new chat begins with."""
+    """The turns that a new chat begins with."""
 
     title: str
     origin: ChatOrigin | None = None
     turns: list[Turn] | None = None
-    """Turns that it shows."""
+    """Turns that the chat shows."""
     background: list[Turn] | None = None
-    """Turns that only its agent gets."""
+    """Turns that only the agent gets."""
     directories: list[str] | None = None
 
 
 def beginning(
     source: ChatSource | None, *, chat: str, session: SessionState, agent: Agent, states: States
 ) -> Beginning:
-    """What the chat `chat` of a session begins with; raises when it cannot have that source."""
+    """The turns that the new chat `chat` begins with; raises if it cannot begin with that source."""
     if agent.further_chats is None:
         raise InvalidParams(f"sessions of {agent.provider} have one chat")
     if source is None:
@@ -97,7 +97,7 @@ def _side_chat(source: ChatSource, found: ChatState) -> Beginning:
 
 
 def _with_active(chat: ChatState, turn_id: str) -> list[Turn]:
-    """All turns, with a copy of the running one as it is now."""
+    """All turns; the running turn is included as a copy of its present state."""
     return chat_reducer({**chat}, {**chat_turn_cancelled(turn_id=turn_id, duration=0)})["turns"]
 
 
@@ -109,12 +109,12 @@ def _no_turn(source: ChatSource) -> NotFound:
 
 
 def is_movable(chat: ChatState, session: SessionState) -> bool:
-    """Whether a chat may move: not the default chat, and not that of a sub-agent."""
+    """Whether a chat may move. The default chat and the chats of sub-agents may not."""
     return session.get("defaultChat") != chat["resource"] and not is_worker(chat)
 
 
 def with_workers(chat: str, session: SessionState) -> list[str]:
-    """A chat, the chats that its turns opened for sub-agents, and theirs in turn."""
+    """A chat with the chats of its sub-agents, and with those of their sub-agents."""
     found = [chat]
     for uri in found:
         workers = [entry["resource"] for entry in session["chats"] if _is_worker_of(entry.get("origin"), uri)]
@@ -133,7 +133,7 @@ def _is_worker_of(origin: ChatOrigin | None, chat: str) -> bool:
 
 
 def placed(order: Sequence[str], moving: Sequence[str], after: str | None) -> list[str]:
-    """The order with these chats right after one of the others; at the beginning without it."""
+    """The order of chats after a move: the moved chats come right after the chat `after`, or first if that is None."""
     rest = [uri for uri in order if uri not in moving]
     at = 0 if after is None else rest.index(after) + 1
     return [*rest[:at], *moving, *rest[at:]]
@@ -148,7 +148,7 @@ def check_anchor(after: str | None, chat: str, session: SessionState) -> None:
 
 
 def check_idle(chats: Iterable[str], states: States) -> None:
-    """Raise while one of these chats has a turn that runs."""
+    """Raise if a turn runs in one of these chats."""
     for uri in chats:
         if (states.chat(uri) or NO_CHAT).get("activeTurn"):
             raise TurnInProgress(f"a turn runs in {uri}; cancel it, or wait for its end")

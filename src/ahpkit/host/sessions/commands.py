@@ -1,7 +1,7 @@
 """Serves the commands about sessions, chats and agents.
 
-Reads answer from committed states, so nothing shown can be lost. The row of a command says whether it changes
-something.
+Commands that only read use committed states, so nothing that they show can be lost. The row of a command says whether
+it changes something.
 """
 
 from __future__ import annotations
@@ -58,27 +58,25 @@ from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, encode
 
 _MAX_TURNS = 200
-"""Turns in one page of fetchTurns: a screenful many times over, and still a frame of moderate size."""
+"""Turns in one page of fetchTurns: many screens full, and still a message of moderate size."""
 
 _MAX_SESSIONS = 500
 """Sessions in one page when a client names only a cursor."""
 
 _MAX_WALKS = 32
-"""Orders of the list of sessions that are kept for clients that read it page by page."""
+"""How many orders of the list of sessions are kept, for clients that read the list page by page."""
 
 _LONGEST_LOGIN = 10**9
-"""Seconds. A token that is said to be valid for longer is asked for again after these thirty years."""
+"""Seconds: thirty years. A token that is valid for longer is treated like one that expires then."""
 
 _COMPLETIONS_PATIENCE = 1.0
 """Seconds for each source of completions: late completions are useless while somebody types."""
 
 
 class _Walks:
-    """Pages of the list of sessions, the newest first.
-
-    A client that reads page by page gets the order that its first page had: a session that changes meanwhile is not
-    missed and does not come twice. Only the latest orders are kept. A cursor of an older one, or from before a restart,
-    goes on after the place that it names: the time and URI of the last entry.
+    """Pages of the list of sessions, the newest first. All pages that a client reads have the order of its first page,
+    so a session that changes meanwhile is not missed and does not come twice. Only the latest orders are kept. If the
+    order of a cursor is not kept any more, the list continues after the time and URI that the cursor names.
     """
 
     def __init__(self) -> None:
@@ -102,7 +100,7 @@ class _Walks:
         return {"items": page, "nextCursor": _cursor(page[-1], walk or self._keep(items))}
 
     def _keep(self, items: list[SessionSummary]) -> str:
-        """Remember an order, under a name that is made of it."""
+        """Remember an order, under a name that is computed from it."""
         order = [item["resource"] for item in items]
         name = sha256("\n".join(order).encode()).hexdigest()[:16]
         self._orders.pop(name, None)
@@ -112,7 +110,7 @@ class _Walks:
         return name
 
     def _after(self, walk: str, uri: str, items: list[SessionSummary]) -> list[SessionSummary] | None:
-        """What follows a session in the order of a walk and still exists. None when the order is not kept any more."""
+        """The sessions that still exist after a session in a kept order; None if the order is not kept any more."""
         order = self._orders.get(walk)
         if order is None or uri not in order:
             return None
@@ -122,7 +120,7 @@ class _Walks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommands:
-    """Serves them, with the parts of the host that they are about."""
+    """Serves the commands, with the parts of the host that they use."""
 
     sessions: Sessions
     clients: Clients
@@ -262,13 +260,13 @@ class SessionCommands:
 
 
 async def _patiently(source: Callable[[str, str, int], Awaitable[Any]], chat: str, text: str, offset: int) -> Any:
-    """Ask a source, but not for long. The question is asked only when this runs, so none is left over when the client
-    disconnects before."""
+    """Ask a source of completions, but not for long. The source is called only when this task runs, so nothing is left
+    to cancel if the client disconnects before."""
     return await asyncio.wait_for(source(chat, text, offset), _COMPLETIONS_PATIENCE)
 
 
 _place: Callable[[SessionSummary], tuple[str, str]] = itemgetter("modifiedAt", "resource")
-"""The place of a session in the list."""
+"""The position of a session in the list, as a cursor names it."""
 
 
 def _cursor(summary: SessionSummary, walk: str) -> str:
@@ -285,7 +283,7 @@ def _read_cursor(cursor: str) -> tuple[str, str, str]:
 
 def _directory(params: ResolveSessionConfigParams | SessionConfigCompletionsParams) -> str | None:
     """The directory of a new session, which clients give in one of two forms."""
-    several: object = params.get("workingDirectories") or []  # Not in the protocol, so nobody checked it.
+    several: object = params.get("workingDirectories") or []  # Not in the protocol, so it was not validated.
     if not isinstance(several, list):
         raise InvalidParams("workingDirectories: expected a list of URIs")
     first: object = next(iter(cast("list[object]", several)), None)

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Step(TypedDict):
-    """How far the creation of a session is."""
+    """The steps of creating a session."""
 
     progress: int
     total: int
@@ -43,7 +43,7 @@ Report = Callable[[Step], None]
 
 
 class Progress:
-    """Reports the progress of creating a session: never less than before, and nothing after the end."""
+    """Reports the progress of creating a session. The number never decreases, and nothing is reported after the end."""
 
     def __init__(self, report: Report | None, *, total: int) -> None:
         self._report = report
@@ -65,7 +65,7 @@ class Progress:
 
 
 class SessionCreation:
-    """Finishes sessions that were begun: new ones, and those that a restart interrupted."""
+    """Finishes the creation of sessions: of new ones, and of those that a restart interrupted."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class SessionCreation:
         self._now = now
 
     async def finish(self, uri: str, session: LiveSession, report: Report | None = None) -> None:
-        """Prepare a session and say that it is ready, or why it failed. `report` gets the progress."""
+        """Prepare a session, and dispatch that it is ready or why it failed. `report` gets the progress."""
         failure: Exception | None = None
         progress = Progress(report, total=len(self._hooks.prepare) + len(session.chats) + 1)
         try:

@@ -1,8 +1,8 @@
 """Finds the working directories of new sessions, and changes those of live ones.
 
-A change is checked, then the agents are asked, then it is dispatched. A session has several directories only if its
-agent can work in several (`Agent.directories`). No directory lies outside the allowed roots, and no chat keeps one that
-its session lost.
+A change is checked, then the agents take it over, then it is dispatched. A session has several directories only if its
+agent can work in several (`Agent.directories`). All directories lie inside the allowed roots. When a session loses a
+directory, so do its chats.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ OF_CHAT = ("chat/workingDirectorySet", "chat/workingDirectoryRemoved")
 
 
 def directories_of_new(params: CreateSessionParams, agent: Agent) -> list[str]:
-    """The directories of a new session; only the first of those given, if its agent can work in only one."""
+    """The directories of a new session. If its agent can work in only one, this is the first of those given."""
     given = list(dict.fromkeys(params.get("workingDirectories") or ()))
     if len(given) > MAX_DIRECTORIES:
         raise InvalidParams(f"workingDirectories: a session may have {MAX_DIRECTORIES}, not {len(given)}")
@@ -78,7 +78,7 @@ class NewDirectories:
         self._default = default
 
     async def find(self, uri: str | None) -> Path:
-        """The directory that a URI names, if sessions may have it; the default one for None."""
+        """The directory that a URI names; raises if no session may have it. None: the default directory."""
         here = None if uri is None else (await self.here([uri]))[0]
         if here is not None:
             for check in self._hooks.check_directory:
@@ -100,7 +100,7 @@ class NewDirectories:
         return list(dict.fromkeys(found))
 
     async def choose(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
-        """The directories of a new session. The first may differ from the one that was asked for."""
+        """The directories of a new session. A feature may replace the first one."""
         chosen = path
         for choose in self._hooks.choose_directory:
             chosen = await choose(uri, chosen, settings)
@@ -131,7 +131,7 @@ class Directories:
         return dict.fromkeys((*OF_SESSION, *OF_CHAT), self.change)
 
     async def change(self, uri: str, action: _DirectoryAction, origin: Origin, sent: SentAction) -> str | None:
-        """Do what a client dispatched; the reason when it is refused."""
+        """Carry out a change that a client dispatched; returns the reason if it is refused."""
         if (reason := self.dispatcher.check(uri, action, origin.client_id)) is not None:
             return reason
         moves = [move for move in self._moves(uri, action) if move.before != move.after]
@@ -170,7 +170,7 @@ class Directories:
     # -- the agents ------------------------------------------------------------------------------------------------
 
     def _moves(self, uri: str, action: _DirectoryAction) -> Iterator[_Move]:
-        """What changes for each chat that an action concerns."""
+        """The change for each chat that an action concerns."""
         if action["type"] in OF_CHAT:
             chat = self.store.chat(uri) or NO_CHAT
             session = self.store.session(self.index.session_of(uri)) or NO_SESSION
@@ -185,7 +185,7 @@ class Directories:
             yield _Move(chat_uri, directories_of(chat, session), kept)
 
     async def _move(self, moves: Sequence[_Move]) -> str | None:
-        """Have the agents work there; when one cannot, all stay where they were."""
+        """Have the agents work in the new directories. If one agent cannot, all keep their old directories."""
         for number, move in enumerate(moves):
             try:
                 await self._work_in(move.chat, move.after)
@@ -224,7 +224,7 @@ class Directories:
                 self.dispatcher.apply(chat, chat_working_directory_set(directory=action["replacement"]))
 
     def _holding(self, session: str, action: _DirectoryAction) -> list[str]:
-        """The chats that name the directory themselves, in a session that really has it."""
+        """The chats that have this directory in their own list, if their session has it."""
         known = (self.store.session(session) or NO_SESSION).get("workingDirectories", ())
         if action["directory"] not in known:
             return []
@@ -233,7 +233,7 @@ class Directories:
 
 
 def _kept(chat: ChatState, action: _DirectoryAction) -> list[str]:
-    """The directories a chat names itself, after an action of its session."""
+    """The directories in a chat's own list after an action of its session."""
     own = chat.get("workingDirectories", [])
     if action["type"] == "session/workingDirectorySet" or action["directory"] not in own:
         return own

@@ -1,4 +1,5 @@
-"""Forks sessions: finds what a fork continues, and what it takes over. Forks of chats are in `chat_rules`. Pure."""
+"""Forks sessions: finds the turns that a fork continues, and the settings that it takes over. Forks of chats are in
+`chat_rules`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ahpkit.protocol.session.commands import CreateSessionParams
 from ahpkit.protocol.session.state import SessionState
 
 Source = tuple[SessionState, ChatState, list[Turn]]
-"""What a fork continues: the states of a session and of its chat, and the turns that it shows."""
+"""The source of a fork: the states of a session and of its chat, and the turns that the fork shows."""
 
 
 class Fork(TypedDict):
@@ -24,7 +25,7 @@ class Fork(TypedDict):
 
 
 def fork_source(fork: Fork, states: States) -> Source:
-    """The session, the chat and the turns that a new session continues; raises when they are not there."""
+    """The session, the chat and the turns that a new session continues; raises if one of them does not exist."""
     session = states.session(fork["session"])
     if session is None:
         raise SessionNotFound(f"there is no session {fork['session']} to fork")
@@ -43,9 +44,8 @@ def fork_of(params: CreateSessionParams) -> Fork | None:
 
 
 def taken_over(params: CreateSessionParams, source: SessionState, provider: str) -> CreateSessionParams:
-    """What a fork is created with: the source's directories, and, with the same agent, its choices and settings.
-
-    What the client says explicitly has priority.
+    """The parameters of a fork: the source's directories, and its choices and settings if the agent is the same.
+    Parameters that the client gives have priority.
     """
     given = params.copy()
     if directories := params.get("workingDirectories") or source.get("workingDirectories"):

@@ -1,8 +1,8 @@
 """Keeps sessions live while they are used, and lets the others rest.
 
-Of a session that rests, only its text and its entry in the index are in memory. `wake` makes it live when somebody
-looks at it or something happens in it. After a restart all sessions rest, except those in which something was under
-way.
+Of a session that rests, only its text and its entry in the index are in memory. `wake` makes it live when a client
+subscribes to it or an action is applied to it. After a restart all sessions rest, except those in which something was
+under way.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _LOOK_EVERY = 5.0
 """Seconds between two searches for unused sessions."""
 
 _LOOK_AT = 20
-"""Sessions that are looked at in one go."""
+"""Sessions that one search checks."""
 
 _PREPARED_AT_ONCE = 8
-"""Sessions that are prepared at the same time. One client may wake thousands: others are served meanwhile."""
+"""Sessions that are prepared at the same time. One client may wake thousands of sessions, and others have to be served
+meanwhile."""
 
 _WAKE_PATIENCE = 10.0
-"""Seconds that a request waits for a session to wake; then it is served with what is there."""
+"""Seconds that a request waits for a session to be prepared. After that it is served anyway."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class LiveSession:
     agent: Agent
     ready: asyncio.Future[None]
     used: float = 0.0
-    """When something last happened in it, by a clock that only goes forward."""
+    """When something last happened in it, by a monotonic clock."""
     chats: dict[str, ChatRunner] = field(default_factory=dict[str, ChatRunner])
 
     async def dispose(self) -> None:
@@ -57,7 +58,7 @@ class LiveSession:
 
 
 class LiveSessions:
-    """The table of live sessions, by URI; the longest unused first."""
+    """The table of live sessions by URI. The session that was unused for longest comes first."""
 
     def __init__(
         self,
@@ -87,11 +88,12 @@ class LiveSessions:
         self._max_idle = max_idle
         self._live: dict[str, LiveSession] = {}
         self._unprepared: dict[str, LiveSession] = {}
-        """Those that wait to be prepared; the last one was used last, and comes first."""
+        """Sessions that wait to be prepared. The one that was used last is prepared first, and is at the end."""
         self._preparing = 0
         self._started = False
         self._last: tuple[str, LiveSession] | None = None
-        """The channel that was woken last, and its session. Actions come one after the other in the same channel."""
+        """The channel that was woken last, and its session: a cache, because the next action is often in the same
+        channel."""
         hooks.chat_moved.add(lambda chat, session: self._forget_last())
 
     def __getitem__(self, uri: str) -> LiveSession:
@@ -107,13 +109,13 @@ class LiveSessions:
         return self._live.get(uri)
 
     def add(self, uri: str, agent: Agent) -> LiveSession:
-        """A session begins, or wakes."""
+        """Add a session that begins or wakes."""
         self._forget_last()
         session = self._live[uri] = LiveSession(agent, asyncio.get_running_loop().create_future())
         return session
 
     def remove(self, uri: str) -> None:
-        """A session is gone."""
+        """Remove a session that is gone or rests."""
         del self._live[uri]
         self._forget_last()
 
@@ -121,7 +123,7 @@ class LiveSessions:
         self._last = None
 
     def add_runner(self, session_uri: str, uri: str) -> ChatRunner:
-        """Make what runs the turns of a chat."""
+        """Make the runner of a chat's turns."""
         session = self._live[session_uri]
         runner = self._turns.add_chat(uri, session_uri, session.agent, lambda: asyncio.shield(session.ready))
         session.chats[uri] = runner
@@ -134,7 +136,8 @@ class LiveSessions:
     # -- waking ----------------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Go on with what was under way in an earlier run. From here on sessions are prepared when they wake."""
+        """Continue the sessions in which something was under way in an earlier run. From now on, sessions that wake are
+        prepared."""
         self._index.mark_complete()
         self._started = True
         for uri in self._unsettled.uris():
@@ -197,7 +200,7 @@ class LiveSessions:
             await asyncio.wait([session.ready], timeout=_WAKE_PATIENCE)
 
     def make_live(self, uri: str) -> bool:
-        """Make a session live. Returns whether it rested before."""
+        """Make a session live; returns False if it is live already or does not exist."""
         if uri in self._live or uri not in self._index:
             return False
         self._store.wake(uri)
@@ -212,7 +215,7 @@ class LiveSessions:
         return True
 
     def _resume(self, uri: str) -> None:
-        """Create a half-created session again; have others prepared again."""
+        """Continue the creation of a session that was interrupted; have all other sessions prepared again."""
         session = self._live[uri]
         state = self._store.session(uri) or NO_SESSION
         if state["lifecycle"] == "creating":
@@ -238,7 +241,7 @@ class LiveSessions:
             try:
                 await prepare(uri)
             except Exception:  # The session wakes without this feature.
-                if self._live.get(uri) is session:  # One that was deleted meanwhile needs no features.
+                if self._live.get(uri) is session:  # A session that was deleted meanwhile needs no features.
                     _log.exception("a feature could not prepare %s again", uri)
         if not session.ready.done():
             session.ready.set_result(None)
@@ -254,8 +257,8 @@ class LiveSessions:
             self.rest_unused()
 
     def rest_unused(self) -> None:
-        """Let sessions rest that were unused for long; when there are too many, those that were unused longest. Looks
-        at a few at a time, so the cost does not grow with the number of sessions."""
+        """Let sessions rest that were unused for long, or for longest if too many are live. One call checks only a few
+        sessions, so its cost does not grow with their number."""
         now = self._monotonic()
         for uri, session in list(itertools.islice(self._live.items(), _LOOK_AT)):
             if len(self._live) <= self._max_idle and now - session.used < self._rest_after:

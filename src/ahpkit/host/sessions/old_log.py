@@ -1,8 +1,8 @@
 """Converts a log that was written in the form of 0.4.0 to 1.0.0. Pure: bytes in, bytes out.
 
-Each channel gets the state it has after all its actions, reduced by the reducers of 0.4.0 and then converted. Nothing
-before the conversion can be replayed: a client that comes back with an older number gets snapshots. The highest number
-of each client is kept, so that an action it sends again is still known.
+The reducers of 0.4.0 apply all actions of a channel; then the resulting state is converted. Actions from before the
+conversion cannot be replayed, so a client that reconnects with an older number gets snapshots. The highest number of
+each client is kept, so that an action that it sends again is recognised.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ANNOTATIONS: Final = "/annotations"
 
 
 Report = Callable[[int, int], None]
-"""Called with the number of actions that are converted so far, and the number of all."""
+"""Called with the number of actions that were converted so far, and the number of all actions."""
 
 _STREAMED: Final = frozenset({"chat/delta", "chat/reasoning"})
-"""Actions that append text: a run of them to one part is one longer piece."""
+"""Actions that append text. Several of them in a row, for the same part, become one action."""
 
 
 def convert_0_4(old: Recovery, report: Report | None = None) -> Recovery | None:
-    """What an older host stored, converted to 1.0.0; None when it is 1.0.0 already."""
+    """The data of an older host, converted to 1.0.0; None if it has this form already."""
     states: dict[str, JsonObject] = {uri: decode_own(one.state) for uri, one in old.snapshots.items()}
     sessions = [state for uri, state in states.items() if _kind(uri) == "session"]
     if sessions and not any("summary" in state for state in sessions):
@@ -60,7 +60,7 @@ def _by_channel(tail: Sequence[Entry]) -> Mapping[str, Sequence[Entry]]:
 
 
 def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
-    """The actions of a channel, each with the last entry it comes from. Text that was streamed in pieces is joined to
+    """The actions of a channel, each with the last entry that it comes from. Text that was streamed in pieces becomes
     one action."""
     run: list[str] = []
     last: tuple[Entry, JsonObject] | None = None
@@ -95,7 +95,7 @@ def _is_streamed(action: JsonObject) -> bool:
 
 
 def _continues(first: JsonObject, action: JsonObject) -> bool:
-    """Whether the text of an action follows that of the one before it."""
+    """Whether the text of an action continues the text of the action before it."""
     return (
         _is_streamed(action)
         and first.get("type") == action["type"]
@@ -110,7 +110,7 @@ def _whole(entry: Entry, action: JsonObject, run: Sequence[str]) -> tuple[Entry,
 
 
 def _converted(old: Recovery, states: Mapping[str, JsonObject]) -> Recovery:
-    head = old.head_seq + 1  # A new number, so that no client seems up to date without having seen this.
+    head = old.head_seq + 1  # A new number, because every client has to get this.
     sessions = _sessions(states)
     values = {key: data for key, data in old.values.items() if not key.startswith(OPENED)}
     snapshots: dict[str, ChannelSnapshot] = {}

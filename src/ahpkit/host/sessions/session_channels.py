@@ -1,4 +1,4 @@
-"""The channels of sessions: which there are, how they are opened and closed, and what a restart finds of them."""
+"""Opens and closes the channels of sessions, and restores the list of sessions after a restart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SessionChannels:
         return uri in self._index
 
     def check_new(self, uri: str) -> None:
-        """Raise when there can be no new session with this URI."""
+        """Raise if no new session with this URI can be created."""
         if not self._kinds.may_be(uri, "session"):
             raise InvalidParams(f"channel: {uri[:200]!r} is not a session URI; use ahp-session:/<id>")
         if self._store.taken(uri):
@@ -76,7 +76,7 @@ class SessionChannels:
         """Restore the list of sessions of an earlier run. Nothing is dispatched, and no state is read."""
         if self._index.restore(self._store.channels()):
             return
-        for uri in self._store.channels():  # A log of an ahpkit that kept no index.
+        for uri in self._store.channels():  # An older ahpkit wrote this log, without an index.
             if self._kinds.name_of(uri) == "session":
                 self._add_to_index(uri)
 

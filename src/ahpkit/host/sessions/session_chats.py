@@ -77,7 +77,7 @@ class SessionChats:
         self._now = now
 
     async def create(self, params: CreateChatParams) -> None:
-        """`createChat`: a further chat of a session, empty or forked, with its first message if there is one."""
+        """`createChat`: make a further chat of a session. It may be empty or a fork, and may get its first message."""
         uri, session_uri = params["chat"], params["channel"]
         if not self._kinds.may_be(uri, "chat"):
             raise InvalidParams(f"chat: {uri[:200]!r} is not a chat URI; use ahp-chat:/<id>")
@@ -95,7 +95,7 @@ class SessionChats:
         )
         state = self._first_state(params, begins)
         async with self.preparing(state) as prepared:
-            self._check_room(session_uri)  # Again: it may be gone or full since.
+            self._check_room(session_uri)  # Checked again: meanwhile the session may be gone or full.
             runner = self.open(session_uri, state, prepared)
         if begins.background is not None:
             runner.chat.keep_background(begins.background)
@@ -104,7 +104,7 @@ class SessionChats:
             self._dispatch(uri, chat_turn_started(turn_id=self._new_id(), started_at=now, message=message))
 
     def _check_choices(self, params: CreateChatParams) -> None:
-        """Raise when a new chat cannot have the model, the custom agent or the first message that its client chose."""
+        """Raise if the client's choices for a new chat (model, custom agent, first message) are not possible."""
         session_uri, selection = params["channel"], selection_of(params)
         check_chosen_model(selection.get("model"), self._live[session_uri].agent.provider, self._states.root())
         chosen = selection.get("agent")
@@ -115,7 +115,7 @@ class SessionChats:
             raise InvalidParams(f"initialMessage.{reason}")
 
     def _first_state(self, params: CreateChatParams, begins: Beginning) -> ChatState:
-        """The state of a new chat. It takes over the selection of the chat that it continues, unless it has its own."""
+        """The state of a new chat. Without choices of its own it takes over those of the chat that it continues."""
         directories = params.get("workingDirectories", begins.directories)
         self._check_subset(params["channel"], directories or ())
         continued = None if begins.origin is None or begins.origin["kind"] == "user" else begins.origin["chat"]
@@ -143,17 +143,17 @@ class SessionChats:
             raise InvalidRequest(f"a session may have {self._max_chats} chats; dispose of some first")
 
     def _check_subset(self, session_uri: str, directories: Sequence[str]) -> None:
-        """A chat works in directories of its session."""
+        """Raise if a directory of a chat is not a directory of its session."""
         known = (self._states.session(session_uri) or NO_SESSION).get("workingDirectories", ())
         if outside := next((each for each in directories if each not in known), None):
             raise InvalidParams(f"workingDirectories: {outside} is not a directory of the session")
 
     def preparing(self, state: ChatState) -> AbstractAsyncContextManager[Prepared | None]:
-        """Store what a new chat begins with, before it is opened."""
+        """Store the first state of a new chat before the chat is opened."""
         return self._states.preparing(state["resource"], state)
 
     def open(self, session_uri: str, state: ChatState, prepared: Prepared | None = None) -> ChatRunner:
-        """A new chat with this state, which may be `prepared`."""
+        """Open a new chat with this state. `prepared` is the result of `preparing`."""
         uri = state["resource"]
         self._states.open(uri, state, kind="chat", prepared=prepared)
         runner = self._live.add_runner(session_uri, uri)
@@ -163,7 +163,7 @@ class SessionChats:
     # -- moving ----------------------------------------------------------------------------------------------------
 
     def reorder(self, session_uri: str, chat: str, after: str | None) -> None:
-        """Put a chat after another one of its session; without another one, first."""
+        """Move a chat to the place after another chat of its session, or to the first place."""
         session = self._states.session(session_uri) or NO_SESSION
         check_anchor(after, chat, session)
         self._put_after(session_uri, [chat], after)
@@ -173,7 +173,7 @@ class SessionChats:
         self._dispatch(session_uri, session_chats_reordered(chats=placed(order, chats, after)))
 
     async def move(self, uri: str, source: str, target: str, after: str | None) -> None:
-        """Take a chat to another session of the same agent."""
+        """Move a chat to another session of the same agent."""
         self._live.wake(target)
         there, chat = self._states.session(target), self._states.chat(uri) or NO_CHAT
         if target not in self._live or there is None:
@@ -191,7 +191,7 @@ class SessionChats:
         await self.tell_moved(runners, target)
 
     def take_along(self, chats: Sequence[str], source: str, target: str) -> list[ChatRunner]:
-        """Take chats from one session to another, in one step. Their own channels stay as they are."""
+        """Move chats from one session to another in one step. The channels of the chats do not change."""
         before = self._states.session(source) or NO_SESSION
         for uri in chats:
             self._dispatch(source, session_chat_removed(chat=uri))
@@ -212,7 +212,7 @@ class SessionChats:
             await runner.move(target, lambda: asyncio.shield(session.ready))
 
     def heard(self, applied: SessionApplied) -> None:
-        """The default chat changed, and with it which chats can be moved."""
+        """The default chat changed: update which chats can be moved."""
         if applied.action["type"] == "session/defaultChatChanged":
             self.say_movable(applied.channel)
 
@@ -244,7 +244,7 @@ class SessionChats:
             await runner.dispose()
 
     def close(self, uri: str, runner: ChatRunner | None) -> None:
-        """A chat is gone: drop everything that is held for it."""
+        """Close a chat, and drop everything that is held for it."""
         self._turns.remove_chat(uri)
         if runner is not None:
             if runner.turn is not None:

@@ -19,15 +19,14 @@ from ahpkit.protocol.session.state import SessionConfigState
 _log = logging.getLogger(__name__)
 
 _CONFIG_PATIENCE = 2.0
-"""Seconds an agent may take to say how it can be configured; creating a session must not hang on it."""
+"""Seconds for an agent to report its settings. The creation of a session must not hang."""
 
 
 async def resolve_config(
     agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
-    """The settings of a session, and their values with defaults filled in. An agent that is slow has none.
-
-    A setting of the agent's own comes before one of the host with the same name.
+    """The settings of a session, and their values with defaults filled in. If the agent does not answer in time, the
+    session has none of its settings. A setting of the agent replaces one of the host with the same name.
     """
     schema: Any = None
     try:
@@ -49,9 +48,8 @@ async def resolve_config(
 async def initial_config(
     agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
-    """`SessionState.config` of a new session; raises when what was chosen does not fit the schema.
-
-    Settings that are not in the schema are left out: clients send some that not every agent has.
+    """`SessionState.config` of a new session; raises if a chosen value does not fit the schema. Settings that are not
+    in the schema are left out, because clients send settings that only some agents have.
     """
     config = await resolve_config(agent, directory, values, further)
     schema, values = config["schema"], config["values"]

@@ -1,8 +1,8 @@
 """Imports sessions: the extension `ahpkit/sessions`, because the protocol has no command for it.
 
-`x-ahpkit/sessions/import` takes what `ahpkit sessions export` wrote and makes a new session of it: same title, same
-chats, same finished turns, new URIs. The turns of a session that is larger than one message are sent before it, in
-pieces, with `x-ahpkit/sessions/stage`; pieces are kept per connection and dropped with it.
+`x-ahpkit/sessions/import` takes a document of `ahpkit sessions export` and makes a new session of it, with the same
+title, chats and finished turns, and with new URIs. If a session is larger than one message, its turns are first sent in
+pieces with `x-ahpkit/sessions/stage`. The pieces are kept until the connection ends.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ahpkit.wire.rpc import Params
 
 EXTENSION = "ahpkit/sessions"
 FORMAT = 1
-"""Version of the export. A newer one is refused, not guessed at."""
+"""Version of the export. A newer version is refused."""
 
 MAX_STAGED = 256 * 1024 * 1024
-"""Bytes of one import: as much as a client takes in one snapshot. A larger session could be kept, but never opened."""
+"""Bytes of one import: as much as a client accepts in one snapshot. No client could open a larger session."""
 
 _MAX_TITLE = 1000
 """Characters: a title is in every list of sessions."""
@@ -54,7 +54,7 @@ class Export(TypedDict):
 
 
 class StageParams(TypedDict):
-    """Further turns of the chat with that index, after those that are there already."""
+    """Further turns of the chat with this index. They follow the turns that were staged before."""
 
     chat: int
     turns: list[Turn]
@@ -68,7 +68,7 @@ class ImportParams(TypedDict):
 
 
 def check_export(document: Any) -> None:
-    """Raise `InvalidParams`, naming the path, when a document is not a session that can be imported."""
+    """Raise `InvalidParams`, with the path of the fault, if a document cannot be imported."""
     _check_format(document)
     check(Export, document, at="document")
     _check_titles(document)
@@ -77,7 +77,7 @@ def check_export(document: Any) -> None:
 
 
 def _check_format(document: Any) -> None:
-    """Checked first, with a message of its own: in another format everything else may differ."""
+    """Check the format first, because in another format everything else may differ."""
     found: Any = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
     if found != FORMAT:
         raise InvalidParams(f"document.format: only format {FORMAT} can be read, not {found!r}; is ahpkit up to date?")
@@ -93,9 +93,8 @@ def _check_titles(document: Export) -> None:
 
 
 def _check_turns(turns: list[Turn], at: str, seen: set[str]) -> None:
-    """What types cannot say: ids are unique, and nothing in a finished turn is still going on.
-
-    `seen` are the ids of the chat's other turns; these are added.
+    """Check what types cannot express: ids are unique, and nothing in a finished turn still runs. `seen` has the ids of
+    the chat's other turns; the ids of these turns are added.
     """
     if len(seen) + len(turns) > MAX_IMPORTED_TURNS:
         raise InvalidParams(f"{at}: a chat that is imported may have {MAX_IMPORTED_TURNS} turns")
@@ -116,12 +115,12 @@ def _tool_calls(turn: Turn) -> Iterator[tuple[int, ToolCallState]]:
 
 
 def _migrated(turns: list[Turn]) -> list[Turn]:
-    """Turns as the host keeps them."""
+    """Turns in the form in which the host keeps them."""
     return cast("list[Turn]", migrate_turns(cast("list[JsonObject]", turns)))
 
 
 class _Staged:
-    """Turns that wait for their document. Each piece is checked when it comes, so that no step takes long."""
+    """Turns that wait for their document. Each piece is checked when it arrives, so that no step takes long."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -139,7 +138,7 @@ class _Staged:
         self.count += len(turns)
 
     def complete(self, document: Export) -> Export:
-        """The document, which is checked, with everything that was staged for it."""
+        """A checked document, completed with the turns that were staged for it."""
         for number in self._turns:
             if not 0 <= number < len(document["chats"]):
                 raise InvalidParams(f"document.chats: turns were staged for chat {number}, which is not there")

@@ -2,8 +2,8 @@
 
 The channel of a new session exists at once, with lifecycle `creating`; `creation` does the rest in the background.
 
-`session_channels` has all sessions, `live_sessions` those that are live, `session_chats` their chats. What a session
-begins with is computed in `session_config`, `directories` and `fork`.
+`session_channels` knows all sessions, `live_sessions` those that are live, `session_chats` the chats. The first state
+of a session is computed in `session_config`, `directories` and `fork`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Sessions:
         if source is not None:
             state["title"] = source[0]["title"]
         async with self.chats.preparing(chat) as prepared:
-            self._channels.check_new(uri)  # Again: somebody else may have been faster while we waited.
+            self._channels.check_new(uri)  # Checked again: another client may have created this session meanwhile.
             self._open_session(uri, agent, state, created_at=self._now())
             self._add_default_chat(uri, chat, prepared)
         if (active := params.get("activeClient")) is not None:
@@ -154,7 +154,7 @@ class Sessions:
         self.live.add(uri, agent)
 
     def finish(self, uri: str, report: Report | None = None) -> None:
-        """Go on in the background until the session is ready or has failed."""
+        """Finish the creation of a session in the background: it becomes ready, or fails."""
         self._tasks.spawn(self._creation.finish(uri, self.live[uri], report), name=f"create {uri}")
 
     def _default_chat(self, uri: str, source: Source | None) -> ChatState:
@@ -171,13 +171,14 @@ class Sessions:
         self._dispatch(uri, session_default_chat_changed(default_chat=chat["resource"]))
 
     def _default_chat_uri(self, session_uri: str) -> str:
-        """A session with a URI of VS Code's kind gets the default chat that VS Code looks for."""
+        """The URI of a new session's default chat. If the session's URI has VS Code's form, so has that of the chat,
+        because VS Code expects this."""
         if channel_of(session_uri) is not None:
             return f"ahp-chat:/{self._new_id()}"
         return f"ahp-chat://default/{urlsafe_b64encode(session_uri.encode()).decode().rstrip('=')}"
 
     async def import_session(self, document: Mapping[str, Any]) -> tuple[str, str]:
-        """A new session with the content of an exported one; its URI and its agent's provider."""
+        """Make a new session with the content of an exported one; returns its URI and the provider of its agent."""
         uri = f"ahp-session:/{self._new_id()}"
         agent = self._agents.find(document["provider"] if self._agents.has(document["provider"]) else None)
         state = new_session(provider=agent.provider, directories=None, project=None, config=NO_CONFIG)
@@ -199,10 +200,8 @@ class Sessions:
         return uri, agent.provider
 
     async def adopt(self, uri: str) -> bool:
-        """Make a session of a conversation that an agent keeps, and wait until it is stored; False when there is no
-        such conversation.
-
-        Its chat is added when the agent has sent the history.
+        """Make a session of a conversation that an agent keeps, and wait until it is stored; False if there is no such
+        conversation. The chat is added when the agent has sent the history.
         """
         if not self._conversations.to_recall(uri):
             listed = self._conversations.find(uri)
@@ -219,7 +218,7 @@ class Sessions:
     # -- chats ---------------------------------------------------------------------------------------------------
 
     async def move_chat(self, params: MoveChatParams) -> MoveChatResult:
-        """`moveChat`: to another place in its session, to another session, or to one of its own."""
+        """`moveChat`: move a chat to another place in its session, to another session, or to a new session."""
         uri, destination = params["channel"], params["destination"]
         source = self._channels.session_of(uri)
         if source is None:
@@ -269,7 +268,7 @@ class Sessions:
     # -- ending --------------------------------------------------------------------------------------------------
 
     async def dispose(self, uri: str) -> None:
-        """`disposeSession`: the session, its chats and what agents and features hold for it are gone."""
+        """`disposeSession`: remove a session with its chats, and everything that agents and features hold for it."""
         if uri not in self._channels:
             if self._conversations.dismiss(uri):
                 return

@@ -1,7 +1,7 @@
 """Stores the host's approval rules and the record of decisions.
 
-`Approvals` is the feature that keeps them and serves `x-ahpkit/rules/…` and `x-ahpkit/approvals/list`; `CallGate` is
-the part of it that the calls of one chat use. Rules of a chat or a session are forgotten with the session.
+`Approvals` is the feature that keeps them and serves `x-ahpkit/rules/…` and `x-ahpkit/approvals/list`. The calls of one
+chat use a `CallGate`. Rules of a chat or a session are forgotten with the session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHOWN = 2000
 _LISTED = 1000
 
 _Params = Mapping[str, Any]
-"""Params and results of our own methods: they have no shapes in the protocol."""
+"""Params and results of ahpkit's own methods, which have no types in the protocol."""
 
 
 class Approvals(Feature):
@@ -49,7 +49,7 @@ class Approvals(Feature):
     def __init__(self, configured: Sequence[Rule] = ()) -> None:
         self._configured = [_in_real_folders(rule) for rule in configured]
         self._rules: dict[str, tuple[Rule, str]] = {}
-        """With the session that each was made in."""
+        """Rules that people made, each with the session in which it was made."""
         self._followers: list[Callable[[], None]] = []
         """Calls that wait for a person."""
         self._entries: list[str] = []
@@ -69,7 +69,7 @@ class Approvals(Feature):
         for key, value in self._services.values.items(_RULES):
             try:
                 rule = _in_real_folders(Rule.from_json(value["rule"]))
-            except ValueError:  # Written by a newer version: it is ignored, so a person is asked.
+            except ValueError:  # A newer version wrote this rule. It is ignored, so a person is asked.
                 continue
             self._rules[key.removeprefix(_RULES)] = (rule, value.get("session", ""))
         self._entries = sorted(key for key, _ in self._services.values.items(_LOG))
@@ -82,7 +82,7 @@ class Approvals(Feature):
         return [*self._configured, *(rule for rule, _ in self._rules.values())]
 
     def add(self, rule: Rule, session: str) -> Rule:
-        """Store a rule, and return it as it is stored. One that says the same is replaced."""
+        """Store a rule, and return the stored form. It replaces rules about the same calls."""
         rule = _in_real_folders(rule)
         for known in self._saying_the_same(rule):
             self.remove(known)
@@ -98,7 +98,8 @@ class Approvals(Feature):
         return [known for known, (other, _) in self._rules.items() if other.meaning == meaning]
 
     def no_room(self, rule: Rule) -> str | None:
-        """Why no further rule like this one can be stored, or None. A rule that replaces another needs no room."""
+        """Why this rule cannot be stored because there are too many; None: it can. A rule that replaces another needs
+        no room."""
         if self._saying_the_same(_in_real_folders(rule)):
             return None
         if len(self.rules) >= MAX_RULES:
@@ -111,7 +112,7 @@ class Approvals(Feature):
 
     @contextmanager
     def follow(self, look: Callable[[], None]) -> Generator[None]:
-        """Call back after each new rule, while this is entered."""
+        """Call a function after each new rule, while this context is entered."""
         self._followers.append(look)
         try:
             yield
@@ -128,7 +129,7 @@ class Approvals(Feature):
                 self.remove(id)
 
     def _forget_chat(self, chat_uri: str) -> None:
-        """Another chat may get the same URI."""
+        """Forget the rules of a chat that is gone, because another chat may get the same URI."""
         for id, (rule, _) in list(self._rules.items()):
             if rule.scope == "chat" and rule.place == chat_uri:
                 self.remove(id)
@@ -144,7 +145,7 @@ class Approvals(Feature):
             self._services.values.set(self._entries.pop(0), None)
 
     def decisions(self, session: str | None = None, limit: int = _LISTED) -> list[Mapping[str, Any]]:
-        """The newest last."""
+        """The recorded decisions; the newest is the last."""
         found: list[Mapping[str, Any]] = []
         for key in reversed(self._entries):
             entry = self._services.values.get(key)
@@ -196,8 +197,8 @@ class Approvals(Feature):
 def _in_real_folders(rule: Rule) -> Rule:
     """A rule with the real paths of its folders, so that a link to a workspace means the same workspace.
 
-    Paths of an allowing rule are resolved when it is made: a link that changes later does not widen it. A denial is
-    kept as it was written, and resolved again for each call.
+    Paths of an allowing rule are resolved when it is made: a link that changes later does not widen it. The paths of a
+    denying rule are kept as they were written, and resolved again for each call.
     """
     if rule.scope == "workspace":
         rule = replace(rule, place=_real(rule.place or ""))
@@ -212,7 +213,7 @@ def _in_real_places(rule: Rule) -> Rule:
 
 
 def _real_name(path: str) -> str:
-    """A path with its links followed; as it is, where there can be no such file."""
+    """A path with its links followed; unchanged if there can be no such file."""
     try:
         return followed(path)
     except (ValueError, OSError):
@@ -221,7 +222,7 @@ def _real_name(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def _folder(uri: str) -> str:
-    """The path of a workspace; its URI, where it is not a folder of this machine. Asked for each call."""
+    """The path of a workspace, or its URI if it is not a folder of this machine. Computed for each call."""
     return str(local_path(uri) or uri)
 
 
@@ -254,7 +255,7 @@ class CallGate:
         now: Callable[[], int],
         setting: bool | None = None,
     ) -> None:
-        """`setting`: what the configuration says in place of a person."""
+        """`setting()`: the configuration's decision in place of a person's."""
         self._approvals = approvals
         self._guard = guard
         self._place = place
@@ -264,11 +265,12 @@ class CallGate:
         self.setting = setting
 
     async def guard(self, name: str, tool_input: str, owner: str | None) -> Objection | None:
-        """What guards have against a call, before anyone is asked."""
+        """The objection of a guard to a call, before anybody is asked."""
         return await self._guard(name, tool_input, owner)
 
     def subject(self, name: str, tool_input: str, owner: str | None, paths: Sequence[str]) -> Subject:
-        """The call as rules match it. Files are looked up as they are named and where links lead."""
+        """The call in the form that rules are compared with. It has the paths of files both as they are written and
+        with links followed."""
         return subject_of(
             owner or f"agent:{self._provider}",
             name,
@@ -294,7 +296,7 @@ class CallGate:
         return judge(dict.fromkeys([*rules, *denials]), subject, place)
 
     async def refusal(self, name: str, tool_input: str, owner: str | None, *, title: str, client_id: str) -> str | None:
-        """Why a client may not make a call itself, outside of a chat; None: it may. Nobody is asked."""
+        """Why a client may not make a call directly, outside of a chat; None: it may. No person is asked."""
         subject = self.subject(name, tool_input, owner, ())
         asked = Asked(self._new_id(), "", subject, {"title": title, "input": tool_input})
         if (objection := await self.guard(name, tool_input, owner)) is not None:
@@ -312,7 +314,7 @@ class CallGate:
 
     @contextmanager
     def follow(self, subject: Subject, decided: Callable[[Ruling], None]) -> Generator[None]:
-        """While a person is asked about a call, call back when a new rule decides it."""
+        """Call a function when a new rule decides a call about which a person is being asked."""
 
         def look() -> None:
             if (ruling := self.judge(subject)).decision != "ask":
@@ -367,7 +369,7 @@ class CallGate:
 
 
 def denied_by(rule: Rule) -> str:
-    """What people and agents read about a call that a rule denies."""
+    """The message about a call that a rule denies, for people and agents."""
     return f"A rule denies this: {rule.says()}"
 
 

@@ -1,7 +1,6 @@
-"""Checks chats that are attached to a message, and writes out what the agent reads of them. Pure.
-
-A chat is attached as it is when the message is accepted: it is pinned to its latest finished turn, unless the message
-names one. The agent gets what was said up to there, as text. Chats that are attached inside that chat are only named.
+"""Checks chats that are attached to a message, and turns them into text for the agent. Pure. When the message is
+accepted, an attached chat is pinned to its latest finished turn, unless the message names a turn. The agent gets the
+chat up to that turn, as text. Chats that are attached inside that chat are only named.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ EMPTY: Final = "ahpkit.dev/empty"
 """Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
 
 _MAX_TRANSCRIPT = 256 * 1024
-"""Characters that an agent gets of all chats attached to a message. The ends are kept."""
+"""Characters that an agent gets of all chats attached to a message together. Of longer chats it gets the end."""
 
 
 def check_attached(message: Message, states: States) -> str | None:
@@ -39,7 +38,7 @@ def check_attached(message: Message, states: States) -> str | None:
 
 
 def pinned(message: Message, states: States) -> Message:
-    """The message with each attached chat pinned to its present end."""
+    """The message with each attached chat pinned to the chat's latest finished turn."""
     return _with_attached(message, lambda attached: _pinned(attached, states))
 
 
@@ -53,7 +52,7 @@ def _pinned(attached: MessageChatAttachment, states: States) -> MessageChatAttac
 
 
 def written_out(message: Message, states: States) -> Message:
-    """The message as an agent gets it: attached chats are replaced by their text."""
+    """The message for an agent: attached chats are replaced by their text."""
     count = len(_attached(message))
     return _with_attached(message, lambda attached: _written_out(attached, states, _MAX_TRANSCRIPT // count))
 
@@ -68,7 +67,7 @@ def _written_out(attached: MessageChatAttachment, states: States, most: int) -> 
 
 
 def _end_of(turns: Sequence[Turn], most: int) -> str:
-    """The end of what was said, with at most this many characters."""
+    """The end of the text of some turns, with at most this many characters."""
     said: list[str] = []
     left = most
     for turn in reversed(turns):

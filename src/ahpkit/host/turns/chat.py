@@ -1,4 +1,4 @@
-"""Gives an agent its chat: facts from the states, and messages outside a turn."""
+"""The chat as its agent sees it: facts from the states, and what the agent may say outside a turn."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def path_of(uri: str | None, default: Path) -> Path:
 
 
 def directories_of(chat: ChatState, session: SessionState) -> Sequence[str]:
-    """The directories a chat works in: those of its session, unless it has a list of its own, empty or not."""
+    """The directories a chat works in: its own list, even if that is empty, or else those of its session."""
     own = chat.get("workingDirectories")
     return own if own is not None else session.get("workingDirectories") or ()
 
@@ -156,7 +156,7 @@ class LiveChat:
         return self._values.get(BACKGROUND_PREFIX + self.uri) or ()
 
     def keep_background(self, turns: Sequence[TurnRecord]) -> None:
-        """Store what the agent of a new side chat gets of the other chat."""
+        """Store the turns of another chat for the agent of a new side chat."""
         self._values.set(BACKGROUND_PREFIX + self.uri, list(turns) or None)
 
     @property
@@ -202,7 +202,8 @@ class LiveChat:
         self._activity(self, text)
 
     def name_after(self, message: str) -> None:
-        """Name the session, or a further chat, after the first message that says something, unless it has a name."""
+        """Give the session (or a further chat) a title made of a message, unless it has one. A slash command gives no
+        title."""
         title = title_from(message)
         if self.session.get("defaultChat") != self.uri:
             if title and self._is_unnamed:
@@ -216,12 +217,12 @@ class LiveChat:
 
     @property
     def _is_unnamed(self) -> bool:
-        """Whether a further chat still has the title that it began with, and that was not its own."""
+        """Whether a further chat still has the title that it got from its source."""
         entry = entry_of(self.uri, self.session) if only_chat(self.session) is None else None
         return entry is not None and not is_named(self.state) and entry["title"] == self.state["title"]
 
     def commands(self, commands: Sequence[Command]) -> None:
-        if self._exists:  # An agent may talk on while its session is disposed of.
+        if self._exists:  # An agent may still send messages while its session is disposed of.
             self._commands.set_commands(self.session_uri, commands)
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
@@ -253,7 +254,8 @@ class LiveChat:
             self.meta(key, value)
 
     def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
-        """A key of the session's `_meta` with the value of this chat added to those of the session's other chats."""
+        """The value of a key of the session's `_meta`, with the value of this chat added to those of the other
+        chats."""
         meta = self.session.get("_meta") or {}
         others = meta.get(key)
         values: JsonObject = {**(others if isinstance(others, dict) else {}), self.uri: value}
@@ -262,7 +264,7 @@ class LiveChat:
     def _session_meta(self, changes: JsonObject) -> None:
         before = self.session.get("_meta") or {}
         meta = {key: value for key, value in {**before, **changes}.items() if value is not None}
-        if meta != before and self._exists:  # An agent may talk on while its session is disposed of.
+        if meta != before and self._exists:  # An agent may still send messages while its session is disposed of.
             self._dispatch(self.session_uri, session_meta_changed(meta=unmarked(meta) or None))
 
     @property

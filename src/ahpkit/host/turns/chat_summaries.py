@@ -1,11 +1,12 @@
-"""Updates the list of chats in a session, and of what waits for somebody (`inputNeeded`), when the chats change.
+"""Updates two lists of a session when its chats change: its chats, and the requests that wait for a person or client
+(`inputNeeded`).
 
-Whenever a chat changes a field its summary repeats, `session/chatUpdated` follows. When the chat no longer has a field,
-`session/chatAdded` follows: it replaces the entry, and a partial update cannot say that something is gone.
+When a field changes that the chat's summary repeats, `session/chatUpdated` is dispatched. When the chat loses such a
+field, `session/chatAdded` replaces the whole entry, because a partial update cannot remove a field.
 
 The only chat of a session has the session's title. When the session gets another title, the chat's entry is updated in
-the same commit, once, even if the title changed several times. When the chat that a session has its status from begins
-or ends something, so does the session: `session/activityChanged`.
+the same commit, once, even if the title changed several times. A session has the activity of the chat from which it has
+its status. When that changes, `session/activityChanged` is dispatched.
 
 After each action of a chat, the entries of that chat are compared with what waits in its state: questions, calls that
 need an approval or a token, calls that a client runs. Entries of a chat are removed with the chat.
@@ -38,11 +39,11 @@ from ahpkit.protocol.session.state import SessionInputRequest, SessionStatus
 from ahpkit.protocol.session.summary import activity_of, changed_fields, chat_summary, has_lost, only_chat
 
 _NEVER = STREAMED_TEXT | {"chat/usage", "chat/draftChanged"}
-"""The most frequent actions, which change nothing that waits."""
+"""The most frequent actions. They do not change the requests that wait."""
 
 
 class InputNeeded:
-    """Listens to what is applied."""
+    """Keeps `inputNeeded` of all sessions up to date."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class InputNeeded:
                 self._bring_in_step(session, applied.channel, cast("ChatState", applied.after), call_id)
 
     def recover(self) -> None:
-        """After a restart nothing runs, so nothing waits."""
+        """Clear the lists after a restart: no turn runs, so no request waits."""
         for session in self._unsettled():
             for entry in self._listed(session):
                 self._dispatch(session, session_input_needed_removed(id=entry["id"]))
@@ -93,7 +94,7 @@ class InputNeeded:
 
 
 def _waiting(chat_uri: str, chat: ChatState) -> Iterator[SessionInputRequest]:
-    """What waits in a chat: entries for the session's queue."""
+    """The requests that wait in a chat, as entries for `inputNeeded`."""
     turn = chat.get("activeTurn")
     for part in turn["responseParts"] if turn else ():
         if part["kind"] == "inputRequest" and part.get("response") is None:
@@ -131,11 +132,11 @@ def _waiting_call(chat_uri: str, turn_id: str, call: ToolCallState) -> Iterator[
 
 
 _NEWS = frozenset({"chat/turnComplete", "chat/error", "chat/toolCallReady", "chat/inputRequested"})
-"""Actions that make a session unread: an answer, a failure, a question."""
+"""Actions that mark a session as unread: an answer, a failure, a question."""
 
 
 class ChatSummaries:
-    """Listens to what is applied."""
+    """Keeps the list of chats, the activity and the title of all sessions up to date."""
 
     def __init__(
         self,
@@ -149,10 +150,10 @@ class ChatSummaries:
         self._dispatch = dispatch
         self._before_storing = before_storing
         self._renamed: set[str] = set()
-        """Sessions that got a title which their only chat may not have yet."""
+        """Sessions that got a title. Their only chat may not have it yet."""
 
     def chat_changed(self, applied: AnyApplied) -> None:
-        """The chat's entry in its session gets what changed."""
+        """A chat changed: update its entry in the session."""
         if applied.before is applied.after or applied.action["type"] in STREAMED_TEXT:
             return
         session_uri = self._index.session_of(applied.channel)
@@ -206,12 +207,12 @@ class ChatSummaries:
             self._dispatch(session_uri, session_is_read_changed(is_read=False))
 
     def activity(self, chat: LiveChat, text: str | None) -> None:
-        """What a chat is doing now."""
+        """Show the present activity of a chat."""
         if self._states.chat(chat.uri) is not None and chat.state.get("activity", "") != (text or ""):
             self._dispatch(chat.uri, chat_activity_changed(activity=text or None))
 
     def chats_changed(self, applied: AnyApplied) -> None:
-        """A session does what the chat is doing from which it has its status: that may be another chat now."""
+        """The list of chats changed: the session may now have its status and activity from another chat."""
         session = self._states.session(applied.channel)
         if session is None or applied.before is applied.after:
             return
@@ -219,7 +220,7 @@ class ChatSummaries:
             self._dispatch(applied.channel, session_activity_changed(activity=now))
 
     def nothing_runs(self, uri: str) -> None:
-        """Clear all activities after a start: nothing runs yet."""
+        """Clear the activity of a chat or session after a start, because no turn runs yet."""
         if (self._states.state(uri) or {}).get("activity"):
             is_chat = self._index.session_of(uri) is not None
             quiet = chat_activity_changed(activity=None) if is_chat else session_activity_changed(activity=None)

@@ -1,4 +1,4 @@
-"""Completions of what is typed so far, and the slash commands of agents: offered as completions, listed in state.
+"""Computes completions for the text in an editor, and keeps the slash commands of agents in completions and in state.
 
 Offsets on the wire count UTF-16 code units; Python counts characters. All conversions are here.
 """
@@ -25,7 +25,7 @@ _UNIT = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What is being typed: no white space in it; `start` and `end` are UTF-16 offsets into the text."""
+    """The word that is being typed, without white space; `start` and `end` are UTF-16 offsets into the text."""
 
     before: str
     """The text in front of the word."""
@@ -50,9 +50,8 @@ def word_at(text: str, offset: int) -> Word:
 
 
 def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> list[CompletionItem]:
-    """Commands, given as (name, description), for the beginning of a message: those that contain what is typed.
-
-    Those that begin with it come first; apart from that their order is kept.
+    """Completions for a slash command at the beginning of a message. `commands` are pairs of name and description.
+    Commands that contain the typed text are offered; those that begin with it come first, otherwise the order is kept.
     """
     word = word_at(text, offset)
     if word.before.strip() or not word.typed.startswith("/"):
@@ -64,7 +63,8 @@ def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> 
 
 
 def best_first(items: Iterable[CompletionItem], text: str, offset: int) -> list[CompletionItem]:
-    """Items of several sources: those that begin with what is typed come first; apart from that their order is kept."""
+    """Sort the items of several sources: those that begin with the typed text come first, otherwise the order is
+    kept."""
     typed = word_at(text, offset).typed.casefold()
     return sorted(items, key=lambda item: not item["insertText"].casefold().startswith(typed))
 
@@ -90,11 +90,11 @@ PLUGIN = "agent-commands"
 """Id of the plugin that stands for an agent's own commands."""
 
 REPORTED = "ahpkit/reported"
-"""Key in `_meta` of a child: whether its agent last reported it as on."""
+"""Key in `_meta` of a child: whether the agent's last report says that it is on."""
 
 
 _Shown = Mapping[str, Any]
-"""A customization as the state shows it, or nothing."""
+"""A customization in a session's state, or None."""
 
 
 class AgentCommands(Feature):
@@ -109,7 +109,7 @@ class AgentCommands(Feature):
         host.turns.prepare.add(self._prepare_turn)
 
     def set_commands(self, session_uri: str, commands: Sequence[Command]) -> None:
-        """Replace the commands of a session: state shows them as the children of one plugin."""
+        """Replace the commands of a session. The state shows them as the children of one plugin."""
         shown = find(self._services.session(session_uri), PLUGIN)
         plugin = _plugin(session_uri, commands, {} if shown is None else shown.entry)
         self._services.dispatch(session_uri, session_customization_updated(customization=plugin))
@@ -120,7 +120,8 @@ class AgentCommands(Feature):
         return slash_items([(entry["name"], entry.get("description", "")) for entry in usable], text, offset)
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """Refuse a command that a user may not call: the agent itself would run it."""
+        """Refuse a message with a command that users may not invoke (it is switched off, for example), because the
+        agent itself would still run it."""
         words = prompt.split(maxsplit=1)
         called = words[0][1:] if words and words[0].startswith("/") else ""
         session = self._services.session(chat.session_uri)
@@ -136,7 +137,7 @@ def _commands(session: SessionState | None) -> Iterator[Placed]:
 
 
 def _plugin(session_uri: str, commands: Sequence[Command], shown: _Shown) -> PluginCustomization:
-    """The plugin, with the switches as people have set them."""
+    """The plugin with its children. Switches that people have set are kept."""
     known: dict[str, _Shown] = {child["id"]: child for child in shown.get("children", ())}
     uri = f"{session_uri}/agent-commands"
     plugin: PluginCustomization = {
@@ -155,7 +156,8 @@ def _id(command: Command) -> str:
 
 
 def _child(uri: str, command: Command, known: _Shown) -> ChildCustomization:
-    """One command. It is shown as the agent reports it; a person's switch holds until the agent reports a change."""
+    """The child for one command, as the agent reports it. If a person has switched it, this holds until the agent
+    reports a change."""
     child: dict[str, object] = {
         "type": _type(command),
         "id": _id(command),

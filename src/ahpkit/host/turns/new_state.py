@@ -38,21 +38,21 @@ _COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 
 
 def title_from(message: str) -> str | None:
-    """A session's title until its agent or a person gives one: a message's first line, cut short.
-
-    A slash command says nothing about the session: None.
+    """A session's title until its agent or a person gives one: the first line of a message, shortened. None for a slash
+    command, because it says nothing about the session.
     """
     line = message.strip().partition("\n")[0]
     return None if _COMMAND.match(line) else _short(line, _FROM_MESSAGE)
 
 
 def opening(message: str) -> str:
-    """The slash command that a session began with. It is no title, but tells sessions without one apart."""
+    """The slash command that a session began with. It is not a title, but people can distinguish sessions without a
+    title by it."""
     return _short(message.strip().partition("\n")[0], _FROM_MESSAGE)
 
 
 def agent_title(title: str) -> str:
-    """What an agent calls a session, in one line without control characters."""
+    """The title that an agent gives a session, in one line without control characters."""
     return _short(title, MAX_TITLE)
 
 
@@ -66,7 +66,7 @@ NO_CONFIG: SessionConfigState = {"schema": {"type": "object", "properties": {}},
 
 
 def present(**fields: Any) -> JsonObject:
-    """Only the fields that have a value, because absent values have no key."""
+    """The fields that have a value. A field without a value must have no key."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -98,13 +98,13 @@ def new_session(
 
 
 def _given_meta(meta: JsonObject) -> JsonObject:
-    """The `_meta` of a new session, as its client gave it: without the trace context, and without our own keys."""
+    """The `_meta` that a client gave for a new session, without the trace context and without the host's own keys."""
     given = {key: value for key, value in meta.items() if key not in TRACE_KEYS and not key.startswith(OUR_PREFIXES)}
     return given | present(**{SELECTION: selection_of({"_meta": meta}) or None})
 
 
 def kept_session(provider: str, kept: AgentSession) -> SessionState:
-    """A conversation that an agent keeps, as a session that is being created."""
+    """The first state of a session that is made of an agent's conversation."""
     directory = kept.working_directory
     state = new_session(
         provider=provider,
@@ -148,13 +148,14 @@ def new_chat(
 
 
 def is_named(chat: ChatState) -> bool:
-    """Whether the title that a chat began with is its own. A fork begins with that of its source."""
+    """Whether a chat began with a title of its own. A fork begins with the title of its source."""
     origin = chat.get("origin")
     return chat["title"] not in _PLACEHOLDERS and (origin is None or origin["kind"] != "fork")
 
 
 def moved_title(chat_title: str) -> str:
-    """The title of a session that is made for a chat. One without a name gets it with its next message."""
+    """The title of a session that is made for a moved chat. If the chat has no title of its own, the next message gives
+    one."""
     return DEFAULT_TITLE if chat_title in _PLACEHOLDERS else chat_title
 
 
@@ -167,13 +168,13 @@ def entry_of(uri: str, session: SessionState) -> ChatSummary | None:
 
 
 _ONLY_LISTED = ("title", "changes")
-"""What the entry of a chat has, and the chat's own state has not, or not always."""
+"""Fields of a chat's entry that the chat's own state may lack."""
 
 
 def chat_entry(chat: ChatState, listed: ChatSummary | None = None) -> ChatSummary:
     """A chat's entry in its session, with the model and agent that 0.4 clients chose for it.
 
-    `listed` is the entry that it had so far: what is only there is kept.
+    `listed` is the present entry: fields that only the entry has are kept.
     """
     summary = chat_summary(chat)
     selection = selection_of(chat)
@@ -186,7 +187,7 @@ def chat_entry(chat: ChatState, listed: ChatSummary | None = None) -> ChatSummar
 def turns_until(chat: ChatState, turn_id: str) -> list[Turn] | None:
     """The finished turns up to and including one; None when the chat has no such turn."""
     turns = chat["turns"]
-    newest_first = range(len(turns) - 1, -1, -1)  # Most are found near the end.
+    newest_first = range(len(turns) - 1, -1, -1)  # Most turns are found near the end.
     found = next((at for at in newest_first if turns[at]["id"] == turn_id), None)
     return None if found is None else turns[: found + 1]
 

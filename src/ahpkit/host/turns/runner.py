@@ -1,6 +1,7 @@
 """Runs the turns of one chat, one after another: opens the agent, runs it, ends the turn, takes the next message.
 
-It reacts only to applied actions, so turns are handled alike whether a client, the queue or the host started them.
+It reacts only to applied actions, so a turn is handled in the same way whether a client, the queue or the host has
+started it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ahpkit.wire.tasks import Tasks
 _log = logging.getLogger(__name__)
 
 _CANCEL_PATIENCE = 10.0
-"""Seconds that an agent may take to stop after a cancel before the next turn goes on without it."""
+"""Seconds for an agent to stop after a turn was cancelled. Then the next turn begins anyway."""
 
 _TURN_ENDS = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/truncated"})
 
@@ -55,9 +56,9 @@ class RunnerPorts:
     make_turn: Callable[[LiveChat, str, Any, bool], LiveTurn]
     """Makes a turn of a chat from its id and message, and whether it is resumed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
-    """Lets the features add to a turn before its agent sees it."""
+    """Lets the features add to a turn before its agent gets it."""
     before_end: Callable[[LiveTurn], Awaitable[None]]
-    """Lets the features look at what the agent did, before clients get the end of the turn."""
+    """Lets the features record what the agent did, before clients are told that the turn has ended."""
     turn_over: Callable[[LiveChat], None]
     login_needed: Callable[[Agent, str], None]
     """Tells clients that the agent of a session needs a login."""
@@ -133,7 +134,7 @@ class ChatRunner:
         return NO_CHAT if self._closing or state.get("activeTurn") else state
 
     def _start_with(self, pending: PendingMessage, kind: Literal["queued", "steering"]) -> None:
-        """Remove the message from where it waited and start the turn, with nothing in between."""
+        """Remove the waiting message and start a turn with it, without another action in between."""
         self._ports.dispatch(self.chat.uri, chat_pending_message_removed(kind=kind, id=pending["id"]))
         started = chat_turn_started(
             turn_id=self._ports.new_id(),
@@ -150,12 +151,13 @@ class ChatRunner:
             await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
 
     async def work_in(self, directories: Sequence[Path]) -> None:
-        """Have the agent work in other directories, before clients are told; raises when it cannot."""
+        """Have the agent work in other directories; raises if it cannot. Clients are told afterwards."""
         if self._agent_chat is not None:
             await self._agent_chat.work_in(directories)
 
     async def move(self, session_uri: str, session_ready: Callable[[], Awaitable[None]]) -> None:
-        """The chat belongs to another session now: the agent opens the conversation again there, with the next turn."""
+        """The chat belongs to another session now. With the next turn, the agent opens the conversation again in that
+        session."""
         self.chat.moved(session_uri)
         self._session_ready = session_ready
         agent_chat, self._agent_chat = self._agent_chat, None
@@ -173,7 +175,7 @@ class ChatRunner:
 
     @property
     def can_rest(self) -> bool:
-        """Whether nothing is under way here, and the agent's side can be closed without a loss."""
+        """Whether nothing is under way in this chat, and the agent's side can be closed without losing anything."""
         idle = self.turn is None and (self._task is None or self._task.done()) and not self._opening.locked()
         return idle and (self._agent_chat is None or self._agent_chat.can_rest)
 
@@ -202,7 +204,7 @@ class ChatRunner:
 
     @property
     def default_model(self) -> str | None:
-        """The id of the model that answers a message which names none, if that is known."""
+        """The id of the model for messages that name no model; None if it is not known."""
         chosen = None if self._agent_chat is None else self._agent_chat.model
         return chosen or self.agent.default_model
 

@@ -1,7 +1,7 @@
 """Keeps the tools of every session: who offers them, their names for models, and the list that clients see.
 
-Sources register with `Registration.tools`; the agent's own tools and the clients' are known here. After any
-change, `refresh` updates the registry and `serverTools`, and calls those that follow the tools of a session.
+Sources register with `Registration.tools`. The tools of agents and of clients are added here. After any change,
+`refresh` updates the registry and `serverTools`, and calls the followers of a session's tools.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ahpkit.tools.registry import FINDERS, MAX_LISTED, Owner, Tool, ToolRegistry
 from ahpkit.wire.codec import encode
 
 MAX_SHOWN = 500
-"""Tools in `serverTools`. A model finds the others with `find_tool`."""
+"""At most this many tools are in `serverTools`. A model finds the others with `find_tool`."""
 MAX_SHOWN_BYTES = 512 * 1024
 
 _ACTIVE = frozenset({"session/activeClientSet", "session/activeClientRemoved"})
@@ -54,16 +54,16 @@ class SessionTools:
         return self._registries[session_uri]
 
     async def prepare(self, session_uri: str) -> None:
-        """A session begins, or begins again after a restart: from here on its list is kept current."""
+        """A session begins, or wakes. From now on its list of tools is kept up to date."""
         self.registry(session_uri)
         self.refresh(session_uri)
 
     def for_model(self, session_uri: str) -> list[ToolDefinition]:
-        """What is offered to a model besides its agent's own tools."""
+        """The tools for a model, except the agent's own."""
         return [tool.definition for tool in self._besides_agent(session_uri)]
 
     def listed(self, session_uri: str) -> list[ToolDefinition]:
-        """The same, as definitions for a model."""
+        """Definitions of the tools for a model, except the agent's own."""
         tools = self._besides_agent(session_uri)
         return listed(tools) + ([*FINDERS] if len(tools) > MAX_LISTED else [])
 
@@ -92,7 +92,7 @@ class SessionTools:
             self.refresh(applied.channel)
 
     def refresh(self, session_uri: str) -> None:
-        """Something may have changed: ask everyone what they offer."""
+        """Tools may have changed: ask all sources again."""
         registry, state = self._registries.get(session_uri), self._states.session(session_uri)
         if registry is None or state is None or session_uri in self._busy:
             return
@@ -140,14 +140,14 @@ def _bounded(definitions: Sequence[ToolDefinition]) -> list[ToolDefinition]:
 
 
 def contributor_of(tool: Tool, client_id: str | None) -> ToolCallContributor | None:
-    """The contributor that a call is shown with."""
+    """The contributor that a call of this tool shows."""
     if tool.owner.kind == "client":
         return {"kind": "client", "clientId": tool.by(client_id).id}
     return {"kind": "mcp", "customizationId": tool.owner.id} if tool.owner.kind == "mcp" else None
 
 
 def owner_key(tool: Tool, client_id: str | None) -> str | None:
-    """Who runs a tool, as rules store it; None: the agent itself."""
+    """The name, in approval rules, of the one who runs a tool; None: the agent itself."""
     match tool.owner.kind:
         case "client":
             owner = tool.by(client_id)
@@ -161,7 +161,7 @@ def owner_key(tool: Tool, client_id: str | None) -> str | None:
 
 
 class _ClientTools:
-    """Tools of connected clients. The client asks its own user where it has to."""
+    """Tools of connected clients. A client asks its own user if a call needs approval."""
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
         return ()
@@ -170,7 +170,7 @@ class _ClientTools:
         return False
 
     async def run(self, turn: Turn, call: ToolCall, tool: Tool, tool_input: str) -> ToolOutcome:
-        """Wait for the client's action that ends the call."""
+        """Wait until the client ends the call by an action."""
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 

@@ -2,8 +2,8 @@
 
 A call's status is read from the chat's state and never remembered here, because clients change it too.
 
-Every call that the host mediates goes through the gate (`ahpkit.tools.gate`): guards, rules, a person, then it runs. A
-call that the agent only reports as running (`running`) does not pass the gate.
+Every call that the host mediates passes the gate (`ahpkit.tools.gate`): guards, then rules, then a person; then the
+tool runs. A call that the agent only reports as running (`running`) does not pass the gate.
 
 This module is long because one call is one class: each of its methods depends on the same status in the chat.
 """
@@ -53,7 +53,7 @@ from ahpkit.wire.tasks import unless
 
 _OVER = frozenset({"completed", "cancelled"})
 _TOLD = 1000
-"""Characters of what a running tool shows that its caller gets."""
+"""Characters of a running tool's output that `told` gets."""
 
 _T = TypeVar("_T")
 
@@ -66,11 +66,11 @@ class ToolCallPorts:
     say: Callable[[ChatAction], None]
     turn_over: Callable[[], bool]
     state: Callable[[], ToolCallState | None]
-    """The call as the chat's state has it; None once its turn is over."""
+    """The call in the chat's state; None when its turn is over."""
     gate: CallGate | None
-    """None for a history that is replayed: nothing is decided about its calls."""
+    """None for an imported history: its calls have ended, and nothing is decided about them."""
     before_run: Callable[[str], Awaitable[None]]
-    """Called with the call's id when it may run, before it does."""
+    """Called with the call's id after it was allowed and before it runs."""
 
 
 class _About(TypedDict):
@@ -81,7 +81,7 @@ class _About(TypedDict):
 
 
 class _Shown(TypedDict):
-    """What is shown of a call besides its input."""
+    """What clients show about a call besides its input."""
 
     title: StringOrMarkdown | None
     edits: ToolCallEdits | None
@@ -89,13 +89,13 @@ class _Shown(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """One pass through the gate: what is asked, and how far it is."""
+    """One pass of a call through the gate: the question, and the steps that were passed."""
 
     tool_input: str
     message: StringOrMarkdown | None
     shown: _Shown
     asked: Asked | None
-    """None where nothing is decided: a history that is replayed."""
+    """None for an imported history, in which nothing is decided."""
     passage: Passage = field(default_factory=Passage)
 
 
@@ -116,7 +116,7 @@ class LiveToolCall:
         self.id = id
         self.name = name
         self._owner = owner
-        """Who runs it, for rules; None: the agent itself."""
+        """The name, in approval rules, of the one who runs this call; None: the agent itself."""
         self._meta: JsonObject = meta or {}
         self._dropped: set[str] = set()
         self._risk: ToolCallRiskAssessment | None = None
@@ -124,12 +124,12 @@ class LiveToolCall:
         self._confirmed: asyncio.Future[ChatToolCallConfirmedAction] | None = None
         self._covered: Confirmation | None = None
         self._decider: tuple[By, str] = "person", ""
-        """Who decided last, and by which client."""
+        """The kind of the last decision (a person, a program), and the client that sent it."""
         self._decided_by: Rule | None = None
-        """The rule that answered in place of a person who was asked already."""
+        """The rule that was made while a person was asked, and that decided in place of this person."""
         self.asks_nobody = False
-        """Whether the tool needs no approval: an agent that asks gets a yes at once. The gate applies when the tool is
-        called."""
+        """Whether the tool needs no approval. Then `confirm` allows the call at once; it passes the gate when the tool
+        is called."""
         self.told: Callable[[str], None] | None = None
         """Called with the text that the tool shows while it runs."""
         self._result: ToolCallResult | None = None
@@ -141,7 +141,7 @@ class LiveToolCall:
 
     @property
     def status(self) -> str | None:
-        """The call's status in the chat; None once its turn is over."""
+        """The call's status in the chat's state; None when its turn is over."""
         state = self._state
         return state["status"] if state else None
 
@@ -158,7 +158,7 @@ class LiveToolCall:
             self._ready(given.get("tool_input"), given.get("message"), confirmed=confirmed)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
-        """Shown at once while a person is asked; otherwise together with the question."""
+        """If a person is being asked, the assessment is shown at once; otherwise together with the question."""
         if safety is None:
             self._risk = {"kind": "judge", "status": "loading"}
         else:
@@ -204,7 +204,7 @@ class LiveToolCall:
         return _Request(tool_input=tool_input, message=message, shown=shown, asked=asked)
 
     async def _judged(self, request: _Request) -> Confirmation | Ruling:
-        """Ask guards and rules: returns their denial, or what is left to decide."""
+        """Ask guards and rules. Returns their denial, or the ruling that says whether a person has to be asked."""
         gate = self._ports.gate
         objection = await gate.guard(self.name, request.tool_input, self._owner) if gate is not None else None
         if objection is not None and not objection.asks:
@@ -218,8 +218,8 @@ class LiveToolCall:
     async def _ask_person(
         self, request: _Request, options: Sequence[ConfirmationOption], *, editable: bool, why: str | None
     ) -> Confirmation:
-        """Ask, with the host's options beside the agent's own, and record the answer. `why`: what a guard has against
-        the call."""
+        """Ask, with the host's options beside the agent's own, and record the answer. `why` is the objection of a
+        guard."""
         request.passage.take("ask")
         if why is not None:
             request = self._with_reason(request, why)
@@ -247,13 +247,13 @@ class LiveToolCall:
         return replace(request, shown={**request.shown, "title": title}, asked=shown)
 
     async def _denial_of_edited(self, request: _Request, edited: str) -> Confirmation | None:
-        """Check an input that a person edited: guards and rules saw another one."""
+        """Check an input that a person edited, because guards and rules have seen the input before the edit."""
         again = self._request(edited, request.message, title=request.shown["title"])
         ruling = await self._judged(again)
         return ruling if isinstance(ruling, Confirmation) else None
 
     def _ruled(self, ruling: Ruling, *, only_denials: bool) -> None:
-        """A rule that was made meanwhile decides the open question."""
+        """If a rule that was made meanwhile decides about this call, answer the open question by it."""
         if (rule := ruling.rule) is None or self._confirmed is None or self._confirmed.done():
             return
         if only_denials and ruling.decision == "allow":
@@ -308,8 +308,8 @@ class LiveToolCall:
         return Confirmation(approved=True, tool_input=request.tool_input)
 
     def _still_allowed(self, covered: Confirmation) -> Confirmation:
-        """The agent asked about exactly this call and got a yes. Only a denial that was made since then overrides
-        it."""
+        """The answer for a call about which the agent has asked before, with the same input: the approval that it got
+        then, unless a rule denies the call now."""
         request = self._request(covered.tool_input, None)
         gate, asked = self._ports.gate, request.asked
         ruling = gate.judge(asked.subject) if gate is not None and asked is not None else ASK
@@ -319,7 +319,8 @@ class LiveToolCall:
         return self._denied(request, denied_by(ruling.rule), by="rule", who=ruling.rule.id)
 
     async def _run(self, run: Callable[[str], Awaitable[ToolOutcome]], tool_input: str) -> ToolOutcome:
-        """Run it, unless its owner denies it meanwhile, and hold the result back while a person reviews it."""
+        """Run the tool, unless the one who runs it denies the call. If a person has to review the result, it is held
+        back until then."""
         ending: asyncio.Future[ToolCallResult] = asyncio.get_running_loop().create_future()
         self._completed = ending
         try:
@@ -345,7 +346,7 @@ class LiveToolCall:
         raise AssertionError
 
     def covered(self, answer: Confirmation) -> None:
-        """An agent already asked about this call: with the same input nobody is asked again."""
+        """The agent has asked about this call, and it was allowed. With the same input nobody is asked again."""
         if not self.asks_nobody:
             self._covered = answer
 
@@ -458,7 +459,7 @@ class LiveToolCall:
         self._meta = meta
 
     def end(self) -> None:
-        """The call is over: end its span."""
+        """The call is over: end its trace span."""
         if self._span.is_recording():
             self._span.end()
 
@@ -547,7 +548,7 @@ class LiveToolCall:
 
     @property
     def _known_message(self) -> StringOrMarkdown:
-        """What the chat says already that the call does; else its name."""
+        """The message that the chat already shows about the call; otherwise the tool's name."""
         state = self._state
         return (state.get("invocationMessage") or state["displayName"] if state else None) or self.name
 
@@ -573,27 +574,26 @@ class LiveToolCall:
         self._ports.say(action)
 
     def _merged(self, shown: JsonObject) -> JsonObject:
-        """The `_meta` of an action replaces the old one, so what a client put there is sent again."""
+        """The `_meta` for an action. An action replaces all of `_meta`, so keys that a client has set are repeated."""
         return {key: value for key, value in shown.items() if key not in self._dropped and key != SETTLED} | self._meta
 
 
 def _decided_by_whom(action: Mapping[str, Any]) -> By:
-    """A person, or the client by itself: by a setting of its own, or because nobody was there to be asked.
-
-    `skipped` alone says neither: a person may skip a call.
+    """Who decided: a person, or the client by itself, because of its settings or because no person could be asked. The
+    reason `skipped` alone proves neither, because a person may skip a call.
     """
     automatic = action.get("_meta", {}).get(AUTOMATIC) or action.get("confirmed", "user-action") != "user-action"
     return "client" if automatic else "person"
 
 
 def _refusal(reason: str | None, suggestion: Message | None) -> str:
-    """What an agent reads about a denied call: why, and what to do instead."""
+    """The message about a denied call for an agent: the reason, and what to do instead."""
     why = reason or "the user denied this tool call"
     return f"{why}\nThe user suggests instead: {suggestion['text']}" if suggestion and suggestion["text"] else why
 
 
 def canonical(tool_input: str) -> str:
-    """One form for equal inputs, because agents format JSON differently."""
+    """The input in one form for all spellings of the same JSON, because agents format JSON differently."""
     try:
         return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
     except (ValueError, RecursionError):

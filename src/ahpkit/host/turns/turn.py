@@ -1,4 +1,4 @@
-"""Drives one running turn for the agent: what the agent says becomes actions of its chat."""
+"""Drives one running turn for the agent: each call of the agent becomes an action of the chat."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from ahpkit.tools.registry import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPorts:
-    """What a turn uses of the host."""
+    """What a turn needs from the host."""
 
     tracing: Tracing
     dispatch: Callable[[ChatAction], object]
@@ -60,26 +60,26 @@ class TurnPorts:
     activity: Callable[[str | None], None]
     """Shows what the agent is doing right now."""
     store_content: Callable[[bytes, str], str]
-    """Keeps data of a content type; returns its URI."""
+    """Stores data of a content type; returns its URI."""
     tool: Callable[[str], tuple[Tool, ToolSource] | None]
-    """The tool that a model calls by this name and who runs it; None for the agent's own."""
+    """The tool with this name and its source; None for the agent's own tools."""
     gone: Callable[[], Sequence[Tool]]
-    """Tools that this turn had before and has no longer."""
+    """Tools that this turn had earlier and does not have any more."""
     gate: CallGate | None
     """The gate of every call that the host mediates."""
     subchat: Callable[[LiveTurn, str, str, str | None], Awaitable[SubChat]]
-    """Opens a chat for a sub-agent: who asks, its title, its prompt, the tool call it belongs to."""
+    """Opens a chat for a sub-agent. Gets the turn that asks, the title, the prompt, and the id of the tool call."""
     before_call: Callable[[str, str], Awaitable[None]]
-    """Called with the turn's id and the call's when a tool call may run, before it does."""
+    """Called with the ids of the turn and of a tool call, after the call was allowed and before it runs."""
     writing: Callable[[str, Path], Sequence[AbstractAsyncContextManager[None]]]
-    """Who wants to know that the agent writes a file in a turn."""
+    """Contexts to enter while the agent writes a file in a turn."""
     room: Callable[[], Awaitable[None]]
     """Waits until clients have read most of the chat."""
     now: Callable[[], int]
 
 
 class LiveTurn:
-    """Implements `ahpkit.host.agent.Turn`. What a slow agent says after the end is dropped."""
+    """Implements `ahpkit.host.agent.Turn`. Calls after the end of the turn are ignored."""
 
     def __init__(self, chat: Chat, ports: TurnPorts, *, id: str, message: Message, resumed: bool = False) -> None:
         self._chat = chat
@@ -147,7 +147,7 @@ class LiveTurn:
         return elapsed(self.chat_state, self._ports.now())
 
     def end(self) -> None:
-        """The turn is over in the chat's state, whoever ended it."""
+        """The turn is over in the chat's state. The agent, a client or the host may have ended it."""
         self.over = True
         self.ended.set()
         for call in self.tool_calls.values():
@@ -157,7 +157,7 @@ class LiveTurn:
         self._at_end.clear()
 
     def on_end(self, done: Callable[[], object]) -> None:
-        """Call something when the turn is over."""
+        """Call a function when the turn is over, or now if it is over already."""
         if self.over:
             done()
         else:
@@ -264,7 +264,8 @@ class LiveTurn:
         return ToolOutcome(success=False, error=no_tool(key[0]))
 
     def _show_gone(self, name: str, id: str | None) -> LiveToolCall | None:
-        """Show a call of a tool that is gone as failed, without asking anybody. None: there never was such a tool."""
+        """Show a call of a tool that is gone as failed, without asking anybody. None: this turn never had such a
+        tool."""
         tool = next((tool for tool in self._ports.gone() if tool.name == name), None)
         if tool is None:
             return None
@@ -296,7 +297,7 @@ class LiveTurn:
             return await answered
         finally:
             del self._inputs[request["id"]]
-            if answered.cancelled():  # The agent does not wait any more, so the question is withdrawn.
+            if answered.cancelled():  # The agent stopped waiting, so the question is withdrawn.
                 self.say(chat_input_completed(request_id=request["id"], response="cancel"))
 
     @asynccontextmanager
@@ -331,7 +332,7 @@ class LiveTurn:
         return message
 
     def heard(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
-        """An action of this turn was applied; the agent may be waiting for it."""
+        """An action of this turn's chat was applied. The agent may be waiting for it."""
         kind = action["type"]
         if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
             self._steered.set()
@@ -351,7 +352,7 @@ class LiveTurn:
         waiting.set_result(InputAnswers(action["response"], answers, action.get("_meta", {})))
 
     def _streaming_part(self, kind: Literal["markdown", "reasoning"]) -> str:
-        """The part that takes text of this kind: the open one, or a new one."""
+        """The id of the part for text of this kind: the open part, or a new one."""
         if self._open_part is None or self._open_part[0] != kind:
             part_id = f"{self.id}-part-{next(self._numbers)}"
             self._part(_text_part(kind, part_id))

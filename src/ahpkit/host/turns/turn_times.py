@@ -1,7 +1,7 @@
 """Records when the tool calls of a turn began, waited for a person and ended, and serves it as `x-ahpkit/turns/times`.
 
-The protocol's states have no times of calls. They are noted here as the calls change; when the turn ends they are
-stored beside the log, for the newest turns.
+The protocol's states have no times of calls. This module notes the times as the calls change. When a turn ends, its
+times are stored beside the log; only those of the newest turns are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ahpkit.protocol.chat.turns import find_tool_call
 _KEYS: Final = "turn-times/"
 
 MAX_TURNS: Final = 2000
-"""Turns whose times are kept. The oldest go first."""
+"""Turns whose times are kept. The oldest are forgotten first."""
 
 _CALL: Final = frozenset(
     {
@@ -31,7 +31,8 @@ _OVER: Final = frozenset({"completed", "cancelled"})
 
 
 class _Times(TypedDict):
-    """When a call began and ended, and from when to when it waited for a person (null: still waits). Milliseconds."""
+    """When a call began and ended, and the periods in which it waited for a person (end null: it still waits).
+    Milliseconds."""
 
     startedAt: int
     endedAt: NotRequired[int]
@@ -60,7 +61,7 @@ class TurnTimes(Feature):
     def _heard(self, applied: ChatApplied) -> None:
         kind = applied.action["type"]
         if kind in _CALL:
-            self._note(applied, cast("ChatToolCallStartAction", applied.action))  # All of them name turn and call.
+            self._note(applied, cast("ChatToolCallStartAction", applied.action))  # All name turn and call.
         elif kind in _END and applied.after is not applied.before:
             self._keep(applied.channel, applied.action.get("turnId", ""))
 

@@ -67,7 +67,7 @@ INTERRUPTED = "The host stopped while this turn was running. What was not finish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPorts:
-    """What turns use of the host."""
+    """What turns need from the host."""
 
     store: Store
     values: Values
@@ -177,7 +177,7 @@ class Turns:
         self._ports.index.remove_chat(uri)
 
     def rest_chat(self, uri: str) -> None:
-        """Forget an unused chat. After the next `add_chat` its turns run again."""
+        """Forget a chat whose session goes to rest. `add_chat` makes its turns run again."""
         self._runners.pop(uri, None)
 
     def runner(self, chat_uri: str) -> ChatRunner | None:
@@ -212,7 +212,7 @@ class Turns:
         return await gate.refusal(tool.own_name, tool_input, owner, title=tool.name, client_id=client_id)
 
     def _main_runner(self, session_uri: str) -> ChatRunner | None:
-        """The runner of a session's default chat, else of the first of its chats that has one."""
+        """The runner of a session's default chat; if it has none, that of the first chat with a runner."""
         state = self._ports.store.session(session_uri) or NO_SESSION
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
@@ -225,7 +225,7 @@ class Turns:
         return action if message is action["message"] else cast("_MessageAction", {**action, "message": message})
 
     def _with_model(self, uri: str, action: ChatTurnStartedAction) -> ChatTurnStartedAction:
-        """Add the model and the agent that will answer to a message that names none."""
+        """Add the model and the agent to a message that does not name them: those that will answer it."""
         runner = self._runners.get(uri)
         if runner is None:
             return action
@@ -240,11 +240,13 @@ class Turns:
         return {**action, "message": message}
 
     def _with_start(self, uri: str, action: ChatTurnStartedAction) -> ChatTurnStartedAction:
-        """A turn begins when the host takes it: clocks of clients may be wrong, and reducers compute with this time."""
+        """Set the start of a turn to the host's present time. Clocks of clients may be wrong, and reducers compute with
+        this time."""
         return {**action, "startedAt": iso_time(self._ports.now())}
 
     def _with_duration(self, uri: str, action: ChatTurnCancelledAction) -> ChatTurnCancelledAction:
-        """A turn that a client cancels took as long as the host says, which also said when it began."""
+        """Set the duration of a turn that a client cancels by the host's clock, because this clock also gave the
+        start."""
         return {**action, "duration": elapsed(self._ports.store.chat(uri), self._ports.now())}
 
     # -- making turns ----------------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ class Turns:
         )
 
     async def _guard(self, chat: LiveChat, name: str, tool_input: str, owner: str | None) -> Objection | None:
-        """The first denial; else the first guard that wants a person to decide."""
+        """The first denial of a guard, or else the first objection that leaves the decision to a person."""
         doubt: Objection | None = None
         for guard in self._ports.hooks.guard_tool:
             objection = await guard(chat, name, tool_input, owner)
@@ -303,7 +305,7 @@ class Turns:
         return doubt
 
     def store_content(self, session_uri: str, data: bytes, content_type: str) -> str:
-        """Keep content that an agent produced; returns its URI."""
+        """Store content that an agent produced; returns its URI."""
         store = self._ports.hooks.content.provided
         if store is None:
             raise NotFound("this host does not store content")
@@ -330,7 +332,7 @@ class Turns:
             await before_call(chat, turn_id, call_id)
 
     def _follow_tools(self, turn: LiveTurn) -> None:
-        """Keep the tools of a running turn current."""
+        """Keep the tools of a running turn up to date."""
         tools, session_uri = self._ports.tools, turn.chat.session_uri
 
         def take() -> None:
@@ -356,7 +358,7 @@ class Turns:
                 self._ports.clients.reject(session_uri, sent, origin, reason)
 
     def _refuse_waiting(self, session_uri: str) -> None:
-        """A session is gone: say to those who waited that nothing will be applied."""
+        """A session is gone: refuse the selections that waited in it."""
         for _, origin, sent in self._ports.waiting.take_all(session_uri):
             reason = f"the session {session_uri} was disposed of before this could be applied"
             self._ports.clients.reject(session_uri, sent, origin, reason)
@@ -372,7 +374,7 @@ class Turns:
             turn.over = not applied.after.get("activeTurn")
 
     def _configured(self, applied: AnyApplied) -> None:
-        """When something else is selected for a session, or it is configured, its agents are configured again."""
+        """The selection or configuration of a session changed: configure its agents again."""
         is_selection = applied.action["type"] == "session/metaChanged"
         if is_selection and selection_of(applied.before) == selection_of(applied.after):
             return
@@ -381,8 +383,8 @@ class Turns:
                 self._ports.tasks.spawn(runner.configure(), name="configure")
 
     def _deselect(self, applied: AnyApplied) -> None:
-        """Deselect a custom agent that is gone or switched off, unless customizations that are still being read may
-        contain it."""
+        """Deselect a custom agent that is gone or switched off. While customizations are still being read it stays
+        selected, because one of them may contain it."""
         session_uri = applied.channel
         state = self._ports.store.session(session_uri)
         chosen = selection_of(state).get("agent")
@@ -394,7 +396,7 @@ class Turns:
             self._dispatch(session_uri, session_meta_changed(meta=selected(state, "agent", None)))
 
     def _end_interrupted(self) -> None:
-        """A turn that ran when the host stopped ends with an error that says so.
+        """End each turn that ran when the host stopped, with an error that says so.
 
         That cancels its open tool calls: a call that waited for approval is shown as not run.
         """
@@ -409,7 +411,7 @@ class Turns:
             self._summaries.nothing_runs(uri)
 
     def _resumes(self, chat_uri: str) -> bool:
-        """Whether the agent of a chat can go on with a turn that was interrupted. A sub-agent cannot."""
+        """Whether the agent of a chat can continue an interrupted turn. A sub-agent cannot."""
         origin = (self._ports.store.chat(chat_uri) or NO_CHAT).get("origin")
         session = self._ports.store.session(self._ports.index.session_of(chat_uri))
         if session is None or (origin is not None and origin["kind"] == "tool"):
@@ -419,7 +421,7 @@ class Turns:
     # -- sub-agents ------------------------------------------------------------------------------------------------
 
     async def _open_subchat(self, parent: LiveTurn, title: str, prompt: str, tool_call_id: str | None) -> SubChat:
-        """A read-only chat of the same session for a sub-agent, with its one turn begun."""
+        """Open a read-only chat of the same session for a sub-agent, and begin its only turn."""
         session_uri, uri = parent.chat.session_uri, f"ahp-chat:/{self._ports.new_id()}"
         if session_uri not in self._ports.index:
             raise AgentError(f"The session {session_uri} is gone.", error_type="host")
@@ -438,7 +440,7 @@ class Turns:
 
 
 def _about_selection(turn: LiveTurn) -> str:
-    """Put the selected words before the first message of a side chat that is about them."""
+    """The words that a side chat is about, quoted for its first message; empty for other chats and messages."""
     chat = turn.chat_state or NO_CHAT
     origin = chat.get("origin")
     if origin is None or origin["kind"] != "sideChat" or chat["turns"]:
@@ -451,7 +453,7 @@ def _about_selection(turn: LiveTurn) -> str:
 
 
 def _about_folder(turn: LiveTurn, session: SessionState) -> str | None:
-    """Say once, in the first turn, that the session does not work in the folder that its client shows."""
+    """A note for the first turn of a session that does not work in the folder that its client shows; otherwise None."""
     meta = session.get("_meta") or {}
     asked: str | None = meta.get(ELSEWHERE)
     if asked is None or (turn.chat_state or NO_CHAT)["turns"]:
