@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from ahpkit.client import AuthenticationNeeded, Client, LoginFailed, McpNotReady, TurnCompleted
+from ahpkit.client import AuthenticationNeeded, Client, LoginFailed, McpNotReady, TurnCompleted, TurnWaiting
 from ahpkit.client.oauth import log_in
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
@@ -257,12 +257,13 @@ async def test_the_sdk_logs_in_where_a_call_waits(place: Place) -> None:
         place.guard.weak |= place.guard.tokens
         place.guard.tokens.clear()
         chat = await session.chat()
-        over: list[Any] = []
-        async for event in chat.send("go"):
-            if isinstance(event, AuthenticationNeeded):
-                await session.mcp_server(event.server_id).log_in(open_browser=browse)
-            over.append(event)
-        assert isinstance(over[-1], TurnCompleted)
+        with pytest.raises(TurnWaiting, match="waits for somebody: a login that add needs") as caught:
+            await chat.ask("go", on_approval="allow")
+        needed, turn = caught.value.waiting, chat.follow()
+        assert isinstance(needed, AuthenticationNeeded)
+        assert turn is not None
+        await session.mcp_server(needed.server_id).log_in(open_browser=browse)
+        assert isinstance([event async for event in turn][-1], TurnCompleted)
         assert place.authority.authorizations[-1]["scope"] == "files:write"
         assert chat.confirmed["turns"][-1]["responseParts"][-1]["content"] == "3"  # type: ignore[typeddict-item]  # The last part is text.
         assert (await server.tools())[0]["name"] == "add"
@@ -415,8 +416,32 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
             assert not [token for token in (*guard.tokens, *authority.refresh_tokens) if token in host.errors]
             code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path)
             assert (code, "does not ask for a token now" in errors) == (1, True)
+
+            guard.tokens.clear()
+            authority.refresh_tokens.clear()
+            await finish_cli(["prompt", "--no-wait", "--session", "s1", '/tool tickets_add {"a": 2, "b": 5}'], tmp_path)
+            approval, _ = await listed(tmp_path, "approval")
+            assert (await finish_cli(["approve", "s1"], tmp_path))[0] == 0
+            login, words = await listed(tmp_path, "login")
+            assert (login["id"], login["server"]) == (approval["id"], "tickets")
+            assert words.endswith("  ahpkit mcp login tickets --session s1\n")
+            code, _, errors = await finish_cli(
+                ["mcp", "login", "tickets", "--session", "s1"], tmp_path, BROWSER=f"{browser} %s"
+            )
+            assert code == 0, errors
+            while "returned:\n\n```\n7\n```" not in (await finish_cli(["sessions", "show", "s1"], tmp_path))[1]:
+                pass
+            assert (await finish_cli(["inbox"], tmp_path))[1] == "Nothing waits for you.\n"
             await client.aclose()
-        assert len(authority.authorizations) == 1
+        assert len(authority.authorizations) == 2
+
+
+async def listed(home: Path, kind: str) -> tuple[Json, str]:
+    """The one thing in the inbox, once it is of this kind: as data, and as shown to a person."""
+    while True:
+        found = json.loads((await finish_cli(["inbox", "--json"], home))[1])
+        if [one["kind"] for one in found] == [kind]:
+            return found[0], (await finish_cli(["inbox"], home))[1]
 
 
 async def test_what_the_sdk_cannot_do_it_says(place: Place) -> None:

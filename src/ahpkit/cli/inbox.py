@@ -18,10 +18,22 @@ from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.text import plain, printable, shorten
 from ahpkit.cli.watching import json_text, show, watch_option
-from ahpkit.client import Chat, Client, ConfirmationNeeded, Dispatch, InputNeeded, Rejected, Session
+from ahpkit.client import (
+    AuthenticationNeeded,
+    Chat,
+    Client,
+    ConfirmationNeeded,
+    Dispatch,
+    InputNeeded,
+    Rejected,
+    Session,
+)
 from ahpkit.client.ask import Waiting, describe, waiting_in
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.state import SessionStatus
+
+_KINDS = {ConfirmationNeeded: "approval", InputNeeded: "question", AuthenticationNeeded: "login"}
+"""What waits, for scripts."""
 
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 """What looks like the name of a question."""
@@ -35,6 +47,8 @@ class Item:
     title: str
     chat: Chat
     waiting: Waiting
+    server: str
+    """The name of the MCP server that wants a login; empty otherwise."""
 
     @property
     def id(self) -> str:
@@ -48,11 +62,12 @@ class Item:
         return once_first(call.get("options", ()))
 
     def as_data(self) -> dict[str, Any]:
-        kind = "question" if isinstance(self.waiting, InputNeeded) else "approval"
-        facts = {"session": self.session, "title": self.title, "chat": self.chat.uri, "id": self.id, "kind": kind}
         waiting = self.waiting
+        kind = _KINDS[type(waiting)]
+        facts = {"session": self.session, "title": self.title, "chat": self.chat.uri, "id": self.id, "kind": kind}
         what = {"request": waiting.request} if isinstance(waiting, InputNeeded) else {"call": waiting.call}
-        return {**facts, "says": describe(self.waiting), **what}
+        server = {"server": self.server} if self.server else {}
+        return {**facts, "says": describe(self.waiting), **what, **server}
 
 
 @click.command()
@@ -63,7 +78,7 @@ class Item:
 @click.option("--json", "json_output", is_flag=True, help="Print JSON; with --watch one list on each line.")
 @host_command
 async def inbox(url: str | None, token: str | None, watching: bool, kind: str, json_output: bool) -> None:
-    """List everything that waits for you: approvals and questions of all sessions.
+    """List everything that waits for you: approvals, questions and logins of all sessions.
 
     \b
     Example:
@@ -99,6 +114,8 @@ def _lines(item: Item) -> list[str]:
             f"          {q['id']}: {printable(shorten(plain(q['message']), 100))}" for q in request.get("questions", ())
         ]
         return [*lines, f"          ahpkit answer {name}"]
+    if isinstance(item.waiting, AuthenticationNeeded):
+        return [*lines, f"          ahpkit mcp login {printable(item.server)} --session {name}"]
     lines += [f"          {printable(line)}" for line in reasons(item.waiting.call)]
     return [*lines, f"          ahpkit approve {name}   or   ahpkit deny {name}"]
 
@@ -130,7 +147,20 @@ async def _of_session(stack: AsyncExitStack, client: Client, uri: str) -> list[I
         title = _title(session, chats)
     except AhpError:  # It was deleted while we looked.
         return []
-    return [Item(uri, title, chat, waiting) for chat in chats for waiting in waiting_in(chat.confirmed)]
+    return [
+        Item(uri, title, chat, waiting, _server(session, waiting))
+        for chat in chats
+        for waiting in waiting_in(chat.confirmed)
+    ]
+
+
+def _server(session: Session, waiting: Waiting) -> str:
+    if not isinstance(waiting, AuthenticationNeeded):
+        return ""
+    try:
+        return session.mcp_server(waiting.server_id).name
+    except LookupError:  # It was removed meanwhile.
+        return waiting.server_id
 
 
 def _title(session: Session, chats: Sequence[Chat]) -> str:

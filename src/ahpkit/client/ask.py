@@ -15,6 +15,7 @@ from ahpkit.client.answers import Approve, Deny, input_text, open_requests
 from ahpkit.client.core import Core
 from ahpkit.client.errors import TurnTimeout, TurnWaiting
 from ahpkit.client.events import (
+    AuthenticationNeeded,
     ConfirmationNeeded,
     InputNeeded,
     TextDelta,
@@ -32,7 +33,7 @@ from ahpkit.wire.tasks import running
 OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
 """Who decides about tool calls: always yes, always no, other clients, or a function as for `on_confirmation`."""
 
-Waiting = ConfirmationNeeded | InputNeeded
+Waiting = ConfirmationNeeded | InputNeeded | AuthenticationNeeded
 
 _CANCELLING = 2.0
 """Seconds to wait until the host has taken the cancellation of a turn."""
@@ -73,6 +74,8 @@ def describe(waiting: Waiting) -> str:
         return "the agent asks: " + (_text(request.get("message")) or " ".join(questions) or "something")
     call: Any = waiting.call
     title = _text(call.get("confirmationTitle") or call.get("invocationMessage")) or call["displayName"]
+    if isinstance(waiting, AuthenticationNeeded):
+        return f"a login that {title} needs"
     given = " ".join(input_text(call).split())
     what = "the use of the result of " if waiting.of == "result" else ""
     return f"approval of {what}{title}" + (f" ({given[:_LONGEST]})" if given else "")
@@ -86,14 +89,21 @@ class Answering:
     """One turn that a script waits for, including its sub-agents."""
 
     def __init__(
-        self, core: Core, turn: TurnStream, *, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+        self,
+        core: Core,
+        turn: TurnStream,
+        *,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+        others_log_in: bool,
     ) -> None:
-        """Without a callback nobody here decides."""
+        """Without a callback nobody here decides. `others_log_in`: wait when a call needs a login."""
         self._core = core
         self._turn = turn
         self._decides: tuple[type[Waiting], ...] = (
             *((ConfirmationNeeded,) if on_confirmation is not None else ()),
             *((InputNeeded,) if on_input is not None else ()),
+            *((AuthenticationNeeded,) if others_log_in else ()),
         )
         self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
         self._owned = AsyncExitStack()
@@ -118,7 +128,7 @@ class Answering:
             match event:
                 case TextDelta(text=text):
                     parts.append(text)
-                case ConfirmationNeeded() | InputNeeded():
+                case ConfirmationNeeded() | InputNeeded() | AuthenticationNeeded():
                     self._check(event)
                 case _:
                     if self._is_settled_by(event):
@@ -147,8 +157,8 @@ class Answering:
             raise TurnWaiting(waiting, describe(waiting))
 
     def _is_settled_by(self, event: TurnEvent) -> bool:
-        """Whether the call that waited last was decided; from then on the tool is running."""
-        if not isinstance(self._last, ConfirmationNeeded) or not isinstance(event, ToolCallRunning):
+        """Whether the call that waited last goes on: from then on the tool is running."""
+        if self._last is None or isinstance(self._last, InputNeeded) or not isinstance(event, ToolCallRunning):
             return False
         return event.call["toolCallId"] == self._last.call["toolCallId"]
 
@@ -173,6 +183,8 @@ def waiting_in(state: Any) -> Sequence[Waiting]:
     for call in tool_calls(turn):
         if waits_for_person(call):
             found.append(ConfirmationNeeded(call, of="call" if call["status"] == "pending-confirmation" else "result"))
+        elif call["status"] == "auth-required":
+            found.append(AuthenticationNeeded(call))
     return found
 
 

@@ -116,7 +116,7 @@ class Chat(Handle[ChatState]):
         is cancelled.
 
         Raises `ActionRejected` or `TurnError` when there is no answer: `TurnWaiting` when a call or a question waits
-        and nobody here decides, `TurnTimeout` when it took too long.
+        and nobody here decides, or when a call needs a login, `TurnTimeout` when it took too long.
         """
         decide = confirming(on_approval) or on_confirmation
         if on_approval == "wait":
@@ -135,6 +135,7 @@ class Chat(Handle[ChatState]):
             turn,
             on_confirmation=decide or self._responders.on_confirmation,
             on_input=on_input or self._responders.on_input,
+            others_log_in=on_approval == "wait",
         )
         return await answering.text(timeout, self.cancel)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ahpkit.client.events import ConfirmationNeeded, InputNeeded
+from ahpkit.client.events import AuthenticationNeeded, ConfirmationNeeded, InputNeeded
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
@@ -101,15 +101,17 @@ class TurnError(ClientError):
 
 
 class TurnWaiting(TurnError):
-    """A turn waits for somebody to approve a tool call or answer a question. It goes on waiting."""
+    """A turn waits for somebody to approve a tool call, answer a question or log in. It goes on waiting."""
 
-    def __init__(self, waiting: ConfirmationNeeded | InputNeeded, what: str) -> None:
-        asks = isinstance(waiting, InputNeeded)
-        remedy = "on_input=… to answer" if asks else 'on_approval="allow", "deny" or a function to decide'
-        super().__init__(
-            f"the turn waits for somebody: {what.rstrip('.')}. Pass {remedy}, or decide elsewhere: ahpkit inbox",
-            error_type="waiting",
-        )
+    def __init__(self, waiting: ConfirmationNeeded | InputNeeded | AuthenticationNeeded, what: str) -> None:
+        match waiting:
+            case InputNeeded():
+                remedy = "Pass on_input=… to answer, or decide elsewhere: ahpkit inbox"
+            case AuthenticationNeeded():
+                remedy = 'Log in with session.mcp_server(error.waiting.server_id).log_in(), or pass on_approval="wait"'
+            case _:
+                remedy = 'Pass on_approval="allow", "deny" or a function to decide, or decide elsewhere: ahpkit inbox'
+        super().__init__(f"the turn waits for somebody: {what.rstrip('.')}. {remedy}", error_type="waiting")
         self.waiting = waiting
 
 
