@@ -1,7 +1,8 @@
 """Runs calls to one MCP server: their time limits, their callers, and the questions that the server asks during them.
 
-What a server asks while one of its tools runs (elicitation, sampling) goes only to the caller of that tool: a turn that
-runs it, or a message whose prompts and resources are read. `ServerPort` is what else the server needs from its session.
+A server may ask questions while one of its tools runs (elicitation, sampling). They go only to the caller of that tool:
+a turn that runs it, or a message whose prompts and resources are read. `ServerPort` has everything else that the server
+needs from its session.
 """
 
 from __future__ import annotations
@@ -35,28 +36,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long and how much."""
+    """Limits of time and amount for one server."""
 
     start: float = 60.0
     """Seconds from the start to the first list of tools."""
     call: float = 600.0
     """Seconds that a tool may take without reporting progress."""
     delays: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    """Seconds before each further try. After the last one it is an error, and stays one until somebody acts."""
+    """Seconds before each restart after a crash. After the last one the server stays in `error` until somebody starts
+    it again."""
     steady: float = 60.0
-    """Seconds that it is ready, after which the crashes before are forgotten."""
+    """When a server was ready for this many seconds, earlier crashes do not count any more."""
     listed: int = 10_000
-    """Tools, prompts or resources of one server. More are not listed."""
+    """Tools, prompts or resources of one server. Further ones are not listed."""
     pages: int = 200
     asks: int = 10
     """Questions and model requests during one call."""
     relist: float = 0.2
-    """Seconds between two looks at lists that change without end."""
+    """Seconds between two readings of lists that change all the time."""
     message: int = MAX_MESSAGE
 
 
 class ServerPort(Protocol):
-    """What a server needs of its session."""
+    """What a server needs from its session."""
 
     def changed(self, server: McpServer) -> None:
         """Called when its state or one of its lists changed."""
@@ -73,7 +75,7 @@ class ServerPort(Protocol):
     def token_refused(self, resource: str, token: str) -> None: ...
 
     async def renew_token(self, resource: str) -> bool:
-        """Whether there is a new token in the place of one that was refused, without asking anybody."""
+        """Renew a token that was refused, without asking anybody; returns whether there is a new one."""
         ...
 
     @property
@@ -83,7 +85,7 @@ class ServerPort(Protocol):
 
 
 class Caller(Protocol):
-    """Who runs a tool: gets its progress, and answers what the server asks meanwhile."""
+    """The caller of a tool. It gets the progress, and answers the server's questions meanwhile."""
 
     @property
     def session(self) -> str:
@@ -93,7 +95,7 @@ class Caller(Protocol):
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
     def auth_required(self, state: JsonObject) -> None:
-        """The call waits for a token; `state` says for what."""
+        """The call waits for a token. `state` names the resource that needs it."""
         ...
 
     def auth_resolved(self) -> None: ...
@@ -108,29 +110,29 @@ class Caller(Protocol):
 
 
 class Call:
-    """One call in flight: who made it, and how much longer it may take."""
+    """One call that runs: its caller, and its remaining time."""
 
     def __init__(self, caller: Caller, clock: asyncio.Timeout, limits: Limits) -> None:
         self.caller = caller
         self.challenge: Challenge | None = None
-        """What its request was refused for, when it lacks a token."""
+        """The challenge with which its request was refused, if it lacks a token."""
         self.asked = 0
         self.over = False
         self._clock = clock
         self._limits = limits
 
     def alive(self) -> None:
-        """The server reported something: the time limit starts again."""
+        """The server sent something about this call, so the time limit starts again."""
         if not self.over and not self._clock.expired():
             self._clock.reschedule(asyncio.get_running_loop().time() + self._limits.call)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """The server reported how far it is."""
+        """The server reported progress."""
         self.alive()
         self.caller.progress(progress, total, message)
 
     async def ask(self, question: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
-        """Ask what the server wants to know. The time limit does not run while somebody answers."""
+        """Ask the caller the server's question. The time limit does not run until it is answered."""
         self.asked += 1
         if self.asked > self._limits.asks:
             raise McpError(f"the server has asked {self._limits.asks} times during this call, which is the limit")
@@ -142,7 +144,7 @@ class Call:
 
 
 class TokenNeeded(McpError):
-    """A call was refused until there is a token for it."""
+    """A call was refused because it needs a token."""
 
     def __init__(self, challenge: Challenge) -> None:
         super().__init__("the server wants a token")
@@ -165,11 +167,11 @@ class Calls:
         self._limits = limits
         self._calls: list[Call] = []
         self._pages: dict[str, asyncio.Future[None]] = {}
-        """Pages that somebody is asked to open, by the server's ids."""
+        """Pages that a person is asked to open, by the server's ids."""
 
     async def run(self, send: Callable[[Call], Awaitable[T]], caller: Caller) -> T:
-        """Send something, and wait for the answer within the time limit. Raises `McpUnavailable` after it, and
-        `TokenNeeded` when this very request was refused for want of a token."""
+        """Send a request, and wait for the answer within the time limit. Raises `McpUnavailable` when the time is over,
+        and `TokenNeeded` if this request was refused because it lacks a token."""
         clock = asyncio.timeout(self._limits.call)
         try:
             async with clock:
@@ -192,10 +194,11 @@ class Calls:
             raise McpUnavailable(f"{self._server} did not answer within {self._limits.call:g} seconds") from None
 
     def _asking(self, what: str) -> Call:
-        """The call that a question belongs to: the one it came with, else the latest of the only session that calls.
+        """The call that a question belongs to: the call that the server names, or else the latest call, if only one
+        session calls this server.
 
-        Servers of the older era do not say to which call a question belongs. A shared server could put a question of
-        one session to the people of another.
+        Servers of the older era do not name the call. With several sessions, a question could reach the people of the
+        wrong session.
         """
         if (call := _current.get()) is not None:
             return call
@@ -215,7 +218,7 @@ class Calls:
             return _refusal(error)
 
     async def _elicited(self, caller: Caller, params: JsonObject) -> JsonObject:
-        """What a person answers. A page that they were to open is done with when the server says so too."""
+        """The answer of a person. A request to open a page also ends when the server reports that it is done."""
         if params.get("mode") != "url":
             return await caller.elicit(params)
         try:
@@ -231,18 +234,19 @@ class Calls:
                 del self._pages[id]
 
     def page_done(self, id: str) -> None:
-        """The server says that what it wanted to be opened is done."""
+        """The server reports that the page which it wanted to be opened is done."""
         if (done := self._pages.get(id)) is not None and not done.done():
             done.set_result(None)
 
     async def opened(self, error: MCPError, caller: Caller) -> bool:
-        """Whether a call was refused until somebody opens pages, and they did: then it can be made again."""
+        """If a call was refused until a person opens pages, ask for that. Returns whether they were opened, so that the
+        call can be repeated."""
         if error.code != types.URL_ELICITATION_REQUIRED:
             return False
         try:
             wanted = UrlElicitationRequiredError.from_error(error.error).elicitations[: self._limits.asks]
             answers = [await self._elicited(caller, plain(page)) for page in wanted]
-        except (McpError, ValueError, AttributeError, TypeError):  # Nobody to ask, or nothing to open.
+        except (McpError, ValueError, AttributeError, TypeError):  # Nobody can be asked, or there is no page to open.
             return False
         return bool(answers) and all(answer.get("action") == "accept" for answer in answers)
 
@@ -273,7 +277,7 @@ _EVERY = 0.1
 
 
 class Pace:
-    """How often something may happen: some at once, then a steady few. What comes faster is left out."""
+    """Limits how often something happens: some times at once, then at a steady rate. Anything faster is left out."""
 
     def __init__(self, clock: Callable[[], float], *, burst: int = _BURST, every: float = _EVERY) -> None:
         self._clock = clock
@@ -293,7 +297,7 @@ class Pace:
 
 
 class TurnCaller:
-    """A turn that runs an MCP tool: progress is shown in the call, questions go to its people."""
+    """A turn that runs an MCP tool. Progress is shown in the call, and questions go to the people of the chat."""
 
     def __init__(self, turn: Turn, call: ToolCall, services: Services) -> None:
         self._turn = turn
@@ -306,7 +310,7 @@ class TurnCaller:
         return self._turn.chat.session_uri
 
     def auth_required(self, state: JsonObject) -> None:
-        """The server wants a token first: the call shows it, and so does the session."""
+        """The server needs a token first. The call shows this, and so does the session."""
         needed: Any = {key: value for key, value in state.items() if key != "kind"}
         self._dispatch(chat_tool_call_auth_required(turn_id=self._turn.id, tool_call_id=self._call.id, auth=needed))
 
@@ -331,7 +335,7 @@ class TurnCaller:
         return form_answer(schema, await self._turn.ask(form_questions(schema), message=words))
 
     async def sample(self, params: JsonObject) -> JsonObject:
-        """Ask the session's own agent, when its people agree."""
+        """Have the session's agent answer a sampling request, if a person agrees."""
         words = _asked_of_model(params)
         question: ChatInputQuestion = {
             "kind": "single-select",
@@ -351,7 +355,7 @@ class TurnCaller:
 
 
 def _asked_of_model(params: JsonObject) -> str:
-    """What a sampling request says, as a person reads it."""
+    """The text of a sampling request, for a person."""
     messages: list[JsonObject] = params.get("messages") or []
     words: list[str] = [str(params.get("systemPrompt") or "")]
     for message in messages:
@@ -362,9 +366,8 @@ def _asked_of_model(params: JsonObject) -> str:
 
 
 class SilentCaller:
-    """Reads prompts and resources for a message that is being sent.
-
-    There is nobody who could answer a server's questions then.
+    """The caller that reads prompts and resources for a message that is being sent. At that time nobody can answer a
+    server's questions.
     """
 
     def __init__(self, session: str) -> None:

@@ -3,7 +3,7 @@
     async with StdioConnection(config) as streams: ...
     async with HttpConnection(config, token=…) as streams: ...
 
-`streams` is what the SDK's client takes. The caller decides what the end of a connection means.
+The SDK's client uses `streams`. The caller decides whether the end of a connection is a failure.
 """
 
 from __future__ import annotations
@@ -33,25 +33,28 @@ from ahpkit.transports.process import BatchTransport, ChildProcess
 from ahpkit.transports.stdio import TOO_BIG, LineTransport
 
 MAX_MESSAGE = 8 * 1024 * 1024
-"""Bytes of one message of a server. More is a mistake or an attack: the connection ends, and the error says so."""
+"""Bytes of one message of a server. A longer message is a mistake or an attack: the connection ends with an error that
+says so."""
 
 _INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""Variables of the host that a server sees. Everything else it needs is in its declaration: the host has secrets."""
+"""Variables of the host's environment that a server gets. Others may hold secrets, so a server gets only those that its
+declaration names."""
 
 _STDERR_LINES = 10
 _LOGGED_LINES = 200
 PLAIN = {"accept-encoding": "identity"}
-"""A few compressed bytes may become gigabytes: answers are not compressed."""
+"""Sent with every request: answers must not be compressed, because a few compressed bytes may become gigabytes."""
 
 _HTTP_TIMEOUT = 30.0
 _SILENCE = 15 * 60.0
-"""Seconds without a byte on an open answer. A person may be deciding meanwhile."""
+"""Seconds without a byte before an open answer is given up. They are many, because a person may be deciding
+meanwhile."""
 
 Streams = tuple[Any, Any]
-"""What the SDK reads from and writes to."""
+"""The two streams that the SDK reads from and writes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +68,9 @@ class ServerConfig:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     sse: bool = False
-    """The server speaks only the older form of HTTP."""
+    """The server speaks only the older form of HTTP (SSE)."""
     oauth_client: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """A client that is registered with the authorization server already: `clientId`, `clientSecret?`."""
+    """An OAuth client that is already registered with the authorization server: `clientId`, `clientSecret?`."""
 
 
 def server_config(name: str, launch: Mapping[str, Any]) -> ServerConfig:
@@ -95,21 +98,20 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 class LineStream:
-    """A transport of lines as both streams of the SDK: it reads a message when the SDK asks for one.
-
-    Whoever made the transport closes it.
+    """Makes both streams of the SDK from a transport of lines. It reads a message when the SDK asks for one. The caller
+    closes the transport.
     """
 
     def __init__(self, transport: LineTransport, ended: asyncio.Event | None = None) -> None:
-        """`ended` is set when the other side will send nothing more."""
+        """`ended` is set when the other side has closed its output."""
         self._ended = ended or asyncio.Event()
         self.too_long = False
         self._transport = transport
         self._batch: deque[Item] = deque()
-        """Messages of the last line that were not given out yet."""
+        """Messages of the last line that the SDK has not got yet."""
 
     async def receive(self) -> Item:
-        if self._batch or self._transport.has_line:  # One of many that came at once: others have a turn in between.
+        if self._batch or self._transport.has_line:  # Many messages came at once: others are served in between.
             await asyncio.sleep(0)
         try:
             while not self._batch:
@@ -147,13 +149,13 @@ class LineStream:
 
 
 class StdioConnection:
-    """A server as a child process. Leaving ends it and all it started."""
+    """A server as a child process. Leaving the context ends the server and all processes that it started."""
 
     def __init__(self, config: ServerConfig, *, default_cwd: Path, max_message: int = MAX_MESSAGE) -> None:
         self.ended = asyncio.Event()
-        """Its output ended: nothing will be answered any more."""
+        """Set when its output has ended, so that no answer can come any more."""
         self.ended_by_itself = False
-        """Its output had ended before it was left."""
+        """Whether its output had ended before the context was left."""
         self._problem: str | None = None
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self._directory = config.cwd or default_cwd
@@ -175,7 +177,8 @@ class StdioConnection:
         return self._lines, self._lines
 
     def _explain(self, error: OSError) -> str:
-        """Why it cannot be started. The program is not named: clients see this text, and never a server's command."""
+        """Why the server cannot be started, in words. The text does not name the program, because clients see this text
+        but must not see a server's command."""
         part = "working directory" if str(error.filename) == str(self._directory) else "program"
         why = (error.strerror or type(error).__name__).lower()
         return f"it cannot be started: {why}. Look at the {part} in its declaration"
@@ -190,11 +193,11 @@ class StdioConnection:
         self.ended.set()
 
     def written(self) -> list[str]:
-        """The last lines that it wrote to stderr."""
+        """The last lines that the server wrote to stderr."""
         return self._process.log.lines(_LOGGED_LINES)
 
     async def why(self) -> str:
-        """Why it ended, with the last lines it wrote."""
+        """Why the connection ended, with the last lines that the server wrote."""
         await self._process.wait_over(1.0)
         code = self._process.exit_code
         if self._problem is not None:
@@ -215,7 +218,7 @@ Challenged = Callable[[int, str, str | None], None]
 class HttpConnection:
     """A server behind a URL. `token` is called before every request, `challenged` for each 401 and 403.
 
-    When a server has forgotten its session (404), the connection ends, so that another one can be made.
+    If the server does not know the session any more (404), the connection ends, so that another one can be made.
     """
 
     def __init__(
@@ -256,7 +259,8 @@ class HttpConnection:
         self.ended.set()
 
     def _answered(self, request: httpx2.Request, status: int) -> None:
-        """A session that is unknown, or a message that is refused: over SSE neither would be noticed otherwise."""
+        """Check an answer's status: the session may be unknown, or the message refused. Over SSE this would not be
+        noticed otherwise."""
         if status == 404 and "mcp-session-id" in request.headers:
             self.is_forgotten = True
             self.give_up("it does not know this session any more")
@@ -281,7 +285,8 @@ class HttpConnection:
 
 
 class _TokenAuth(httpx2.Auth):
-    """Adds the present token, and reports challenges and the status of each answer. Never looks at the body."""
+    """Adds the present token to requests, and reports challenges and the status of each answer. Never reads the
+    body."""
 
     def __init__(
         self,
@@ -309,8 +314,8 @@ def is_encoded(response: httpx2.Response) -> bool:
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Answers that are one message end when they are too long, and are refused when they hold too much. Streams of
-    messages are bounded event by event, and batches in them are split."""
+    """An answer with one message is cut off if it is too long, and refused if it has too many values. In a stream of
+    messages the limits hold for each event, and batches are split."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()

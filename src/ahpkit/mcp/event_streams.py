@@ -1,5 +1,5 @@
-"""Splits batches in a stream of server-sent events (MCP 2025-03-26), and refuses messages that hold too much: the SDK
-reads one message from each event."""
+"""Splits batches in a stream of server-sent events (MCP 2025-03-26), because the SDK reads one message from each event.
+Refuses messages with too many values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ahpkit.host.limits import LONG_MESSAGE
 from ahpkit.mcp.tolerance import batch_in, readable
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-"""What ends an event."""
+"""The bytes that end an event."""
 
 
 class UnbatchedEvents(httpx2.AsyncByteStream):
     """A stream of events in which each batch has become one event for each of its messages.
 
-    An event of more than `limit` bytes passes as it comes: whoever reads it refuses it.
+    An event of more than `limit` bytes is passed on unchanged, and refused by its reader.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
@@ -40,7 +40,7 @@ class UnbatchedEvents(httpx2.AsyncByteStream):
             del waiting[:begin]
             searched = len(waiting)
             if too_long or searched > self._limit:
-                yield bytes(waiting[:-3])  # The end of the event may come in two pieces.
+                yield bytes(waiting[:-3])  # The bytes that end the event may arrive in two pieces.
                 del waiting[:-3]
                 searched, too_long = len(waiting), True
         if waiting:
@@ -51,13 +51,14 @@ class UnbatchedEvents(httpx2.AsyncByteStream):
 
 
 async def _taken(event: bytes) -> bytes:
-    """What is read instead of an event. A thread looks at a long one, so that the event loop goes on."""
+    """The bytes that replace an event. A long event is read in a thread, so that it does not block the event loop."""
     return await asyncio.to_thread(unbatched, event) if len(event) > LONG_MESSAGE else unbatched(event)
 
 
 def unbatched(event: bytes) -> bytes:
-    """The events for an event: one for each message of a batch, itself otherwise. The last one keeps its id. What holds
-    too much is an error for the request that it answers, or nothing."""
+    """The events that replace one event: one for each message of a batch, or the event itself. The last one keeps its
+    id. A message with too many values becomes an error for the request that it answers; other such messages are
+    dropped."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
     if (taken := readable(data)) is not data:

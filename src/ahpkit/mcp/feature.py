@@ -1,7 +1,7 @@
 """MCP in sessions: runs the servers that are switched on and trusted, and offers their tools to everyone.
 
-Which servers those are is asked of `offers`; what clients see of them goes out as `session/mcpServerStateChanged`. The
-SDK is loaded when the first server starts or the first agent connects.
+`offers` names these servers. Clients see them by `session/mcpServerStateChanged`. The SDK is loaded when the first
+server starts or the first agent connects.
 """
 
 from __future__ import annotations
@@ -70,10 +70,9 @@ class McpServers(Feature):
         by_http: bool = False,
         patience: float = _PATIENCE,
     ) -> None:
-        """`directory` is where sessions are that name none. `files` are what agents may read through the host.
-
-        `by_http`: agents that can are given a URL, not a program. `patience`: seconds that a turn waits for servers
-        that are just starting; what comes later is there for the next call.
+        """`directory` is the working directory of sessions that name none. `files` are the files that agents may read
+        through the host. `by_http`: an agent that can use HTTP gets a URL instead of a program. `patience`: seconds
+        that a turn waits for servers that are just starting. The tools of a slower server can be called later.
         """
         self._by_http = by_http
         self._patience = patience
@@ -123,7 +122,7 @@ class McpServers(Feature):
     # -- sessions --------------------------------------------------------------------------------------------------
 
     def _stopped(self, uri: str) -> None:
-        """Remove the servers that an earlier run showed: none of them runs any more."""
+        """Remove the servers that an earlier run showed, because none of them runs any more."""
         for placed in list(walk(self._services.state(uri) or {})):
             entry = placed.entry
             if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
@@ -131,7 +130,8 @@ class McpServers(Feature):
                 self._services.dispatch(uri, stopped)
 
     async def _prepare_session(self, session_uri: str) -> None:
-        """A new session starts its servers. One from before a restart does when somebody looks at it, or asks."""
+        """A new session starts its servers now. A session from before a restart starts them when a client subscribes to
+        it or starts a turn."""
         state = self._services.state(session_uri) or {}
         if state.get("lifecycle") == "creating":
             await self._session(session_uri).announced(self._patience)
@@ -152,7 +152,7 @@ class McpServers(Feature):
         await session.settled(self._patience)
         if not (servers := [server for server in session.servers() if server.ready]):
             return prompt
-        from ahpkit.mcp.calls import SilentCaller  # Here: it loads the SDK, which is half of what a start costs.
+        from ahpkit.mcp.calls import SilentCaller  # Not above: it loads the SDK, which is half of a start's cost.
 
         caller = SilentCaller(chat.session_uri)
         prompt = await expand(servers, prompt, caller)
@@ -200,7 +200,8 @@ class McpServers(Feature):
         return self._tokens
 
     async def _offered(self, session_uri: str) -> Sequence[McpServerOffer]:
-        """Those that are switched on and may run. What the agent loads from the workspace by itself is its own."""
+        """The servers that are switched on and may run, without those that the agent loads from the workspace by
+        itself."""
         offers = await self._offers(session_uri)
         if not (files := self._services.loads_servers(session_uri)):
             return offers
@@ -222,13 +223,13 @@ class McpServers(Feature):
                 stack.close()
 
     async def _log(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        """`_ahpkit/mcp/log`: what the server `id` of the session `channel` said last."""
+        """`_ahpkit/mcp/log`: the last lines of the log of the server `id` in the session `channel`."""
         session = self._sessions.get(str(params.get("channel")))
         server = None if session is None else session.get(str(params.get("id")))
         return {"lines": [] if server is None else server.log()}
 
     def _is_busy(self, session_uri: str) -> bool:
-        """A server that runs may hold something that a person wants to find again."""
+        """A session whose servers run stays live, because a server may hold data that a person wants to find again."""
         session = self._sessions.get(session_uri)
         return session is not None and any(server.state["kind"] != "stopped" for server in session.servers())
 
@@ -279,12 +280,12 @@ class McpServers(Feature):
         server = None if session is None else session.get(tool.owner.id)
         if server is None:
             return ToolOutcome(success=False, error=f"the MCP server {tool.owner.title} does not run any more")
-        from ahpkit.mcp.calls import TurnCaller  # Here: see above.
+        from ahpkit.mcp.calls import TurnCaller  # Imported here, because it loads the SDK.
 
         try:
             caller = TurnCaller(turn, call, self._services)
             given = input_object(tool_input)
-            self._services.may_wait()  # Most tools answer at once: their cards take one commit with the result.
+            self._services.may_wait()  # Most tools answer at once, so the call and its result can share one commit.
             return outcome_of(await server.call_tool(tool.own_name, given, caller))
         except (McpError, ValueError, RecursionError) as error:
             return ToolOutcome(success=False, error=str(error))
@@ -292,9 +293,8 @@ class McpServers(Feature):
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
-        """Only for a server that asks for it now. A token with fewer scopes than it asks for leaves it waiting.
-
-        An empty one takes back what this client gave: it is not sent again.
+        """Take a client's token for the servers that ask for it now. If the token lacks scopes that a server requires,
+        the server keeps waiting. An empty token takes back the one that this client gave, which is not sent any more.
         """
         resource = params["resource"]
         if not params["token"] and self.tokens.take_back(_giver(client_id, params), resource):
@@ -339,7 +339,7 @@ class McpServers(Feature):
     # -- agents ----------------------------------------------------------------------------------------------------
 
     async def _for_agent(self, chat: Chat) -> Sequence[McpServerOffer]:
-        """The host itself, as the one server that an agent starts; and those that the owner wants handed over."""
+        """The servers for an agent: the host itself, and those that the owner wants the agent to run."""
         async with self._opening:
             if chat.uri not in self._gateways:
                 self._gateways[chat.uri] = await self._open_gateway(chat)
@@ -381,13 +381,13 @@ class McpServers(Feature):
 
 
 def _giver(client_id: str, params: JsonObject) -> str:
-    """Whose token it is: the client's, or nobody's where the host is to keep it after the client has left."""
+    """The owner of a token: the client; empty if the host has to keep the token after the client has left."""
     meta: JsonObject = params.get("_meta") or {}
     return "" if meta.get(KEEP_TOKEN) is True else client_id
 
 
 class Files(Protocol):
-    """Files that are on no disk, of a session."""
+    """The files of a session that are on no disk."""
 
     def listed(self, session_uri: str) -> Sequence[JsonObject]: ...
 
@@ -405,7 +405,7 @@ class ChatGateway:
         self._settled = settled
         self._files = files
         self._over: tuple[Turn, asyncio.Future[Any]] | None = None
-        """The turn that was last called from, and its end."""
+        """The turn of the last call, and a task that ends with that turn."""
 
     async def settled(self) -> None:
         await self._settled()

@@ -1,10 +1,10 @@
-"""Serves the host to an agent as one MCP server: all tools in one list, which is kept current.
+"""Offers the host to an agent as one MCP server: all tools in one list, which is kept up to date.
 
     gateway = Gateway(port)
     await gateway.serve(read, write)        # one connection of the agent
     gateway.changed()                       # after the tools changed
 
-It only speaks MCP. What a tool does, who is asked first and what clients see is decided behind the port.
+This module only speaks MCP. The port (`GatewayPort`) decides what a tool does, who is asked first and what clients see.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for
 from ahpkit.wire.tasks import Tasks
 
 NAME = "ahp"
-"""What agents call this server. It is short, because many agents put it before the name of every tool."""
+"""The name of this server for agents. It is short, because many agents put it before the name of every tool."""
 
 _REMEMBERED = 50
 """Connections over HTTP that get notifications of changes. Their end is not reported, so their number is limited."""
@@ -49,11 +49,11 @@ class GatewayPort(Protocol):
     """The session behind the server."""
 
     def tools(self) -> Sequence[Tool]:
-        """What is offered now."""
+        """The tools that are offered now."""
         ...
 
     async def settled(self) -> None:
-        """Wait a moment for tools that are just coming."""
+        """Wait a moment for servers that are just starting."""
         ...
 
     async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
@@ -78,9 +78,9 @@ class Gateway:
         self._beat = beat
         self._bus = InMemorySubscriptionBus()
         self._connections: list[list[ServerSession]] = []
-        """Connections of the older era: how each gets notifications of changes."""
+        """Connections of the older era, each with the function that notifies it of changes."""
         self._by_id: dict[str, list[ServerSession]] = {}
-        """The same, of those over HTTP that have an id; the one that was used last stands last."""
+        """The same for connections over HTTP that have an id. The one that was used last is at the end."""
         self.server: Server[Any] = Server(
             NAME,
             version=__version__,
@@ -106,8 +106,8 @@ class Gateway:
 
     @contextmanager
     def connection(self, id: str) -> Generator[None]:
-        """A request over HTTP: what it starts belongs to a connection that gets notifications of changes. The first has
-        no id."""
+        """The connection of a request over HTTP, by its id; it gets notifications of changes. The first request has no
+        id yet."""
         connection = self._by_id.pop(id, None) if id else None
         if connection is None:
             connection = []
@@ -134,7 +134,7 @@ class Gateway:
         return types.ListToolsResult(tools=[_as_mcp(tool) for tool in (*listed(self._port.tools()), *FINDERS)])
 
     def _remember(self, context: Any) -> None:
-        """Connections of the older era get notifications of changes without a subscription."""
+        """Remember a connection of the older era, because it gets notifications of changes without a subscription."""
         if context.session.can_send_request and (connection := _connection.get()) is not None:
             connection[:] = [context.session]
 
@@ -149,11 +149,12 @@ class Gateway:
             except ValueError as error:
                 return _failed(str(error))
         is_there = any(tool.name == name for tool in self._port.tools())
-        result = await self._alive(context, name, arguments)  # One that has just gone is shown as a failed call.
+        result = await self._alive(context, name, arguments)  # A call of a tool that has just gone is shown as failed.
         return result if is_there else _failed(f"there is no tool {name!r} now; find_tool shows what there is")
 
     async def _alive(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
-        """Run a call, with signs of life meanwhile: a person may take longer than the agent waits for silence."""
+        """Run a call, and send signs of life meanwhile: a person may take longer to decide than the agent waits without
+        a message."""
         async with Tasks() as tasks:
             news = _News(self._beat, context.session, tasks)
             try:
@@ -175,9 +176,8 @@ class Gateway:
 
 
 class _News:
-    """Sends progress to the caller of a tool: each message, and the last one again after every silence.
-
-    Nothing runs for a call that is over before the first silence.
+    """Sends progress to the caller of a tool: each message, and the last message again after some seconds of silence.
+    For a short call no task is started.
     """
 
     def __init__(self, beat: float, session: ServerSession, tasks: Tasks) -> None:
@@ -210,7 +210,7 @@ class _News:
 
 
 async def _told(send: Callable[[], Awaitable[None]]) -> None:
-    """Notify one connection. One that does not read any more is skipped."""
+    """Notify one connection. A connection that does not read any more is skipped."""
     try:
         await send()
     except (MCPError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

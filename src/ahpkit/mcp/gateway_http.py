@@ -34,7 +34,7 @@ _MAX_SESSIONS = 20
 
 @dataclass(frozen=True, slots=True)
 class HttpPass:
-    """How an agent reaches the gateway. Only `headers` hold the secret."""
+    """The URL and headers with which an agent reaches the gateway. Only `headers` hold the secret."""
 
     url: str
     headers: dict[str, str]
@@ -49,7 +49,7 @@ class HttpPass:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals of this process to the host."""
+    """A server that leaves the signals of this process to the host."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
 
 
 class GatewayHttp:
-    """Listens once for all sessions of a host."""
+    """One listening port for all sessions of a host."""
 
     def __init__(self) -> None:
         self._managers: dict[str, tuple[Gateway, StreamableHTTPSessionManager]] = {}

@@ -36,7 +36,7 @@ _MAX_MESSAGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """How an agent starts its way to the gateway. Only `env` holds the secret."""
+    """The command with which an agent connects to the gateway. Only `env` holds the secret."""
 
     command: str
     args: tuple[str, ...]
@@ -47,7 +47,7 @@ class Pass:
 
 
 class GatewaySocket:
-    """Listens once for all sessions of a host, from the first `admit` on."""
+    """One listening socket for all sessions of a host. It listens from the first `admit` on."""
 
     def __init__(self) -> None:
         self._gateways: dict[str, Gateway] = {}
@@ -68,7 +68,7 @@ class GatewaySocket:
 
     @contextlib.contextmanager
     def admit(self, gateway: Gateway) -> Generator[Pass]:
-        """Let an agent in while this is entered."""
+        """Let an agent connect while this context is entered."""
         secret = secrets.token_urlsafe(32)
         key = key_of(secret)
         self._gateways[key] = gateway
@@ -98,7 +98,7 @@ class GatewaySocket:
             transport = LineTransport(reader, writer, address="agent", max_bytes=_MAX_MESSAGE)
             lines = LineStream(transport)
             await gateway.serve(lines, lines)
-        except Exception:  # One agent must not end the others.
+        except Exception:  # The connections of other agents go on.
             _log.exception("an agent's connection to the host failed")
         finally:
             writer.close()

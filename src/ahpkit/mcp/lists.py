@@ -1,6 +1,5 @@
-"""Reads what an MCP server offers: tools, prompts, resources. Every list to its end, within limits.
-
-One entry that cannot be used costs only itself: it is left out, and `Lists.left_out` says why.
+"""Reads what an MCP server offers: tools, prompts, resources. Every list is read to its end, within limits. An entry
+that cannot be used is left out, and `Lists.left_out` says why.
 """
 
 from __future__ import annotations
@@ -27,20 +26,19 @@ _WORDS = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
-    """What a server offers, as plain data."""
+    """The tools, prompts and resources that a server offers, as plain data."""
 
     tools: Sequence[JsonObject] = ()
     prompts: Sequence[JsonObject] = ()
     resources: Sequence[JsonObject] = ()
     templates: Sequence[JsonObject] = ()
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Entries and whole lists that cannot be used, and why."""
+    """The names of entries and whole lists that cannot be used, with the reasons."""
 
 
 async def read_lists(client: Client, connection: TolerantConnection, has: JsonObject, limits: Limits) -> Lists:
-    """Everything that a server with these capabilities offers.
-
-    Raises what the SDK raises when its tools cannot be read. Prompts and resources that cannot be read are left out.
+    """Read everything that a server with these capabilities offers. If its tools cannot be read, the SDK's exception is
+    raised. Prompts and resources that cannot be read are left out.
     """
     left_out = connection.left_out = LeftOut()
     reader = _Reader(connection, limits)
@@ -63,7 +61,7 @@ class _Reader:
         self._left_out = connection.left_out
 
     async def if_possible(self, page: Callable[..., Awaitable[Any]], key: str) -> Sequence[JsonObject]:
-        """A list that may be missing: a server whose tools work is not given up for it."""
+        """A list; empty if it cannot be read, because the server's tools can still be used."""
         try:
             return await self.all(page, key)
         except (MCPError, ValidationError) as error:
@@ -73,7 +71,8 @@ class _Reader:
             return ()
 
     async def all(self, page: Callable[..., Awaitable[Any]], key: str) -> list[JsonObject]:
-        """Every page of a list, the first entry of each name. A list without end is cut. What is left out is named."""
+        """All pages of a list; of several entries with one name only the first. An endless list is cut. Entries that
+        are left out are named."""
         _, attribute, called = LISTS[key]
         found: dict[str, JsonObject] = {}
         cursor: str | None = None
@@ -99,7 +98,8 @@ class _Reader:
         return list(found.values())[: self._limits.listed]
 
     async def _page(self, page: Callable[..., Awaitable[Any]], cursor: str | None) -> Any:
-        """One page. The SDK refuses a page for one bad entry: then it is asked for again without those."""
+        """One page. The SDK refuses a whole page if one entry is bad. Then the page is requested again, and bad entries
+        are removed before the SDK reads it."""
         try:
             return await page(cursor=cursor)
         except ValidationError:
@@ -108,7 +108,7 @@ class _Reader:
 
 
 def _written(item: BaseModel, called: str, left_out: LeftOut) -> JsonObject:
-    """An entry as plain data; nothing when it cannot be sent on as JSON."""
+    """An entry as plain data; None if it cannot be written as JSON."""
     try:
         entry = plain(item)
         decode_own(encode(entry))
@@ -119,7 +119,8 @@ def _written(item: BaseModel, called: str, left_out: LeftOut) -> JsonObject:
 
 
 def checked_tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
-    """Tools whose schemas can be used. One that cannot is replaced by "any object", and the description says why."""
+    """The tools with schemas that can be used. A schema that cannot be used is replaced by "any object", and the tool's
+    description says why."""
     return [_checked(tool) for tool in tools]
 
 
@@ -135,7 +136,7 @@ def _checked(tool: JsonObject) -> JsonObject:
 
 
 def result_problem(schema: Any, structured: Any) -> str | None:
-    """Why structured content is not what a tool promises, or None."""
+    """Why structured content does not match the tool's output schema; None: it does."""
     if structured is None:
         return "there is no structured content"
     problem = find_problem(schema, structured)

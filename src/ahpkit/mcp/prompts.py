@@ -1,7 +1,8 @@
-"""Prompts and resources of servers for people: completes them while they type, fills them in when they send.
+"""Prompts and resources of servers for people: completes them while a person types, and fills them in when the message
+is sent.
 
-`/SERVER:PROMPT words` becomes what the server says for it. `@SERVER:RESOURCE` attaches a resource; its text is read
-when the message is sent, and follows the message.
+`/SERVER:PROMPT words` is replaced by the server's text for this prompt. `@SERVER:RESOURCE` attaches a resource; its
+text is read when the message is sent, and is added after the message.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _item(word: Word, inserted: str, label: str, kind: str, meta: JsonObject) ->
 
 
 async def expand(servers: Sequence[McpServer], prompt: str, caller: Caller) -> str:
-    """A message that calls a server's prompt, as what the prompt says; any other as it is."""
+    """The text of a server's prompt, if the message calls one; otherwise the message itself."""
     called = _COMMAND.match(prompt)
     server = None if called is None else next((one for one in servers if one.config.name == called[1]), None)
     declared = None if server is None or called is None else _named(server.lists.prompts, called[2])
@@ -87,7 +88,8 @@ async def expand(servers: Sequence[McpServer], prompt: str, caller: Caller) -> s
 
 
 def arguments(prompt: JsonObject, words: str) -> dict[str, str]:
-    """The arguments of a prompt: `name=value`, else by their place; the last one takes the rest."""
+    """The arguments of a prompt: by name (`name=value`), or else by position. The last argument gets the rest of the
+    text."""
     names: list[str] = [one["name"] for one in prompt.get("arguments") or ()]
     try:
         given = shlex.split(words)
@@ -120,7 +122,7 @@ def _words(said: JsonObject) -> Iterator[str]:
 
 
 async def attached(servers: Sequence[McpServer], message: Message, caller: Caller) -> list[str]:
-    """The resources that a message attaches, read now, as texts for the agent."""
+    """Reads the resources that a message attaches; returns texts for the agent."""
     texts: list[str] = []
     for server_id, uri in list(_attachments(message))[:_ATTACHED]:
         server = next((one for one in servers if one.id == server_id and one.ready), None)

@@ -2,8 +2,8 @@
 
     AHPKIT_MCP_SECRET=… python -I -S relay.py 127.0.0.1 PORT
 
-The secret says which session this is; it comes in the environment because command lines can be read by others. Needs no
-package but the standard library, so it is there at once and costs little.
+The secret identifies the session. It is in the environment, because other users can read command lines. This program
+needs only the standard library, so it starts quickly.
 """
 
 import os
@@ -16,8 +16,8 @@ CHUNK = 64 * 1024
 
 
 def relay(address: str, port: int, secret: str) -> int:
-    """Carry until one side ends; the exit code."""
-    connection = socket.socket()  # `create_connection` would look the name up, and import what that needs.
+    """Carry bytes until one side ends; returns the exit code."""
+    connection = socket.socket()  # Not `create_connection`: it would look the name up, and import the modules for that.
     connection.settimeout(10)
     try:
         connection.connect((address, port))
@@ -25,7 +25,7 @@ def relay(address: str, port: int, secret: str) -> int:
         sys.stderr.write(f"the host cannot be reached: {error}\n")
         return 1
     connection.settimeout(None)
-    # A call is sent at once, also while the bytes before it are not confirmed yet.
+    # Send each call at once, without waiting until earlier bytes are confirmed.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(secret.encode() + b"\n")
     threading.Thread(target=_from_agent, args=(connection,), daemon=True).start()

@@ -1,6 +1,6 @@
 """Converts results of MCP tools to AHP content, and back for agents. Pure.
 
-Text stays text; images, sounds and files are embedded, links are links. Structured results are kept as they are.
+Texts stay texts, and links stay links. Images, sounds and files are embedded. Structured results are not changed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 
 _PARTS = 1000
-"""Parts of one result that are shown."""
+"""Of one result, at most this many parts are shown."""
 _DEFINITION = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
 
 
 def definition_of(tool: JsonObject) -> ToolDefinition:
-    """An MCP tool as AHP lists it."""
+    """An MCP tool as a tool definition of AHP."""
     kept = {key: tool[key] for key in _DEFINITION if tool.get(key) is not None}
     if "title" not in kept and isinstance(title := tool.get("annotations", {}).get("title"), str):
         kept["title"] = title
@@ -103,7 +103,7 @@ def _file(data: str, kind: str) -> JsonObject:
 
 
 def _decoded(data: str) -> str:
-    """The text in base64; what is not base64 as it is."""
+    """The text that is encoded in base64; unchanged if it is not base64."""
     try:
         return base64.b64decode(data, validate=True).decode("utf-8", "replace")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Runs the MCP servers of one session that are wanted, and stops the others.
+"""Runs the MCP servers that one session wants, and stops all others of the session.
 
 async with RunningServers(port, cwd=…) as servers:
     servers.want({"id": config})      # starts, stops and replaces until this is what runs
@@ -17,7 +17,7 @@ from ahpkit.mcp.server import McpServer
 
 
 class RunningServers:
-    """Owns the tasks of its servers. Leaving stops them all."""
+    """Owns the tasks of its servers. Leaving the context stops all of them."""
 
     def __init__(self, port: ServerPort, *, cwd: Path, limits: Limits | None = None) -> None:
         self._port = port
@@ -42,7 +42,7 @@ class RunningServers:
         return self._servers.get(id)
 
     def want(self, configs: Mapping[str, ServerConfig]) -> None:
-        """Run exactly these."""
+        """Run exactly these servers: start missing ones, stop all others."""
         for id in self._servers.keys() - configs.keys():
             self.stop(id)
         for id, config in configs.items():
@@ -54,7 +54,7 @@ class RunningServers:
                 self._start(id, config)
 
     def stop(self, id: str) -> None:
-        """At once: nothing is called any more, and its process ends."""
+        """Stop a server at once: it is not called any more, and its process ends."""
         server = self._servers.pop(id, None)
         task = self._tasks.pop(id, None)
         if server is not None and task is not None:

@@ -47,10 +47,10 @@ _APP_TYPE = "text/html;profile=mcp-app"
 
 _WORDS = 4000
 _LAST_LINES = 10
-"""Lines of its error output that an error shows."""
+"""Lines of the server's error output that an error message shows."""
 
 _JOURNAL = 200
-"""Lines that are kept of what a server said and of what happened to it."""
+"""Lines of the log of one server that are kept."""
 
 
 Relist = Callable[[], Awaitable[None]]
@@ -67,14 +67,14 @@ class McpServer:
         self.config = config
         self.state: JsonObject = {"kind": "starting"}
         self.failures = 0
-        """How often in a row it ended by itself."""
+        """How often in a row the server ended by itself."""
         self._ready_since: float | None = None
-        """When it became ready; None: it has not, since it was started last."""
+        """When the server became ready; None: it has not become ready since its last start."""
         self.lists = Lists()
         self.capabilities: JsonObject = {}
         self.instructions: str | None = None
         self.resource = resource_of(config.url) if config.url else ""
-        """What a token for this server is for."""
+        """The resource for which this server's token is valid."""
         self._port = port
         self._cwd = cwd
         self._limits = limits or Limits()
@@ -85,17 +85,18 @@ class McpServer:
         self._connected_anew = asyncio.Event()
         self._wake = asyncio.Event()
         self._challenge: Challenge | None = None
-        """What the server was refused for outside of calls: when it starts, and when its lists are read."""
+        """The challenge to a request outside of calls: at the start, or while the lists are read."""
         self._authorized: asyncio.Future[None] | None = None
         self._challenging = asyncio.Lock()
         self._token_worked = False
         self._just_renewed = False
-        """Its token was renewed, and nothing has shown yet that the new one is good."""
+        """Whether the token was renewed and the server has not accepted the new one yet."""
         self._halted = False
         self._journal: deque[str] = deque([_entry(self.state)], maxlen=_JOURNAL)
 
     def log(self) -> list[str]:
-        """What happened to it and what it logged, then the last lines that its program wrote."""
+        """The log of this server: changes of its state and its log messages, then the last lines of its error
+        output."""
         return [*self._journal, *([] if self._way is None else self._way.written())]
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -106,11 +107,12 @@ class McpServer:
 
     @property
     def takes_calls(self) -> bool:
-        """Whether it is connected. While it waits for a token, a call is sent, or waits with it."""
+        """Whether calls are accepted: the server is connected. If it waits for a token, a call is sent anyway or waits,
+        too."""
         return self.ready or (self._waits and self._client is not None)
 
     async def run(self) -> None:
-        """Start it, keep it running, stop it when cancelled."""
+        """Start the server and keep it running, until this is cancelled."""
         clock = asyncio.get_running_loop().time
         self._port.changed(self)
         try:
@@ -136,7 +138,7 @@ class McpServer:
             self.halt()
 
     def halt(self) -> None:
-        """Prepare to stop: it is not called any more, and what it sends is ignored."""
+        """Prepare to stop: the server is not called any more, and its messages are ignored."""
         self._halted = True
         self._forget()
         self._connected_anew.set()  # Waiting calls find that nothing runs.
@@ -146,11 +148,11 @@ class McpServer:
         self._set({"kind": "stopped"})
 
     def start_again(self) -> None:
-        """Somebody acted on an error: try once more."""
+        """Try once more, because a person asked for it after an error."""
         self._wake.set()
 
     def token_given(self) -> None:
-        """Go on: there is a new token for this server."""
+        """There is a new token for this server: continue."""
         self._challenge, self._just_renewed = None, False
         waiting, self._authorized = self._authorized, None
         if waiting is not None and not waiting.done():
@@ -158,7 +160,8 @@ class McpServer:
             waiting.set_result(None)
 
     def token_expired(self) -> None:
-        """Ask it something without the token: what it answers says who has to log in, before a call needs it."""
+        """Send a request without the token. The answer names the resource that needs a login, so that people can log in
+        before a call needs it."""
         self._stale.set()
 
     async def _wait_in_error(self, problem: str) -> None:
@@ -169,8 +172,8 @@ class McpServer:
         await self._wake.wait()
 
     async def _wait_for_token(self, challenge: Challenge, caller: Caller | None = None) -> None:
-        """Renew the token or, where that is not possible, say what is needed and wait for it. All who wait are woken
-        together."""
+        """Renew the token. If that is not possible, report which token is needed and wait for it. All waiting calls
+        continue together."""
         async with self._challenging:
             if self._authorized is None and challenge.status == 401 and await self._renewed():
                 return
@@ -190,14 +193,14 @@ class McpServer:
             caller.auth_resolved()
 
     async def _renewed(self) -> bool:
-        """Whether there is a newer token than the one that was refused. One that was just renewed and is refused as
-        well is not renewed again: somebody has to log in."""
+        """Whether there is a newer token than the refused one. If a token was just renewed and is refused again, it is
+        not renewed any more: a person has to log in."""
         if self._token() is None and not self._just_renewed:
             self._just_renewed = await self._port.renew_token(self.resource)
         return self._token() is not None
 
     def _was_accepted(self) -> None:
-        """It took a request, and with it the token, if there is one."""
+        """The server accepted a request, and with it the token, if there is one."""
         self._token_worked, self._just_renewed = self._token() is not None, False
 
     async def _show_challenge(self, challenge: Challenge) -> None:
@@ -211,7 +214,7 @@ class McpServer:
 
     @property
     def _waits(self) -> bool:
-        """Whether it still waits for a token."""
+        """Whether the server still waits for a token."""
         return self._authorized is not None
 
     def _set(self, state: JsonObject) -> None:
@@ -221,13 +224,13 @@ class McpServer:
             self._port.changed(self)
 
     def _note(self, what: str) -> None:
-        """Add a line to its log, but only once: a server may cause it without end."""
+        """Add a line to the log, but only once, because a server may cause the same line without end."""
         if what not in self._journal:
             self._journal.append(what)
             _log.info("MCP server %s: %s", self.config.name, what)
 
     def _forget(self) -> None:
-        """Clear what it offered: it does not run any more."""
+        """Clear the lists, because the server does not run any more."""
         self._client = None
         self._connected_anew.clear()
         self.lists = Lists(left_out=self.lists.left_out)
@@ -245,7 +248,7 @@ class McpServer:
                 self._ready_since = asyncio.get_running_loop().time()
                 self._set({"kind": "ready"})
                 await self._follow(client, relist, link.ended)
-                self._forget()  # At once: its program may still run for a while, and would do what nobody hears of.
+                self._forget()  # At once: nobody would get results of further calls.
                 if not self._waits:
                     self._challenge = None  # It ended for another reason.
                     self._set({"kind": "starting"})
@@ -255,9 +258,9 @@ class McpServer:
                 return await link.why()
             cause = unwrapped(error)
             if isinstance(cause, McpConfigError):
-                self.failures = len(self._limits.delays)  # It would fail again: it is not started again by itself.
+                self.failures = len(self._limits.delays)  # A restart would fail in the same way, so there is none.
             late = isinstance(cause, TimeoutError)
-            if late:  # It may have had to be installed first. One more try shows whether that was it.
+            if late:  # It may have been installed during the first start. Then a second start is fast enough.
                 self.failures = max(self.failures, len(self._limits.delays) - 1)
             problem = f"it did not answer within {self._limits.start:g} seconds" if late else words_of(cause)
             return "\n".join([problem, *link.written()[-_LAST_LINES:]])
@@ -266,7 +269,8 @@ class McpServer:
 
     @asynccontextmanager
     async def _connected(self, link: ServerConnection) -> AsyncGenerator[tuple[Client, Relist]]:
-        """A client that has said hello and read the lists, and how the lists are read again."""
+        """A client that has initialized the connection and read the lists, and the function that reads the lists
+        again."""
         connection = TolerantConnection(link)
         client = Client(
             connection,
@@ -302,16 +306,16 @@ class McpServer:
     def _challenged(self, status: int, header: str, token: str | None) -> None:
         challenge = Challenge.read(status, header)
         if (call := current_call()) is not None:
-            call.challenge = challenge  # Further failures have other reasons.
+            call.challenge = challenge  # Later failures have other reasons.
         else:
             self._challenge = challenge
-        if status == 401 and token is not None:  # One that lacks a scope (403) is good for what it may do.
+        if status == 401 and token is not None:  # A token that lacks a scope (403) is still valid for other requests.
             self._port.token_refused(self.resource, token)
 
     # -- what it offers --------------------------------------------------------------------------------------------
 
     async def _follow(self, client: Client, relist: Relist, ended: asyncio.Event) -> None:
-        """Keep the lists current until the connection ends."""
+        """Keep the lists up to date until the connection ends."""
         tasks = [
             asyncio.create_task(self._relist(relist), name=f"lists of {self.config.name}"),
             asyncio.create_task(self._listen(client), name=f"changes of {self.config.name}"),
@@ -350,7 +354,7 @@ class McpServer:
                 async with client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as changes:
-                    self._stale.set()  # What changed before it listened was not announced.
+                    self._stale.set()  # Changes before the subscription were not announced.
                     async for change in changes:
                         self._stale.set()
                         said = plain(event_to_notification(change, {}))
@@ -380,7 +384,7 @@ class McpServer:
         return await self._checked(name, result)
 
     async def _checked(self, name: str, result: JsonObject) -> JsonObject:
-        """A result that fits what its tool promises."""
+        """The result of a call, checked against the tool's output schema."""
         empty: JsonObject = {}
         tool = next((tool for tool in self.lists.tools if tool["name"] == name), empty)
         if "outputSchema" in tool and not result.get("isError"):
@@ -399,7 +403,7 @@ class McpServer:
         return await self._asked(lambda client, call: client.get_prompt(name, arguments), caller)
 
     async def request(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
-        """One of the methods of the side channel, as it is on the wire."""
+        """Send a request of the side channel; params and result are as on the wire."""
 
         try:
             page = types.PaginatedRequestParams.model_validate(params)
@@ -429,7 +433,7 @@ class McpServer:
             raise McpRefused(types.INVALID_PARAMS, words_of(error)) from None
 
     async def _asked(self, send: Callable[[Client, Call], Awaitable[Any]], caller: Caller) -> JsonObject:
-        """Send a request; when it needs a token or a page to be opened, wait for that and send it again."""
+        """Send a request. If it needs a token, or a page that a person opens, wait for that and send it again."""
         pages, was_forgotten = 0, False
         while True:
             client, way = self._client, self._way
@@ -455,7 +459,7 @@ class McpServer:
                 ) from error
 
     async def _connect_anew(self, lost: ServerConnection) -> None:
-        """Wait until another connection is there in place of one that is lost."""
+        """Wait for a new connection in place of a lost one."""
         if self._way is lost:
             self._connected_anew.clear()
         with suppress(TimeoutError):
@@ -497,7 +501,7 @@ class McpServer:
 
 
 def _entry(state: JsonObject) -> str:
-    """A change of state as a line of the log."""
+    """A line of the log for a change of state."""
     why: str | None = state["error"]["message"] if state["kind"] == "error" else state.get("reason")
     return state["kind"] if why is None else f"{state['kind']}: {why[:_WORDS]}"
 
@@ -509,9 +513,8 @@ def _logged(params: JsonObject) -> str:
 
 
 async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
-    """Do something in a task of its own, which is over when this is.
-
-    The SDK may mistake a cancellation for one of its own, and swallow it.
+    """Run work in its own task, which ends before this returns. The SDK may take a cancellation for one of its own and
+    ignore it; so it is cancelled in that task.
     """
     task = asyncio.create_task(work)
     try:
@@ -533,7 +536,7 @@ async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 async def _unchecked(name: str, result: types.CallToolResult) -> None:
-    """Instead of the SDK's own check, which a hostile schema can keep busy for ever."""
+    """Replaces the SDK's own validation, which a hostile schema can keep busy for ever."""
 
 
 __all__ = ["APPS", "McpServer"]

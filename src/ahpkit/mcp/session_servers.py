@@ -1,7 +1,7 @@
-"""Manages the MCP servers of one session: which are wanted, which run, and what clients see of them.
+"""Manages the MCP servers of one session: starts and stops them, and shows them to clients.
 
 `SessionServers` belongs to one session. `SharedServers` runs the servers that are marked `shared`, once for all
-sessions. Both are what a running server uses of the host (`ahpkit.mcp.server.ServerPort`).
+sessions. Both implement the port through which a running server uses the host (`ahpkit.mcp.calls.ServerPort`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TRIES = 2
-"""Failures in a row after which no message waits for a server. One may be an accident."""
+"""After this many failures in a row, messages do not wait for a server any more. One failure may be an accident."""
 
 _loading = threading.Lock()
 
 
 async def load(modules: Callable[[], object]) -> None:
-    """Load modules that load much, in a thread. One at a time: those of the library refer to each other."""
+    """Import large modules in a thread. One thread at a time, because the modules of the SDK import each other."""
 
     def work() -> None:
         with _loading:
@@ -78,9 +78,9 @@ class SessionServers:
         self.uri = uri
         self._default_directory = directory
         self._direct: set[str] = set()
-        """Servers that agents are given as they are declared."""
+        """Servers that agents get as declarations and run themselves."""
         self._handed_over: dict[str, frozenset[str]] = {}
-        """What the agent of each chat was given."""
+        """By chat: the servers that its agent got."""
         self._services = services
         self._offers = offers
         self._tokens = tokens
@@ -88,14 +88,14 @@ class SessionServers:
         self._limits = limits
         self._running: RunningServers | None = None
         self._origins: dict[str, str] = {}
-        """Which server an id is, for rules."""
+        """By id: the name of a server for approval rules."""
         self._problems: dict[str, str] = {}
         """Declarations that cannot be started, by id."""
         self._stopped_by_client: set[str] = set()
         self._waited_for: set[str] = set()
         """Servers that a turn waits for."""
         self._in_background: set[str] = set()
-        """Servers that no turn waits for any more, because somebody said so."""
+        """Servers that no turn waits for, because a client asked for that."""
         self._looking = False
         self._again = False
         self._closed = False
@@ -106,14 +106,14 @@ class SessionServers:
     # -- what is wanted --------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Start and stop servers after something relevant changed."""
+        """The configuration may have changed: start and stop servers."""
         self._again = True
         if not self._looking and not self._closed:
             self._looking = True
             self._services.spawn(self._look(), name="look after MCP servers")
 
     async def announced(self, seconds: float) -> None:
-        """Begin, and wait until clients see which servers start. It does not take longer than that many seconds."""
+        """Start servers, and wait until clients see which ones are starting, but not longer than `seconds`."""
         self.look()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -138,19 +138,19 @@ class SessionServers:
             await load(lambda: import_module("ahpkit.mcp.running_servers"))
         self._direct = {offer.id for offer in offered if offer.direct}
         if not self._closed:
-            self._run(self._wanted(offered))  # Asked again: clients may have stopped or started some meanwhile.
+            self._run(self._wanted(offered))  # Computed again: clients may have stopped or started some meanwhile.
             self._origins = {offer.id: offer.origin or offer.name for offer in offered}
             for server in self.servers():
                 self._show(server)
         self._show_stopped()
         if self._running is not None:
-            self._services.tools_changed(self.uri)  # A shared server may have been there before us.
+            self._services.tools_changed(self.uri)  # Another session may have started a shared server before.
 
     def _wanted(self, offered: Sequence[McpServerOffer]) -> list[McpServerOffer]:
         return [offer for offer in offered if not offer.direct and offer.id not in self._stopped_by_client]
 
     def _run(self, wanted: Sequence[McpServerOffer]) -> None:
-        """Start what is wanted and does not run, and stop what is not."""
+        """Start the wanted servers that do not run, and stop all others."""
         self._problems = {}
         if self._running is None:
             if not wanted:
@@ -162,7 +162,7 @@ class SessionServers:
         self._running.want(self._configs([offer for offer in wanted if not offer.shared]))
 
     def _announce(self, wanted: Sequence[McpServerOffer]) -> None:
-        """Show the servers that are about to start, before what takes time."""
+        """Show the servers that are about to start, before the slow part of the start."""
         running = {server.id for server in self.servers()}
         for offer in wanted:
             if offer.id not in running:
@@ -181,19 +181,19 @@ class SessionServers:
         return configs
 
     def handed_over(self, chat_uri: str, ids: Collection[str]) -> None:
-        """The agent of a chat has these servers and runs them itself; none when it is gone."""
+        """Note that the agent of a chat runs these servers itself; none when the agent is gone."""
         self._handed_over[chat_uri] = frozenset(ids)
         self.look()
 
     def stop(self, id: str) -> None:
-        """A client wants a server stopped; it stays so until a client wants it started."""
+        """A client wants a server stopped. It stays stopped until a client wants it started."""
         self._stopped_by_client.add(id)
         if self._running is not None:
-            self._running.stop(id)  # At once: one that is started again a moment later is a new process.
+            self._running.stop(id)  # At once, so that a start a moment later makes a new process.
         self.look()
 
     def start(self, id: str) -> None:
-        """A client wants a server started, also one that failed."""
+        """A client wants a server started. The server may have been stopped or have failed."""
         self._stopped_by_client.discard(id)
         server = self.get(id)
         if server is not None:
@@ -206,9 +206,8 @@ class SessionServers:
         self._news.set()
 
     async def settled(self, seconds: float) -> None:
-        """Wait for servers that are just starting, except those that were sent to the background.
-
-        One that takes longer is not waited for again, and one that keeps ending is not waited for at all.
+        """Wait for servers that are just starting, except those that were sent to the background. The next turn does
+        not wait again for a server that takes longer. No turn waits for a server that keeps ending.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -297,7 +296,7 @@ class SessionServers:
     # -- what clients see ------------------------------------------------------------------------------------------
 
     def _show(self, server: McpServer) -> None:
-        """Update what clients see of a server."""
+        """Update the state of a server that clients see."""
         state, channel = server.state, None
         if state["kind"] == "starting" and server.id in self._waited_for:
             state = {**state, "blocking": True}
@@ -307,8 +306,8 @@ class SessionServers:
         self._show_state(server.id, state, channel)
 
     def _show_fields(self, server: McpServer) -> None:
-        """What clients need to render the apps of a server, while it runs, and which of its tools cannot be used. These
-        are fields like its name."""
+        """Show clients how to reach the apps of a server while it runs, and which of its tools cannot be used. These
+        are fields of the server's entry, like its name."""
         wanted = None
         if server.ready and has_apps(server):
             wanted = {"capabilities": capabilities_of(server, self._services.sampling(self.uri))}
@@ -320,7 +319,7 @@ class SessionServers:
         self._update(placed, put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None))
 
     def _update(self, placed: Placed, entry: JsonObject) -> None:
-        """Show another entry in the place of the one that is shown."""
+        """Replace the entry that clients see."""
         if entry == placed.entry:
             return
         top = entry
@@ -330,8 +329,8 @@ class SessionServers:
         self._services.dispatch(self.uri, session_customization_updated(customization=cast("Any", top)))
 
     def _show_stopped(self) -> None:
-        """What clients asked to be started and may not run is stopped; what cannot be started says why. A server that
-        an agent was given is shown as ready: the agent runs it, and the host gets no more reports."""
+        """Update the entries of servers that do not run: stopped, or failed with the reason. A server that an agent
+        runs is shown as ready, because the host does not learn more about it."""
         running = {server.id for server in self.servers()}
         given = self._direct & frozenset[str]().union(*self._handed_over.values())
         for placed in list(walk(self._services.state(self.uri) or {})):
@@ -361,7 +360,7 @@ class SessionServers:
         if shown == wanted and placed.entry.get("channel") == channel:
             return
         if (shown.get("kind"), wanted["kind"]) == ("starting", "stopped") and id in self._stopped_by_client:
-            return  # A client asked to start it again: that action is handled next.
+            return  # A client has asked to start it again. That action is handled next.
         action = session_mcp_server_state_changed(id=id, state=cast("Any", wanted), channel=channel)
         self._services.dispatch(self.uri, action)
 
@@ -382,7 +381,7 @@ class SharedServers:
         return [] if self._running is None else [server for server in self._running if server.id in ids]
 
     def want(self, session: SessionServers, configs: Mapping[str, ServerConfig]) -> None:
-        """Run what this session wants, and what the others want."""
+        """Run the shared servers that this session or another one wants."""
         self._wanted.pop(session, None)
         if configs:
             self._wanted[session] = configs

@@ -1,8 +1,8 @@
 """`mcp://`: clients that render MCP Apps talk to a running server over their AHP connection.
 
-Every ready server has a channel. Requests on it are plain MCP with `channel` in their params, and only those that the
-advertised capabilities cover are served. Subscribers get the server's notifications. A tool that is called this way
-passes the guards and the denying rules.
+Every ready server has a channel. Requests on it are plain MCP requests with `channel` in their params. Only requests
+that the advertised capabilities cover are served. Subscribers get the server's notifications. A tool call over this
+channel passes the guards and the denying rules.
 """
 
 from __future__ import annotations
@@ -44,20 +44,21 @@ FORWARDED: Final[Mapping[str, str]] = {
     "notifications/resources/list_changed": "serverResources",
     "notifications/message": "logging",
 }
-"""Notifications of a server that subscribers get."""
+"""The notifications of a server that are passed on to subscribers."""
 
 _WORDS = 1000
 _PLAIN_NAME = re.compile(r"[\w.-]+")
 
 
 def channel_of(session_uri: str, server_id: str) -> str:
-    """The channel of a server: the same for as long as the session has it, and no other session has it."""
+    """The URI of a server's channel. It stays the same as long as the session has the server, and differs between
+    sessions."""
     name = session_uri.removeprefix("ahp-session:/")
     return f"mcp://{name if _PLAIN_NAME.fullmatch(name) else quote(session_uri, safe='')}/{server_id}"
 
 
 def capabilities_of(server: McpServer, sampling: JsonObject | None) -> JsonObject:
-    """What of MCP is served on a server's channel, in the words of MCP Apps."""
+    """The MCP capabilities of a server's channel, in the form of MCP Apps."""
     has = server.capabilities
     served: JsonObject = {}
     for name, own in (("serverTools", "tools"), ("serverResources", "resources")):
@@ -71,7 +72,7 @@ def capabilities_of(server: McpServer, sampling: JsonObject | None) -> JsonObjec
 
 
 def has_apps(server: McpServer) -> bool:
-    """Whether a server brings apps: it says so, or one of its tools has a page."""
+    """Whether a server has apps: it announces them, or one of its tools has a page."""
     from ahpkit.mcp.server import APPS
 
     extensions: JsonObject = server.capabilities.get("extensions") or {}
@@ -98,7 +99,7 @@ class SideChannels:
         host.commands.hear("notifications/message", self._said)
 
     def forward(self, session: SessionServers, server: McpServer, method: str, params: JsonObject) -> None:
-        """Tell the subscribers of a server's channel what it said."""
+        """Pass a server's notification on to the subscribers of its channel."""
         served = capabilities_of(server, self._services.sampling(session.uri))
         if server.ready and FORWARDED.get(method) in served:
             channel = channel_of(session.uri, server.id)
@@ -106,8 +107,7 @@ class SideChannels:
                 client.notify(method, {**params, "channel": channel})
 
     def _said(self, client: ConnectedClient, params: JsonObject) -> None:
-        """Take a log entry of an app: write it to the host's log, and send it to the other subscribers of the
-        channel."""
+        """Write a log entry of an app to the host's log, and send it to the other subscribers of the channel."""
         found = self._find(str(params.get("channel")))
         if found is None or not renders_apps(client.capabilities):
             return
@@ -170,7 +170,8 @@ class SideChannels:
 
 
 class ChannelCaller:
-    """A client that called a tool over the channel: it gets the progress. What a server asks is asked in turns only."""
+    """A client that called a tool over the channel. It gets the progress, but the server cannot ask questions, because
+    that needs a turn."""
 
     def __init__(self, session: str, client: ConnectedClient, channel: str, asked: JsonObject) -> None:
         self.session = session
@@ -186,7 +187,7 @@ class ChannelCaller:
             self._client.notify("notifications/progress", told | ({} if message is None else {"message": message}))
 
     def auth_required(self, state: JsonObject) -> None:
-        """The server's state says it."""
+        """The server's state shows that it needs a token, so nothing is left to do."""
 
     def auth_resolved(self) -> None: ...
 

@@ -1,13 +1,12 @@
-"""Reads what an MCP server says about the token it needs, stores the tokens of clients, and renews expired ones.
+"""Finds out which token an MCP server needs, keeps the tokens of clients, and renews expired ones.
 
-A challenge is a 401 or 403 (RFC 9728). A server names the place to log in at, but never the place its token is for:
-that is its own address.
+A challenge is a 401 or 403 (RFC 9728). A server may choose the place to log in at. But its token is always for the
+server's own address, whatever the challenge says.
 
-Tokens are kept in memory, by connection, session and resource. They never appear in a state, a log or an error.
-
-A login may bring a refresh token (OAuth 2.1). Then the host gets the next token by itself when a server refuses the old
-one, and nobody is asked. An authorization server may replace the refresh token each time, and treat a second use of the
-old one as theft. So a login sends one request at a time, and waits for its answer even if the caller gives up.
+Tokens are kept in memory, by connection, session and resource. They never appear in a state, a log or an error. A login
+may include a refresh token (OAuth 2.1). Then the host gets a new token itself when a server refuses the old one, and
+nobody is asked. An authorization server may replace the refresh token each time, and treat a second use of the old one
+as theft. So a login sends one request at a time, and waits for its answer even if the caller gives up.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Challenge:
 
     @classmethod
     def read(cls, status: int, header: str) -> Challenge | None:
-        """What a refusal asks for; None for a 403 that no token would change."""
+        """Read a refusal; None for a 403 that no token would change."""
         bearer = re.search(r"(?:^|,)\s*bearer\b(.*)", header[:8000], re.IGNORECASE | re.DOTALL)
         found = (
             {match[1].lower(): match[2] or match[3] or "" for match in _PARAMETER.finditer(bearer[1])} if bearer else {}
@@ -74,7 +73,7 @@ class Challenge:
 async def auth_required(
     url: str, challenge: Challenge, *, had_token: bool, patience: float = _PATIENCE
 ) -> McpServerAuthRequiredState:
-    """The server's state while it waits for a token. Its own metadata is waited for `patience` seconds."""
+    """The server's state while it waits for a token. Getting the server's metadata takes at most `patience` seconds."""
     metadata: JsonObject = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
@@ -101,8 +100,11 @@ def resource_of(url: str) -> str:
 
 
 def _resource(url: str, metadata: JsonObject) -> JsonObject:
-    """RFC 9728 metadata with the members that AHP needs, whatever the server left out or made up."""
-    from mcp.shared.auth_utils import check_resource_allowed  # Here: it loads a lot, and few sessions have servers.
+    """RFC 9728 metadata with all members that AHP needs, even if the server's own metadata lacks some or has wrong
+    ones."""
+    from mcp.shared.auth_utils import (
+        check_resource_allowed,
+    )  # Imported here: it loads a lot, and few sessions have servers.
 
     own = resource_of(url)
     named = metadata.get("resource")
@@ -112,15 +114,15 @@ def _resource(url: str, metadata: JsonObject) -> JsonObject:
 
 
 def _simple(metadata: JsonObject) -> JsonObject:
-    """The members that are texts, lists of texts, or yes and no: there are no others in RFC 9728."""
+    """The members that are strings, lists of strings, or booleans. RFC 9728 has no others."""
     lists = {key: _texts(value) for key, value in metadata.items() if isinstance(value, list)}
     others = {key: value for key, value in metadata.items() if isinstance(value, str | bool)}
     return {**others, **lists}
 
 
 async def _metadata(url: str, named: str | None) -> JsonObject:
-    """The server's own description of what protects it. Only its own host is asked, so that a server cannot send the
-    host elsewhere."""
+    """The server's own metadata about its authorization. It is requested only from the server's own address, so that a
+    server cannot direct the host to other machines."""
     import httpx2
     from mcp.client.auth.utils import build_protected_resource_metadata_discovery_urls
 
@@ -167,7 +169,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Renewal:
-    """What is needed to request a new token."""
+    """The data for requesting a new token."""
 
     endpoint: str
     refresh_token: str
@@ -178,7 +180,7 @@ class Renewal:
 
     @classmethod
     def read(cls, given: Any) -> Renewal | None:
-        """What a client sent under `ahpkit/renewal`; raises `InvalidParams` when it cannot be used."""
+        """Read the value that a client sent under `ahpkit/renewal`; raises `InvalidParams` if it cannot be used."""
         if given is None:
             return None
         fields: Mapping[str, Any] = cast("JsonObject", given) if isinstance(given, dict) else {}
@@ -211,7 +213,7 @@ class Renewal:
 
 
 class Login:
-    """What one `authenticate` brought: a token, and perhaps how to get the next one."""
+    """The result of one `authenticate`: a token, and perhaps the data for renewing it."""
 
     def __init__(
         self,
@@ -221,7 +223,7 @@ class Login:
         renewal: Renewal | None = None,
         on_expiry: Callable[[], object] = lambda: None,
     ) -> None:
-        """`on_expiry` is called when the time of the token is over and somebody has to log in again."""
+        """`on_expiry` is called when the token has expired and a person has to log in again."""
         self.token = token
         """Empty once it has expired."""
         self.renewal = renewal
@@ -234,7 +236,7 @@ class Login:
         return "Login(…)"
 
     def forget(self) -> None:
-        """Drop it: nobody needs it any more."""
+        """Drop the token, because nobody needs it any more."""
         self.token, self.renewal = "", None
         for ending in (self._timer, self._renewing):
             if ending is not None:
@@ -244,7 +246,7 @@ class Login:
         self.token = ""
 
     async def renew(self, resource: str) -> bool:
-        """Renew the token; returns whether there is one now. Concurrent callers wait for the same answer."""
+        """Renew the token; returns whether there is a valid one now. Concurrent callers wait for the same answer."""
         if not self.token and self.renewal is not None:
             if self._renewing is None or self._renewing.done():
                 self._renewing = asyncio.create_task(self._renew(self.renewal, resource), name="renew a token")
@@ -254,7 +256,7 @@ class Login:
     async def _renew(self, renewal: Renewal, resource: str) -> None:
         answer = await _posted(renewal, resource)
         if answer is None:
-            return  # Not reached: the next start of the server tries it again.
+            return  # It was not reached. The next start of the server tries again.
         token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
         bearer = str(answer.get("token_type", "bearer")).lower() == "bearer"
         if not bearer or not isinstance(token, str) or not _is_plain(token):
@@ -281,7 +283,7 @@ class Login:
 
 
 async def _posted(renewal: Renewal, resource: str) -> JsonObject | None:
-    """What the authorization server says; empty when it refuses, None when it cannot be asked now."""
+    """The answer of the authorization server; empty if it refuses, None if it cannot be reached now."""
     import httpx2  # Imported here: it loads a lot, and few sessions need it.
 
     from ahpkit.mcp.connect import PLAIN, is_encoded
@@ -321,7 +323,7 @@ def _is_safe(url: str) -> bool:
 
 
 def _is_plain(token: str) -> bool:
-    """Whether it can stand in a header."""
+    """Whether a text can be sent in a header."""
     return bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
@@ -332,12 +334,12 @@ class Tokens:
         self._logins: dict[tuple[str, str, str], Login] = {}
 
     def give(self, client_id: str, session: str, resource: str, login: Login) -> None:
-        """Keep a token, in place of the one that this client gave before."""
-        self._forget(lambda key, known: key == (client_id, session, resource))  # The newest stands last.
+        """Keep a token. It replaces an earlier one of the same client."""
+        self._forget(lambda key, known: key == (client_id, session, resource))  # The newest is at the end.
         self._logins[client_id, session, resource] = login
 
     def take_back(self, client_id: str, resource: str) -> bool:
-        """Drop what a client gave for a resource, in every session. Returns whether there was anything."""
+        """Drop a client's tokens for a resource, in all sessions. Returns whether there was one."""
         before = len(self._logins)
         self._forget(lambda key, known: (key[0], key[2]) == (client_id, resource))
         return len(self._logins) < before
@@ -354,7 +356,7 @@ class Tokens:
         return False
 
     def drop(self, resource: str, token: str) -> None:
-        """A token was refused: it is not sent again."""
+        """Drop a token that was refused, so that it is not sent again."""
         for key, login in self._logins.items():
             if key[2] == resource and login.token == token:
                 login.expire()

@@ -1,4 +1,5 @@
-"""Repairs what a server sends before the SDK reads it, because the SDK refuses a whole message for one bad part.
+"""Repairs the messages of a server before the SDK reads them, because the SDK refuses a whole message if one part is
+bad.
 
 * A line that is almost a message becomes one; a bad answer becomes an error for the waiting call.
 * A line may be a batch (MCP 2025-03-26): its messages are read one by one, in their order.
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ahpkit.mcp.connect import ServerConnection, Streams
 
 Item = SessionMessage | Exception
-"""What the SDK reads from a stream."""
+"""One item that the SDK reads from a stream."""
 
 _CONTENT: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
@@ -45,7 +46,8 @@ _CONTENT: Mapping[str, tuple[str, ...]] = {
     "tool_use": (),
     "tool_result": (),
 }
-"""Kinds of content that the SDK takes, and the texts that they need; besides them embedded files (`resource`)."""
+"""Kinds of content that the SDK accepts, with the string members that each needs. It also accepts embedded files
+(`resource`)."""
 
 _WORDS = 4000
 """Characters of an error that are shown."""
@@ -54,22 +56,22 @@ _SECRETS = re.compile(r"(?<=://)[^\s/@'\"]*@|(?<=\S)\?[^\s'\"]*=[^\s'\"]*")
 """The parts of an address that may hold a secret: its user, and its query."""
 
 _OPEN = 1000
-"""Requests of a server that may wait for an answer at once. The SDK holds a task for each."""
+"""Requests of a server that may wait for an answer at the same time. The SDK has a task for each of them."""
 
 _SHOWN = 2000
 """Characters that are shown of content that is not known."""
 
 _MENDED = 1024 * 1024
-"""Bytes of a line that is mended. A longer one would keep the whole host waiting while it is read again and again."""
+"""Bytes of a line that is repaired. Repairing reads a line several times, and a longer line would block the host."""
 
 _PARTS = 1000
-"""Parts of a result. Each costs time wherever it goes."""
+"""Parts of a result. Each part costs time in everything that handles the result."""
 
 _BATCH = 1000
 """Messages of one batch. More are not read."""
 
 _BEGINNING = 4096
-"""Bytes of a line that is not a message in which its id is looked for."""
+"""Bytes at the beginning of an unusable line in which the id of a request is searched."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
 
@@ -77,7 +79,7 @@ _NAME = 100
 """Characters of the name of something that is left out."""
 
 MAX_LEFT_OUT = 20
-"""Entries that are named. A server with more has something else wrong."""
+"""Left-out entries that are named. If a server has more, something else is wrong with it."""
 
 LISTS: Mapping[str, tuple[str, str, str]] = {
     "tools": ("tools/list", "tools", "tool"),
@@ -88,17 +90,17 @@ LISTS: Mapping[str, tuple[str, str, str]] = {
 """Each list by its key in an answer: the method, the SDK's attribute, and what one entry is called."""
 
 _NEEDED = ("name", "title", "description", "inputSchema", "arguments", "uri", "uriTemplate", "mimeType")
-"""Members without which an entry is of no use. Where another one is wrong, the entry is used without the others."""
+"""Members that an entry needs. If another member is wrong, the entry is used without its optional members."""
 
 LeftOut = dict[str, str]
-"""What cannot be used of a list: the name of each entry, and why."""
+"""The entries of a list that cannot be used: their names, and why."""
 
 
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
 def messages_in(line: bytes) -> list[Item]:
-    """The message of a line, or those of a batch. Each is mended by itself."""
+    """The message of a line, or the messages of a batch. Each is repaired separately."""
     if (reason := _why_unread(line)) is not None:
         return [_error_for(line, reason) or ValueError(reason)]
     if line.lstrip()[:1] != b"[":
@@ -113,7 +115,8 @@ def messages_in(line: bytes) -> list[Item]:
 
 
 def _why_unread(data: bytes) -> str | None:
-    """Why a message is not read: it would take too long. One that lists what the server offers may be longer."""
+    """Why a message is not read, because it would take too long; None: it is read. Answers with lists of tools, prompts
+    or resources may be longer than others."""
     reason = too_much(data, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES)
     if reason is None:
         return None
@@ -136,8 +139,8 @@ _ANSWERS = frozenset({"result", "error"})
 
 
 def readable(data: bytes) -> bytes:
-    """A message as it came. One that would take too long to read becomes an error for the request that it answers, or
-    nothing."""
+    """A message, unchanged. A message that would take too long to read becomes an error for the request that it
+    answers, or None."""
     if (reason := _why_unread(data)) is None:
         return data
     error = _error_for(data, reason)
@@ -149,7 +152,7 @@ class BadBatch(ValueError):
 
 
 def batch_in(line: bytes) -> list[Any]:
-    """The messages of a batch, not looked at. Raises `BadBatch`; `ValueError` when it is not JSON."""
+    """The messages of a batch, not checked yet. Raises `BadBatch`, or `ValueError` if the line is not JSON."""
     batch = _members(line)
     if not 1 <= len(batch) <= _BATCH:
         raise BadBatch(f"a batch has 1 to {_BATCH} messages; this one has {len(batch)}")
@@ -166,8 +169,8 @@ def _members(line: bytes) -> list[Any]:
 
 
 def message_in(line: bytes) -> Item:
-    """The message of a line, mended where that is possible; an exception for a line that is not a message: the SDK
-    skips it."""
+    """The message of a line, repaired if possible. For a line that is not a message it is an exception, which the SDK
+    skips."""
     try:
         return _message(line)
     except ValueError as error:
@@ -183,8 +186,8 @@ def _message(line: bytes) -> SessionMessage:
 
 
 def _kind(line: bytes) -> type[types.JSONRPCRequest | types.JSONRPCResponse] | None:
-    """What a message can only be, by its members; None: the SDK finds it out by trying each kind, which takes three
-    times as long."""
+    """The only type that a message with these members can have. None: the SDK tries one type after another, which takes
+    three times as long."""
     try:
         members = _MEMBERS.decode(line).keys()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -224,17 +227,17 @@ def _error_for(line: bytes, why: str) -> SessionMessage | None:
 
 
 class TolerantConnection:
-    """A connection whose messages are mended. It is the transport that the SDK's client takes."""
+    """A connection whose messages are repaired, as a transport for the SDK's client."""
 
     def __init__(self, connection: ServerConnection) -> None:
         self.version: str | None = None
-        """The version of MCP that was agreed on, once that is known."""
+        """The negotiated version of MCP; None while it is not known yet."""
         self._connection = connection
         self._open = 0
         self.filters_lists = False
         """Entries of lists that cannot be used are dropped."""
         self.left_out: LeftOut = {}
-        """Those, by name, with the reason."""
+        """The dropped entries: their names, with the reasons."""
 
     async def __aenter__(self) -> Streams:
         incoming, outgoing = await self._connection.__aenter__()
@@ -248,7 +251,7 @@ class TolerantConnection:
         self._open -= isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError)
 
     async def _mended(self, item: Item) -> Item | None:
-        """The item to go on with; None to drop it. Raises `EndOfStream` to read no more."""
+        """The repaired item; None: it is dropped. Raises `EndOfStream` if nothing more must be read."""
         message = None if isinstance(item, Exception) else item.message
         self._open += isinstance(message, types.JSONRPCRequest)
         if self._open > _OPEN:
@@ -267,7 +270,7 @@ class TolerantConnection:
 
 
 class _MendedStream:
-    """A stream of messages, each of which is looked at first. `ended` is called when there will be no more."""
+    """A stream of messages that repairs each one first. `ended` is called at the end of the stream."""
 
     def __init__(self, stream: Any, mend: Callable[[Item], Awaitable[Item | None]], ended: Callable[[], None]) -> None:
         self._stream = stream
@@ -344,7 +347,8 @@ def _is_valid(message: types.JSONRPCNotification, version: str) -> bool:
 
 
 def with_known_content(result: JsonObject) -> JsonObject:
-    """The result of a tool with content that the SDK takes, and not too much of it. Everything else is unchanged."""
+    """The result of a tool, with only content that the SDK accepts, and with a limited number of parts. Other messages
+    are not changed."""
     content: Any = result.get("content")
     if isinstance(content, list) and len(cast("list[Any]", content)) > _PARTS:
         parts = cast("list[Any]", content)
@@ -358,7 +362,7 @@ def with_known_content(result: JsonObject) -> JsonObject:
 
 
 def _is_known(part: Any) -> bool:
-    """Whether the SDK takes a part of a result. For one that it does not take it would refuse the others too."""
+    """Whether the SDK accepts a part of a result. If it does not, it would refuse the whole result."""
     given: JsonObject = cast("JsonObject", part) if isinstance(part, dict) else {}
     kind: Any = given.get("type")
     if kind == "resource":
@@ -419,7 +423,7 @@ def leave_out(left_out: LeftOut, called: str, name: str, error: Exception) -> No
 
 
 def plain(value: BaseModel) -> JsonObject:
-    """An object of the SDK as it is on the wire."""
+    """An object of the SDK as plain data, as on the wire."""
     return value.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -431,14 +435,15 @@ def unwrapped(error: BaseException) -> BaseException:
 
 
 def words_of(error: BaseException) -> str:
-    """A failure in words for a person. Of an address it has no part that may hold a secret: clients see the text."""
+    """A failure in words for a person. Parts of an address that may hold a secret are removed, because clients see the
+    text."""
     if isinstance(error, HTTPStatusError):
         return f"it answered {error.response.status_code} {error.response.reason_phrase}".strip()
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:_WORDS]
     text = str(cast("object", error))
-    if " validation error" in text:  # A message of the SDK that quotes a library at length.
+    if " validation error" in text:  # The SDK's message quotes a library at length.
         text = text.partition(":")[0]
     return (_SECRETS.sub("", text) or type(error).__name__)[:_WORDS]
 
