@@ -191,7 +191,7 @@ async def test_what_a_person_writes_while_they_are_asked_outlives_the_undo_of_th
         said = (await stage.client.ask("invokeChangesetOperation", uri, operationId="undo"))["message"]
         if kind == "alone":
             assert shown == {target.as_uri(), mine.as_uri()}
-            assert said == "Undid 2 files. Nobody said who wrote a.txt, mine.txt; redo brings back what was there."
+            assert said == "Undid 2 files. It is not known who wrote a.txt, mine.txt; redo brings the content back."
             await stage.client.ask("invokeChangesetOperation", uri, operationId="redo")
             assert target.read_text() == WORK.replace("0\n", "agent\n", 1) + "me\n"
         else:

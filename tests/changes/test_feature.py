@@ -387,7 +387,7 @@ async def test_undo_leaves_alone_what_another_session_may_have_written_at_the_sa
     left = "; ".join(f"{name}.txt: another session changed it at the same time" for name in ("mixed", "theirs"))
     uri, _ = await desk.look("session")
     answer = await desk.client.ask("invokeChangesetOperation", uri, operationId="undo")
-    unknown = "Nobody said who wrote early.txt; redo brings back what was there."
+    unknown = "It is not known who wrote early.txt; redo brings the content back."
     assert answer["message"] == f"Undid 2 files. {unknown} Left alone: {left}."
     desk.uri = other
     uri, _ = await desk.look("turn", "other")

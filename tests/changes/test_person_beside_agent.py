@@ -112,7 +112,7 @@ async def test_what_a_person_writes_while_no_call_runs_is_theirs(desk: Desk, kin
     message = await undo(desk, kind, turn_id)
     assert desk.repo.status() == {"mine.txt", "b.txt", "later.txt"}
     assert (root / "b.txt").read_text() == "mine\n"
-    assert "Nobody said who wrote c.txt, shell.txt; redo brings back what was there." in message
+    assert "It is not known who wrote c.txt, shell.txt; redo brings the content back." in message
     assert {f"{name}: somebody else wrote it while the turn ran" in message for name in ("mine.txt", "b.txt")} == {True}
 
 

@@ -281,7 +281,7 @@ async def test_undo_leaves_alone_what_became_part_of_another_repository(repo: Re
     await changes.end("t")
     Repository(repo.root / "inner").write("f.txt", "a person's\n")
     outcome = await changes.undo()
-    assert outcome.left == {"inner/f.txt": "what is there now cannot be compared (in a repository of its own)"}
+    assert outcome.left == {"inner/f.txt": "its present content cannot be compared (in a repository of its own)"}
     assert (repo.root / "inner/f.txt").read_text() == "a person's\n"
 
 
@@ -305,7 +305,7 @@ async def test_undo_leaves_alone_an_ignored_file_that_stands_where_the_agent_del
     repo.write(".gitignore", "b.txt\n")
     repo.write("b.txt", "a person's\n")
     outcome = await changes.undo()
-    assert outcome.left == {"b.txt": "what is there now cannot be compared (git ignores it)"}
+    assert outcome.left == {"b.txt": "its present content cannot be compared (git ignores it)"}
     assert (repo.root / "b.txt").read_text() == "a person's\n"
 
 

@@ -50,7 +50,7 @@ async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) ->
         code, output, errors = await finish_cli(["sessions", "undo", "change", "none", "--yes"], repo.root, **place)
         assert (code, "not one of the changed files: a.txt, data.bin, deep/new.txt" in errors) == (1, True)
         code, output, _ = await finish_cli(["sessions", "undo", "change", "new.txt", "--yes"], repo.root, **place)
-        unknown = "Nobody said who wrote new.txt; redo brings back what was there."
+        unknown = "It is not known who wrote new.txt; redo brings the content back."
         assert (code, output) == (0, f"Undid 1 file. {unknown}\n"), "the agent wrote it by itself"
         assert repo.status() == {"a.txt", "data.bin", "deep/new.txt", "old.txt", "later.txt"}
         code, output, _ = await finish_cli(["sessions", "undo", "change", "--yes"], repo.root, **place)

@@ -138,6 +138,6 @@ async def test_a_real_hosts_changes_are_reviewed_and_undone_by_the_sdk(tmp_path:
             assert view.is_reviewed(file["id"])
             with pytest.raises(ConfirmationRequired):
                 await view.invoke("undo")
-            undone = "Undid 1 file. Nobody said who wrote a.txt; redo brings back what was there."
+            undone = "Undid 1 file. It is not known who wrote a.txt; redo brings the content back."
             assert str(await view.invoke("undo", confirmed=True)) == undone
     assert (repo.root / "a.txt").read_text() == "one\n"

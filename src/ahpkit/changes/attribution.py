@@ -1,8 +1,8 @@
 """Tells who wrote a file while a turn ran: its agent, or somebody else. Pure.
 
-Where the agent says which files it wrote, nothing has to be guessed. Other files changed too. An agent that works
-through tool calls writes only while one of them runs, so a file that was last written when none ran is somebody else's.
-The rest may be the agent's: that is a guess, and whoever takes it back says so.
+If the agent reports which files it wrote, nothing has to be guessed. Other files may have changed as well. An agent
+that works through tool calls writes only while one of them runs. So a file that was last written while no call ran was
+written by somebody else. All other files count as the agent's. That is a guess, and an undo of such a file says so.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ COARSE = 20_000_000
 """Nanoseconds by which the time of a file may be older than the clock."""
 
 _LATE = 1_000_000_000
-"""Nanoseconds by which the word that a call runs may come after its start, where agents run their calls themselves: it
-comes through a pipe, and a busy host reads it late."""
+"""Nanoseconds between the start of a call and the agent's report that it runs, for agents that run their calls
+themselves. The report comes through a pipe, and a busy host reads it late."""
 
 _MAX_LOOKS = 30
-"""Looks at the files of one turn that are told apart. The oldest are put together."""
+"""Looks at the files of one turn that are kept separately. Older ones are merged."""
 
 _MAX_INPUT = 256 * 1024
-"""Characters of the input of a call that is read. A longer one would hold the event loop; it is mostly the text of a
-file."""
+"""Characters of a call's input in which paths are searched. Searching a longer input would block the event loop; most
+of it is the text of a file."""
 
 _OVER = frozenset({"completed", "cancelled", "pending-result-confirmation"})
 _WAITING = frozenset({"pending-confirmation", "auth-required"})
@@ -40,15 +40,15 @@ _WAITING = frozenset({"pending-confirmation", "auth-required"})
 
 @dataclass
 class Look:
-    """The files at one moment of a turn."""
+    """A look at the files: the changes at one moment of a turn."""
 
     tree: str
     told: set[str] = field(default_factory=set[str])
-    """Files that the agent said it wrote since the look before."""
+    """Files that the agent has reported as written since the previous look."""
     theirs: set[str] = field(default_factory=set[str])
-    """Files that somebody else wrote since the look before."""
+    """Files that somebody else wrote since the previous look."""
     instead: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
-    """Files that an undo put back later, as if they had been so then."""
+    """Files that an undo restored later. They count as if they had this content already at this look."""
 
 
 @dataclass
@@ -58,23 +58,23 @@ class _Call:
     since: int
     ran_at: int | None = None
     waits: bool = False
-    """A person decides about it: nothing runs."""
+    """Whether a person is deciding about it, so that it does not run."""
     asked: bool = False
 
 
 class _Spans:
-    """When the agent could write, for questions about very many files."""
+    """The periods in which the agent could write, for checking very many files."""
 
     def __init__(self, over: Collection[tuple[int, int]], running: Collection[int]) -> None:
-        """`over`: from when to when calls ran; `running`: since when calls run."""
+        """`over`: start and end of each period in which calls ran; `running`: the starts of calls that still run."""
         self._any = bool(over or running)
         self._starts = sorted(since for since, _ in over)
         self._latest_ends = list(accumulate((end for _, end in sorted(over)), max))
-        """The latest end of the spans up to each one."""
+        """For each span: the latest end of it and all spans before it."""
         self._running_since = min(running, default=None)
 
     def hold(self, written_at: int | None) -> bool:
-        """Whether the agent can have written a file at a time; None: it was removed at some time."""
+        """Whether the agent can have written a file at this time. None: the file was removed, at an unknown time."""
         if written_at is None:
             return self._any
         if self._running_since is not None and self._running_since - COARSE <= written_at:
@@ -84,20 +84,21 @@ class _Spans:
 
 
 class Activity:
-    """One running turn: when its agent could write files, and what was seen of them. Times are in nanoseconds."""
+    """One running turn: the periods in which its agent could write files, and the looks at these files. Times are in
+    nanoseconds."""
 
     def __init__(self, began: int, tree: str, *, outside_calls: bool | None, tells_late: bool = False) -> None:
-        """`outside_calls`: the agent may write also while none of its tool calls runs. None: it does not, once it was
-        seen to report a call. `tells_late`: its calls are its own, and it may tell of one when that is over."""
+        """`outside_calls`: whether the agent may write also while none of its tool calls runs. None: it does not, once
+        it has reported a call. `tells_late`: the agent runs its calls itself, and may report a call when it is over."""
         self.began = began
         self.looks = [Look(tree)]
         self.times: dict[str, int | None] = {}
-        """Changed file → when it was last written, at the last look at it; None: it was gone."""
+        """Changed file → the time at which it was last written, as the last look saw it; None: the file was gone."""
         self._outside_calls = outside_calls
         self._tells_late = tells_late
         self._open: dict[str, _Call] = {}
         self._spans: list[tuple[int, int]] = []
-        """When calls ran that are over."""
+        """The periods of the calls that are over."""
 
     def saw_call(self, id: str, status: str, now: int) -> None:
         """A tool call has this status now."""
@@ -117,8 +118,8 @@ class Activity:
             call.ran_at = now
 
     def _began_to_run(self, call: _Call, now: int) -> int:
-        """Some agents say that a call runs, or even that there is one, only when it is over. The host itself starts the
-        calls of the others."""
+        """A call began to run. Agents that run calls themselves may report the call only when it is over. The calls of
+        other agents are started by the host."""
         if not self._tells_late:
             return call.since if call.ran_at is None else call.ran_at
         since = call.since if call.ran_at is None or now - call.ran_at < COARSE else call.ran_at
@@ -127,17 +128,18 @@ class Activity:
         return self._started(call, since)
 
     def _free_since(self) -> int:
-        """The end of the last call that is over; without one, the beginning of the turn."""
+        """The end of the last call that is over, or the beginning of the turn."""
         return max([self.began, *(end for _, end in self._spans)])
 
     def _started(self, call: _Call, told: int) -> int:
-        """When a call can have started that was told of at a time. One that a person was asked about waited."""
+        """The earliest time at which a call can have started that was reported at this time. A call about which a
+        person was asked did not run before the answer."""
         if call.asked or not self._tells_late:
             return told
         return min(told, max(told - _LATE, self._free_since()))
 
     def add_look(self, look: Look) -> None:
-        """Remember the files as they are after what was told."""
+        """Remember a look at the files, after the changes that were reported so far."""
         last = self.looks[-1]
         if last.tree == look.tree:
             last.told |= look.told
@@ -150,13 +152,14 @@ class Activity:
             self.looks[1].theirs |= gone.theirs
 
     def begin_with(self, sides: Mapping[str, Side | None]) -> None:
-        """Files were put back: the turn seems to have begun with them as they are now."""
+        """Files were restored by an undo. From now on the turn counts as if it had begun with their present content."""
         for look in self.looks:
             look.instead |= sides
             look.theirs -= sides.keys()
 
     def is_of_others(self, written_at: int | None) -> bool:
-        """Whether somebody else must have written a file that was last written at a time; None: it was removed."""
+        """Whether somebody else must have written a file that was last written at this time. None: the file was
+        removed."""
         return self._outside_calls is False and not self._when_it_ran().hold(written_at)
 
     def _when_it_ran(self) -> _Spans:
@@ -165,26 +168,27 @@ class Activity:
         return _Spans(self._spans, running)
 
     def seen(self) -> Seen:
-        """What is known now, to tell who wrote very many files: in a thread, while the turn goes on."""
+        """A copy of the present knowledge. A thread uses it to find out who wrote very many files, while the turn goes
+        on."""
         looks = [Look(look.tree, {*look.told}, {*look.theirs}, {**look.instead}) for look in self.looks]
         return Seen(looks, {**self.times}, None if self._outside_calls is not False else self._when_it_ran())
 
 
 @dataclass
 class Others:
-    """What somebody else wrote in a turn."""
+    """The changes of somebody else in a turn."""
 
     theirs: list[str] = field(default_factory=list[str])
     """Files that only somebody else wrote."""
     pieces: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
     """Path → what somebody else changed in a file that the agent changed as well."""
     mixed: list[str] = field(default_factory=list[str])
-    """Files in which the two cannot be told apart."""
+    """Files in which the changes of the agent and of others cannot be separated."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A running turn as it was at one moment. It does not change."""
+    """A copy of the data about a running turn at one moment. It does not change."""
 
     looks: Sequence[Look]
     times: Mapping[str, int | None]
@@ -195,12 +199,12 @@ class Seen:
         return self.spans is not None and not self.spans.hold(self.times.get(path))
 
     def doubted(self, paths: Collection[str]) -> list[str]:
-        """Of changed files those that somebody else wrote, perhaps besides the agent; sorted."""
+        """Those of the changed files that somebody else wrote, perhaps also the agent; sorted."""
         theirs = {path for look in self.looks for path in look.theirs}
         return sorted(path for path in paths if path in theirs or self._is_last_of_others(path))
 
     def tell_apart(self, doubted: Collection[str], sides: Sequence[Mapping[str, Side]]) -> Others:
-        """Who wrote the doubted files. `sides`: what each of the looks saw of them."""
+        """Find out who wrote the doubted files. `sides`: the content of these files at each look."""
         found = Others()
         for path in doubted:
             whole, pieces = self._pieces_of_others(path, sides)
@@ -213,10 +217,10 @@ class Seen:
         return found
 
     def _pieces_of_others(self, path: str, sides: Sequence[Mapping[str, Side]]) -> tuple[Pair, list[Pair] | None]:
-        """A file before and after, and what somebody else changed in it. `sides`: what each of the looks saw.
-
-        The time of a file says only who wrote it last. What was changed in it before counts as the agent's. None: the
-        agent wrote it, and somebody else did before anybody looked, so that the two cannot be told apart.
+        """The first and last content of a file, and the changes of somebody else in between, as pairs of before and
+        after. `sides`: its content at each look. The time of a file shows only who wrote it last; earlier changes count
+        as the agent's. None: both the agent and somebody else wrote the file between two looks, so that their changes
+        cannot be separated.
         """
         seen = [
             look.instead[path] if path in look.instead else one.get(path)
@@ -235,8 +239,8 @@ class Seen:
 
 
 def named_files(call: JsonObject, directory: Path) -> list[str]:
-    """URIs of the files in the input of a call, in the edits that it is asked about, and where an ACP agent says that
-    it works."""
+    """URIs of the files that a call names: in its input, in the edits that a person is asked about, and in the
+    locations that an ACP agent reports."""
     asked: JsonObject = call.get("edits") or {}
     edits: Sequence[JsonObject] = asked.get("items") or ()
     sides: list[JsonObject] = [edit.get(name) or {} for edit in edits for name in ("before", "after")]
@@ -248,7 +252,8 @@ def named_files(call: JsonObject, directory: Path) -> list[str]:
 
 
 def _located(call: JsonObject) -> list[str]:
-    """The absolute paths among the places that an agent told with a call. Nobody has checked what it says."""
+    """The absolute paths among the locations that an agent reported with a call. The report is not validated, so it may
+    have any shape."""
     meta: JsonObject = call.get("_meta") or {}
     told: Any = meta.get(ACP)
     places: Any = cast("JsonObject", told).get("locations") if isinstance(told, dict) else None

@@ -1,4 +1,4 @@
-"""Reads contents of files from git's objects: many of them through one process, because starting one takes long."""
+"""Reads contents of files from git's objects. One process reads many files, because starting a process takes long."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ahpkit.changes.sides import LINK, SUBMODULE, Side
 
 
 class Blobs:
-    """The contents of files in trees. It is entered while it is used, and reads one after another."""
+    """Reads the contents of files in trees, one after another, inside its `async with`."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
         self._running = AsyncExitStack()
         self._readers: dict[bool, asyncio.subprocess.Process] = {}
-        """The git that reads files as they are on disk, and the one that reads them as git stores them."""
+        """Two git processes: one reads files in the form on disk, the other in the form that git stores."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -31,7 +31,7 @@ class Blobs:
         await self.begin_anew()
 
     async def begin_anew(self) -> None:
-        """End git. Another one is started with the next read: it sees which attributes files have by then."""
+        """End git. The next read starts a new process, which uses the attributes that files have by then."""
         self._readers.clear()
         await self._running.aclose()
 
@@ -45,10 +45,9 @@ class Blobs:
         return await self._read_alone(side, converted) if data is None else data
 
     async def _ask(self, side: Side, converted: bool) -> bytes | None:
-        """What git answers; None: it has no answer, or ended.
-
-        The length that git tells is the one before a conversion. So it is asked for something that cannot be there as
-        well, and its words about that are the end of the answer.
+        """The content that git answers; None: it has none, or git has ended. The length in git's answer is the length
+        before a conversion. So git is also asked for an object that cannot exist: its message about that object marks
+        the end of the answer.
         """
         process = self._readers.get(converted) or await self._start(converted)
         assert process.stdin is not None
@@ -73,13 +72,13 @@ class Blobs:
         return self._readers[converted]
 
     async def _read_alone(self, side: Side, converted: bool) -> bytes:
-        """A process for one file. It says why a file cannot be read."""
+        """Read one file with its own process, which reports why a file cannot be read."""
         form = ("--filters", f"--path={side.path}") if converted else ("blob",)
         return await self._git.run("cat-file", *form, side.oid)
 
 
 def _fits_in_a_line(path: str) -> bool:
-    """Whether git takes a path as it is when it reads it from a line of a request."""
+    """Whether git reads this path unchanged from a line of a request."""
     return "\n" not in path and path == path.strip()
 
 

@@ -23,13 +23,13 @@ from ahpkit.protocol.common.state import ContentRef, FileEdit, FileEditSide, Jso
 
 SCHEME = "ahp-changeset:/"
 _OF_SESSION = "/changeset/"
-"""Between the URI of a session and the view, where a client names it by the session."""
+"""Separates the URI of a session from the view, in the URIs that clients build from the session's."""
 
 BLOB_SCHEME = "ahp-changed-file"
 """Contents of changed files, before and after, that may be on no disk any more."""
 
 NOT_KEPT = "none"
-"""Stands in the address of a content that nobody kept, such as that of a huge file."""
+"""In a URI in place of a content that was not kept, such as that of a huge file."""
 
 Kind = Literal["uncommitted", "session", "turn", "compare-turns"]
 
@@ -50,7 +50,7 @@ REMOVE_QUESTION = "Remove this work tree and its branch? What was not merged bac
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One subscribable changeset: whose, and which turns it is about."""
+    """One changeset that clients can subscribe to: the session or chat, and the turns that it covers."""
 
     key: str
     """A directory of a session, as `key_of` names it."""
@@ -59,12 +59,13 @@ class View:
 
 
 def key_of(named: str) -> str:
-    """A name in the URIs of changesets: short, and safe in any URI. A session's first directory has the session's."""
+    """A name for a directory in the URIs of changesets: short, and safe in any URI. A session's first directory has the
+    session's name."""
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def catalogue(key: str, *, in_git: bool, name: str = "") -> list[Changeset]:
-    """The entries of `SessionState.changesets` for one directory; `name` tells it from other directories."""
+    """The entries of `SessionState.changesets` for one directory; `name` distinguishes it from other directories."""
     kinds: Sequence[Kind] = ("uncommitted", "session", "turn", "compare-turns") if in_git else ("session", "turn")
     return [_entry(key, kind, name) for kind in kinds]
 
@@ -86,9 +87,8 @@ def uri_of(view: View) -> str:
 
 
 def read_uri(uri: str) -> View | None:
-    """The view that a URI names; None for a URI that is not one of ours.
-
-    VS Code looks at no template. It asks for `<session>/changeset/turn/<id>`, in the session's first directory.
+    """The view that a URI names; None for other URIs. VS Code ignores the templates. It asks for
+    `<session>/changeset/turn/<id>`, in the session's first directory.
     """
     session, said, path = uri.rpartition(_OF_SESSION)
     if said and session:
@@ -114,8 +114,7 @@ def _read_path(key: str, path: str) -> View | None:
 def operations(
     kind: Kind, *, in_git: bool, any_files: bool, own_tree: bool, can_redo: bool = False
 ) -> list[ChangesetOperation]:
-    """What can be done with a changeset. Without files there is nothing to do, except with a work tree as a whole, and
-    except to bring back what was undone."""
+    """The operations that a changeset offers. Without files there are only those for a whole work tree, and redo."""
     rows: list[tuple[str, str, list[ChangesetOperationScope], str | None]] = []
     if kind in ("session", "turn"):
         rows.append(("undo", "Undo", ["changeset", "resource"], UNDO_QUESTION))
@@ -144,7 +143,7 @@ def _operation(
 
 
 def file_entry(change: FileChange, key: str, root_uri: str, reviewed: Collection[str]) -> ChangesetFile:
-    """A changed file as clients see it."""
+    """The entry of a changed file for clients."""
     edit: FileEdit = {}
     if change.before is not None:
         edit["before"] = _side(change.before, key, root_uri, change.note)
@@ -165,12 +164,13 @@ def _side(side: Side, key: str, root_uri: str, note: str) -> FileEditSide:
 
 
 def mark(change: FileChange) -> str:
-    """What a review mark is bound to: the file and its content. Another content is not reviewed."""
+    """The value that a review mark is bound to: a file and its content. If the content changes, the file is not
+    reviewed any more."""
     return f"{change.path}\0{change.after.oid if change.after is not None else ''}"
 
 
 def mark_of_entry(entry: JsonObject, root_uri: str) -> str:
-    """The same, of a file as clients see it."""
+    """The mark of an entry for clients."""
     after: JsonObject = entry["edit"].get("after") or {"content": {"uri": ""}}
     blob = read_blob_uri(after["content"]["uri"])
     return f"{path_in(root_uri, entry['id']) or ''}\0{blob[1].oid if blob is not None else ''}"
@@ -193,18 +193,18 @@ def _content(side: Side, key: str, note: str) -> ContentRef:
 
 
 def blob_uri(key: str, side: Side) -> str:
-    """The content of a file. Its path is the file's, because editors show that as its name."""
+    """The URI of a file's content. It ends with the file's path, because editors show that as the name."""
     path = quote(side.path.encode("utf-8", "surrogateescape"))
     return f"{BLOB_SCHEME}://{key}.{side.mode}.{side.oid}/{path}"
 
 
 _WHOLE_NAME = re.compile(rf"[0-9a-f]{{40}}|[0-9a-f]{{64}}|{NOT_KEPT}")
-"""Only whole names are accepted: git also takes the beginning of a name, so that all objects could be found by
-trying."""
+"""Only complete object names are accepted. Git also accepts the beginning of a name, so a client could find all objects
+by trying."""
 
 
 def read_blob_uri(uri: str) -> tuple[str, Side] | None:
-    """Whose content, and which."""
+    """The session (or chat) and the object that a content's URI names."""
     try:
         parts = urlsplit(uri)
     except ValueError:  # An address with unbalanced brackets.
@@ -228,7 +228,7 @@ def totals(changes: Sequence[FileChange]) -> dict[str, int]:
 def edited_files(result: Mapping[str, Any]) -> list[str]:
     """The URIs of the files that a finished tool call says it changed.
 
-    What it says about their content is not used: agents often report only the part of a file that they changed.
+    The reported content is not used, because agents often report only the part of a file that they changed.
     """
     edits = [item for item in result.get("content") or () if item.get("type") == "fileEdit"]
     sides: list[JsonObject] = [edit.get(side) or {} for edit in edits for side in ("before", "after")]

@@ -1,6 +1,7 @@
 """Writes to the user's repository when a person asks for it: stages, commits, makes a session's own work tree.
 
-The repository's hooks run only where the directory is trusted. Nothing is signed: nobody is there to type a passphrase.
+The repository's hooks run only where the directory is trusted. Commits are not signed, because nobody could type a
+passphrase.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts to get the lock of the user's index."""
 
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
-"""A command line is too short for the names of all files of a large change."""
+"""Git reads the paths from standard input, because a command line may be too short for all of them."""
 
 
 async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """Of changed paths those that git can take into the index as they are now, and why it cannot take others.
-
-    What git does not know and what is not there any more is in neither.
+    """The changed paths that git can take into the index now, and the reasons why it cannot take others. A path that
+    git does not track and that does not exist any more is in neither of them.
     """
     left = await tree.elsewhere(paths)
     rest = sorted(set(paths) - left.keys())
@@ -32,15 +32,16 @@ async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dic
     known = await tree.tracked(rest) | (await tree.sides(await tree.head(), gone)).keys()
     left |= dict.fromkeys(await tree.ignored(set(there) - known), "git ignores it")
     removed = known.intersection(gone)
-    replaced = await asyncio.to_thread(_existing, tree.root, sorted(removed))  # By a folder, or by a link on the way.
+    # A folder, or a link in the path, may have taken the place of a file that is gone.
+    replaced = await asyncio.to_thread(_existing, tree.root, sorted(removed))
     dropped = _dropped(replaced, there)
     left |= {path: "something else is there now" for path in replaced if path not in dropped}
     return (set(there) | removed) - left.keys() - set(replaced), left
 
 
 def _dropped(replaced: Collection[str], taken: Collection[str]) -> set[str]:
-    """Files that git drops by itself: a file that is taken is inside a folder of their name, or has the name of one of
-    their folders."""
+    """Files that git drops from the index by itself, because a file that is taken lies in a folder with their name, or
+    has the name of one of their folders."""
     folders = {folder for path in taken for folder in _folders(path)}
     files = set(taken)
     return {path for path in replaced if path in folders or not files.isdisjoint(_folders(path))}
@@ -72,7 +73,7 @@ async def commit(tree: WorkTree, paths: Collection[str], message: str, *, truste
         if not await _differ(tree, paths):
             raise GitError("nothing of it differs from the last commit")
         await _write(git, "commit", "--quiet", "--only", "-m", message, *_FROM_STDIN, stdin=_listed(paths))
-    except GitError as error:  # Such as a hook that refuses: the index is as it was before.
+    except GitError as error:  # A hook may have refused, for example. The index is restored.
         await _write(tree.git, "update-index", "--force-remove", "-z", "--stdin", stdin=_listed(new))
         raise _explained(error) from None
     return (await tree.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
@@ -90,7 +91,7 @@ async def _differ(tree: WorkTree, paths: Collection[str]) -> bool:
 
 
 def _explained(error: GitError) -> GitError:
-    """The first line of git's text, and what to do where that line alone does not say it."""
+    """The first line of git's message, with advice if that line does not say what to do."""
     if "identity unknown" not in str(error):
         return error
     return GitError(f"{error}: set user.name and user.email with `git config`")
@@ -101,7 +102,8 @@ def _listed(paths: Collection[str]) -> bytes:
 
 
 async def _write(git: Git, *arguments: str, stdin: bytes = b"") -> None:
-    """Run what writes the user's index. An editor or another git may hold its lock for a moment."""
+    """Run a command that writes the user's index. It is repeated if an editor or another git holds the lock for a
+    moment."""
     for pause in (*_PAUSES, None):
         try:
             await git.run(*arguments, stdin=stdin, ours=False)
@@ -137,14 +139,16 @@ async def merge_back(origin: WorkTree, branch: str) -> str:
 
 
 async def remove_work_tree(origin: WorkTree, place: Path, branch: str, *, discard: bool) -> None:
-    """Remove a session's work tree and its branch. Without `discard` git refuses what would be lost."""
+    """Remove a session's work tree and its branch. Without `discard` git refuses if uncommitted or unmerged changes
+    would be lost."""
     force = ("--force",) if discard else ()
     await origin.git.run("worktree", "remove", *force, str(place), ours=False)
     await origin.git.run("branch", "-D" if discard else "-d", branch, ours=False)
 
 
 async def asking(git: Git) -> Git:
-    """The same repository with its hooks, where its configuration says they are: for a directory that is trusted."""
+    """The repository, but with its hooks switched on (in the folder that its configuration names). Only for a trusted
+    directory."""
     ask = ("config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath")
     fields = [os.fsdecode(field) for field in (await git.run(*ask, check=False)).split(b"\0")]
     said = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if _counts(scope, path)]
@@ -152,7 +156,8 @@ async def asking(git: Git) -> Git:
 
 
 def _counts(scope: str, path: str) -> bool:
-    """Whether a folder of hooks is one that trust looks at, or one of the user's own outside any repository."""
+    """Whether hooks in this folder may run: trust has checked this folder, or it is the user's own and outside any
+    repository."""
     return scope in ("local", "worktree") or (scope != "command" and os.path.isabs(path))
 
 

@@ -1,7 +1,7 @@
 """The feature that offers changesets of sessions: announces them, follows them turn by turn, and counts changes.
 
-A changeset channel exists while somebody is subscribed to it (`views`). What a session changed is remembered beside the
-log, so it survives restarts; git runs in processes of its own and never for a list of sessions.
+A changeset channel exists while somebody is subscribed to it (`views`). The record of a session's changes is stored
+beside the log, so it survives restarts. Git runs in separate processes, and never for a list of sessions.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _MOVED = frozenset(
 """After these actions a session or chat may work in other directories, so it has other views."""
 
 _CALLS = frozenset({"chat/toolCallStart", "chat/toolCallReady", "chat/toolCallConfirmed", "chat/toolCallComplete"})
-"""Actions that begin, hold or end the work of a tool call."""
+"""Actions that begin, pause or end the work of a tool call."""
 
 _NOTHING = {"additions": 0, "deletions": 0, "files": 0}
 
 _PATIENCE = 5.0
-"""Seconds a new session waits for git; one on a very slow disk starts without changesets."""
+"""Seconds that a new session waits for git. On a very slow disk it starts without changesets."""
 
 _SLOW = "git takes long"
 
@@ -86,9 +86,9 @@ class Changesets(Feature):
     ) -> None:
         """`default_directory` is the working directory of sessions that name none.
 
-        `trusts`: filters and hooks of a repository run. `shows`: clients may see a file; else its changes are left out.
-        `reaches`: they may use a place; a repository that lies elsewhere must be the work tree's own.
-        `writing`: lets through the files that undo and merge may write.
+        `trusts(directory)`: whether filters and hooks of a repository may run. `shows(path)`: whether clients may see a
+        file; changes of other files are left out. `reaches(path)`: whether clients may use a place; a repository
+        elsewhere must belong to the work tree. `writing`: the passage for files that undo and merge may write.
         """
         self._trusts = trusts
         self._follow = partial(
@@ -129,14 +129,15 @@ class Changesets(Feature):
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     async def _prepare_session(self, session_uri: str) -> None:
-        """Before the session is ready, so that whoever opens it sees its views; git gets a few seconds for it."""
+        """Announce the changesets before the session is ready, so that clients see them at once. Git gets a few seconds
+        for this."""
         if "changesets" not in (self.services.state(session_uri) or {}):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
                     await self._announce(session_uri)
 
     async def _announce(self, session_uri: str) -> None:
-        """Bring the catalogues of a session and of its chats in step with their directories."""
+        """Update the catalogues of a session and of its chats after a change of their directories."""
         followed = await self._followed(session_uri)
         state = self.services.state(session_uri)
         if state is None:
@@ -158,7 +159,8 @@ class Changesets(Feature):
         return followed
 
     def _announce_chat(self, chat_uri: str, followed: Sequence[Followed]) -> None:
-        """A chat that works in some of the session's directories has a catalogue of its own."""
+        """Update the catalogue of a chat. A chat that works in only some of the session's directories has its own
+        catalogue."""
         chat = self.services.state(chat_uri)
         if chat is None:
             return
@@ -228,7 +230,7 @@ class Changesets(Feature):
             self._call_went_on(applied)
 
     def _call_went_on(self, applied: AnyApplied) -> None:
-        """Know when tool calls run, and look at the files before and after."""
+        """A tool call went on: note when it runs, and look at the files before and after it."""
         kind, turn_id, id = (applied.action.get(key, "") for key in ("type", "turnId", "toolCallId"))
         call: JsonObject = find_tool_call(applied.after.get("activeTurn"), id) or {"status": "completed"}
         edits = wire.edited_files(applied.action.get("result") or {})
@@ -249,7 +251,7 @@ class Changesets(Feature):
                     await self._look_before(followed, turn, named_files(call, followed.directory))
 
     async def _look_before(self, followed: Followed, turn_id: str, files: Sequence[str]) -> None:
-        """See what somebody else wrote into files before the agent writes them."""
+        """Record the changes of somebody else in files that the agent is about to write."""
         paths = [path for uri in files if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if not paths or turn_id not in followed.running:
             return
@@ -262,7 +264,7 @@ class Changesets(Feature):
 
     @asynccontextmanager
     async def _writing(self, chat: Chat, turn_id: str, path: Path) -> AsyncGenerator[None]:
-        """The agent writes a file in a turn, by itself or through the host."""
+        """A context around a write of the agent to a file, by itself or through the host."""
         known = [one for one in self._directories.known(chat.session_uri) if turn_id in one.running]
         files = [path.as_uri()]
         for followed in known:
@@ -276,8 +278,8 @@ class Changesets(Feature):
                 self._look_after(followed, turn_id, files)
 
     async def _before_end(self, chat: Chat, turn_id: str) -> None:
-        """Take the checkpoint of a turn's end before clients get the end: what a person changes after it is not the
-        turn's. Where that takes too long, it is taken afterwards."""
+        """Take the checkpoint of a turn's end before clients get the end: changes of a person after the end do not
+        belong to the turn. If the checkpoint takes too long, it is taken afterwards."""
         for followed in self._directories.known(chat.session_uri):
             if turn_id not in followed.running:
                 continue
@@ -289,11 +291,11 @@ class Changesets(Feature):
                 _log.warning("the changes of %s could not be read: %s", followed.session, str(error) or _SLOW)
 
     def _look_after(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
-        """Look again after a tool call: at the files that it reported, or at all if it reported none. They are told at
-        once: the turn may be about to end, and its last look is at these."""
+        """Look at the files after a tool call: at those that it reported, or at all if it reported none. The reported
+        files are noted at once, because the turn may be about to end, and its final checkpoint needs them."""
         paths = [path for uri in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if edits and not paths:
-            return  # It changed files elsewhere.
+            return  # It reported only files outside of this directory.
         self._claim(followed, paths)
         if turn_id in followed.running:
             followed.changes.told.update(paths)
@@ -311,15 +313,16 @@ class Changesets(Feature):
         await self._show(followed)
 
     def _claim(self, followed: Followed, paths: Collection[str]) -> None:
-        """What one session is known to have written is not counted for another session that works there at the
-        same time."""
+        """Files that one session is known to have written do not count for another session that works in the same
+        directory at the same time."""
         for other in self._directories.sharing(followed):
             theirs = other.paths_of(followed, paths)
             for turn in other.running_turns():
                 turn.foreign += sorted(theirs - other.changes.told - set(turn.foreign))
 
     async def _doubt(self, followed: Followed, turn_id: str) -> None:
-        """Remember which files of a turn another session may have written, that worked there at the same time."""
+        """Remember which files of a turn may have been written by another session that worked in the same directory at
+        the same time."""
         if turn_id not in followed.beside:
             return
         own = await asyncio.to_thread(paths_of, await followed.changes.turn(turn_id))
@@ -346,7 +349,7 @@ class Changesets(Feature):
         await self._show(followed)
 
     def _forget_turns(self, applied: AnyApplied) -> None:
-        """Turns that were truncated away have no changeset any more."""
+        """Close the changesets of turns that were truncated away."""
         gone = {turn["id"] for turn in applied.before.get("turns", ())} - {
             turn["id"] for turn in applied.after.get("turns", ())
         }
@@ -361,7 +364,7 @@ class Changesets(Feature):
     # -- what is shown -----------------------------------------------------------------------------------------------
 
     async def _show(self, followed: Followed) -> None:
-        """Bring everything that is looked at up to date, and the session's totals."""
+        """Update all changesets that somebody follows, and the session's totals."""
         if self.services.state(followed.session) is None:
             return
         await self._views.show(followed)
@@ -378,7 +381,8 @@ class Changesets(Feature):
             await self._show_chat(followed.session, chat["resource"], counted)
 
     async def _show_chat(self, session_uri: str, chat_uri: str, of_session: JsonObject) -> None:
-        """The totals of one chat, in its entry: the only chat of a session changed what the session changed."""
+        """Update the totals in the entry of one chat. If a session has only one chat, these are the session's
+        totals."""
         counted = of_session
         only = only_chat(self.services.state(session_uri) or {"chats": []})
         if only is None or only["resource"] != chat_uri:
@@ -431,12 +435,12 @@ class Changesets(Feature):
 
 
 def _turns_of_call(followed: Followed, turn_id: str) -> list[str]:
-    """The running turns that a tool call belongs to: one in the chat of a sub-agent is part of those that run."""
+    """The running turns that a tool call belongs to. A call in a sub-agent's chat belongs to all turns that run."""
     return [turn_id] if turn_id in followed.running else sorted(followed.running)
 
 
 def _entries(followed: Sequence[Followed]) -> list[Changeset]:
-    """The catalogue of some directories; each says which one it is about where there are several."""
+    """The catalogue of some directories. If there are several, each entry names its directory."""
     return [
         entry
         for one in followed

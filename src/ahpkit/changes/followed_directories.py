@@ -1,4 +1,4 @@
-"""Keeps track of the directories whose files are followed for a session, also over restarts.
+"""Knows the directories whose files are followed for each session, also over restarts.
 
 A session has one entry for each of its directories. Two sessions in one directory share its work tree.
 """
@@ -28,8 +28,8 @@ from ahpkit.protocol.common.state import JsonObject
 _log = logging.getLogger(__name__)
 
 _KEY = "changes/"
-"""Where the records are among the host's durable values: the session's URI follows, and for its later directories `#`
-and the key."""
+"""Prefix of the durable values with the records. The session's URI follows; for its further directories also `#` and
+the directory's key."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Followed:
     reviewed: set[str] = field(default_factory=set[str])
 
     def paths_of(self, other: Followed, paths: Collection[str]) -> set[str]:
-        """Paths of another one's work tree as they are called in this one, without those that lie outside."""
+        """Paths of another directory's work tree as paths in this work tree, without those that lie outside of it."""
         root, other_root = self.changes.tree.root, other.changes.tree.root
         if root == other_root:
             return {*paths}
@@ -65,7 +65,7 @@ class Followed:
         return {place.relative_to(root).as_posix() for place in places if place.is_relative_to(root)}
 
     def running_turns(self) -> list[TurnRecord]:
-        """The records of the turns that run; one that was truncated away has none."""
+        """The records of the turns that run. A turn that was truncated away has none."""
         turns = self.changes.record.turns
         return [turns[turn_id] for turn_id in self.running if turn_id in turns]
 
@@ -108,13 +108,13 @@ class FollowedDirectories:
         self._keys: dict[str, str] = {}
         """Key → the session it belongs to."""
         self._later: dict[str, set[str]] | None = None
-        """Session → where the records of its later directories are, once somebody asked."""
+        """Session → the keys of the durable values of its further directories; filled when they are first needed."""
 
     # -- which there are ---------------------------------------------------------------------------------------------
 
     async def of_session(self, session_uri: str) -> list[Followed]:
-        """A session's directories in its order, found when they are first needed; those that cannot be followed, or lie
-        outside the roots by now, are left out."""
+        """A session's directories in the session's order. They are found when they are first needed. Directories that
+        cannot be followed, or that lie outside the present roots, are left out."""
         async with self._finding.setdefault(session_uri, asyncio.Lock()):
             state = self.services.state(session_uri)
             if state is None:
@@ -131,11 +131,11 @@ class FollowedDirectories:
             return [known[directory] for directory in wanted if directory in known]
 
     def known(self, session_uri: str) -> list[Followed]:
-        """Those directories of a session that are followed already."""
+        """The directories of a session that were found already."""
         return list(self._sessions.get(session_uri, {}).values())
 
     def sharing(self, followed: Followed) -> list[Followed]:
-        """Those of other sessions whose work trees are the same, or one inside the other."""
+        """The directories of other sessions with the same work tree, or with one that lies inside the other."""
         root = followed.changes.tree.root
         found: list[Followed] = []
         for tree, there in self._by_tree.items():
@@ -152,11 +152,11 @@ class FollowedDirectories:
         return next((one for one in await self.of_session(session_uri) if one.key == key), None)
 
     def known_by_key(self, key: str) -> Followed | None:
-        """The same, if it is followed already."""
+        """The directory that a changeset's URI names, if it was found already."""
         return next((one for one in self.known(self._keys.get(key, "")) if one.key == key), None)
 
     def _session_of(self, key: str) -> str | None:
-        if key not in self._keys:  # After a restart nobody may have looked yet.
+        if key not in self._keys:  # After a restart it may not have been found yet.
             for uri in self.services.session_uris():
                 for directory in session_directories(self.services.state(uri) or {}, self._default_directory):
                     self._keys[self._key(uri, directory)] = uri
@@ -181,7 +181,7 @@ class FollowedDirectories:
                 return None
             if git is None:
                 return None
-            # Who else looked meanwhile has made it: there is one for each directory, because it has one index.
+            # Another task may have made it meanwhile. Each directory has only one, because it has one index.
             self._trees.setdefault(directory, WorkTree(git, shows=self._shows, writing=self._writing))
         return self._trees[directory]
 
@@ -212,7 +212,7 @@ class FollowedDirectories:
         self._keys[followed.key] = followed.session
 
     def _key(self, session_uri: str, directory: Path) -> str:
-        """The key of a directory. The first one that a session ever had has the session's own key."""
+        """The key of a directory. The first directory that a session ever had gets the session's own key."""
         first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
         present = session_directories(self.services.state(session_uri) or {}, self._default_directory)
         own = first.get("directory") or str(next(iter(present), ""))
@@ -231,7 +231,7 @@ class FollowedDirectories:
         return _KEY + session_uri + ("" if key == wire.key_of(session_uri) else f"#{key}")
 
     def forget(self, session_uri: str) -> list[Followed]:
-        """The session is gone: what was followed for it."""
+        """Forget a session that is gone; returns the directories that were followed for it."""
         gone = self.rest(session_uri)
         for followed in gone:
             self._keys.pop(followed.key, None)
@@ -240,7 +240,8 @@ class FollowedDirectories:
         return gone
 
     def rest(self, session_uri: str) -> list[Followed]:
-        """Forget an unused session; returns what was followed for it. It is found again when it is needed."""
+        """Forget a session that goes to rest; returns the directories that were followed for it. They are found again
+        when they are needed."""
         gone = list(self._sessions.pop(session_uri, {}).values())
         self._finding.pop(session_uri, None)
         for followed in gone:
@@ -256,7 +257,7 @@ class FollowedDirectories:
         return self._later
 
     def forget_directories(self, session_uri: str, gone: Collection[Followed]) -> None:
-        """The session left some of its directories."""
+        """Forget directories that the session has left."""
         for followed in gone:
             self._sessions[session_uri].pop(followed.directory, None)
             self._keys.pop(followed.key, None)

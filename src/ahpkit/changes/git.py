@@ -1,7 +1,7 @@
 """Runs git so that a repository cannot make it execute anything: no hooks, filters, drivers, monitors or signing.
 
-`Git` is one repository and work tree. Each call is one git process with a deadline and a bound on its output. Objects
-that we write go into a directory of ours; the repository's own objects are only read.
+`Git` is one repository and work tree. Each call is one git process with a deadline and a bound on its output. New
+objects are written to a directory of the host; the repository's own objects are only read.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _SAFE: Mapping[str, str] = {
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",
 }
-"""Settings that win over those of the repository and of the user, in every call."""
+"""Settings for every call. They override those of the repository and of the user."""
 
 _PLAIN_MERGE = "git merge-file --quiet --marker-size=%L %A %O %B"
-"""What git does for files without a merge driver."""
+"""A merge driver that does what git does for files without a merge driver."""
 
 _RUN = ("filter", "merge")
 """Sections of the configuration that name programs for files."""
@@ -59,22 +59,24 @@ _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HO
 
 
 class GitError(Exception):
-    """git refused; the text is its own first line, or why it was stopped."""
+    """Git refused or was stopped. The text is the first line of git's message, or the reason for the stop."""
 
 
 @dataclass
 class Declared:
-    """What the configuration declares, as of the last look. It may change at any time, by any program."""
+    """The filters and merge drivers that the configuration declared when it was last read. Any program may change it at
+    any time."""
 
     stamp: tuple[tuple[int, int], ...] = ()
-    """Sizes and times of the configuration's files then."""
+    """Sizes and times of the configuration's files at that moment."""
     filters: tuple[str, ...] = ()
     drivers: tuple[str, ...] = ()
     """Names of filters and merge drivers."""
     run: bool = False
     """Whether they run."""
     includes: bool = False
-    """Whether the configuration includes other files. Which ones can change at any time, so it is read each time."""
+    """Whether the configuration includes other files. Then it is read for each command, because the included files may
+    change."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,21 @@ class Git:
     objects: Path
     """Our own object directory for this work tree."""
     runs_filters: Callable[[], bool] = lambda: False
-    """Whether filters and merge drivers of the configuration may run. Asked each time, in a thread: trust may end."""
+    """Whether filters and merge drivers of the configuration may run. Called for each command, in a thread, because
+    trust may end."""
     declared: Declared = field(default_factory=Declared, compare=False)
     deadline: float = DEADLINE
     program: str = "git"
     made_by_us: bool = False
-    """The repository is ours, and is made with the first command: many directories never need one."""
+    """Whether this is a repository that the host makes itself. It is made with the first command, because many
+    directories never need one."""
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
     async def run(
         self, *arguments: str, stdin: bytes = b"", index: Path | None = None, ours: bool = True, check: bool = True
     ) -> bytes:
-        """What one git command prints. `ours`: new objects go to our directory instead of the repository's."""
+        """Run one git command; returns its output. `ours`: new objects go to the host's directory instead of the
+        repository's."""
         await self._get_ready()
         env = self._environment(ours=ours)
         if index is not None:
@@ -127,7 +132,8 @@ class Git:
 
     @asynccontextmanager
     async def _standing(self) -> AsyncGenerator[str]:
-        """The work tree itself, for a process to stand in: a link in its place leads git nowhere."""
+        """The work tree as a working directory for git. If a link has taken its place, this fails, so that git does not
+        follow the link."""
         with ExitStack() as stack:
             try:
                 here = await asyncio.to_thread(stack.enter_context, standing_in(self.work_tree))
@@ -146,7 +152,8 @@ class Git:
         return [f"--git-dir={self.git_dir}", "--work-tree=.", *_settings(settings)]
 
     async def _look_at_configuration(self) -> None:
-        """Read which filters and drivers are declared now: only known ones can be switched off."""
+        """Read the names of the filters and drivers that are declared now, because git can only switch them off by
+        name."""
         stamp = await asyncio.to_thread(self._stamp)
         if stamp != self.declared.stamp or self.declared.includes:
             await self._read_configuration()
@@ -192,7 +199,7 @@ class Git:
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
-    """Differs after a file was written; zeros when there is none."""
+    """A file's size and time, which differ after it was written; zeros if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -210,7 +217,7 @@ async def find(
 ) -> Git | None:
     """The work tree that a directory lies in; None without git, outside a repository, or in one git does not trust.
 
-    `reaches`: clients may use a place. A repository that lies elsewhere must know this work tree.
+    `reaches`: clients may use a place. A repository that lies elsewhere must name this work tree.
     """
     if shutil.which(program) is None or not await asyncio.to_thread(_may_be_in_a_repository, directory):
         return None
@@ -244,7 +251,7 @@ async def find(
 
 
 async def _belongs(top: Path, git_dir: Path, common: Path, reaches: Callable[[Path], bool], program: str) -> bool:
-    """Whether a repository is its work tree's own, or one that clients may use anyway.
+    """Whether a repository belongs to its work tree, or clients may use it anyway.
 
     A project may have a `.git` that leads to any other repository, or objects that are links to those of another one:
     its files would be shown as deleted, with their contents.
@@ -254,7 +261,7 @@ async def _belongs(top: Path, git_dir: Path, common: Path, reaches: Callable[[Pa
 
 
 def _is_own(top: Path, git_dir: Path, common: Path) -> bool:
-    """Whether a work tree has its repository in it, or is one of those that a repository lists."""
+    """Whether the repository lies in its work tree, or lists this work tree."""
     place, real, shared = top.resolve() / ".git", git_dir.resolve(), common.resolve()
     if real == place:
         return shared == real
@@ -275,7 +282,7 @@ def _same_place(one: Path, other: Path) -> bool:
 
 
 def _is_reached(git_dir: Path, common: Path, reaches: Callable[[Path], bool], *, own: bool) -> bool:
-    """Whether a repository, and everything that its objects are read from, is its own or may be used."""
+    """Whether a repository, and all places from which its objects are read, belong to it or may be used."""
     shared = common.resolve()
     places = _object_places(shared / "objects")
     if places is None:
@@ -292,7 +299,7 @@ _MAX_PLACES = 1_000
 def _object_places(objects: Path) -> set[Path] | None:
     """Where the objects of a repository really are: the folder, links in it, and the folders that it borrows from.
 
-    None: there are more than any honest repository has, or they are written in a way that only git reads.
+    None: there are too many, or they are written in a form that only git can read.
     """
     found: set[Path] = set()
     folders = [objects]
@@ -315,7 +322,8 @@ def _object_places(objects: Path) -> set[Path] | None:
 
 
 def _read_small(path: Path) -> bytes:
-    """The beginning of a file; nothing when it is no regular file: a repository can have anything in its place."""
+    """The beginning of a regular file; empty for anything else, because a repository can contain a pipe or device in
+    its place."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -333,7 +341,7 @@ _SMALL = 64 * 1024
 
 
 def _may_be_in_a_repository(directory: Path) -> bool:
-    """Whether it is a directory, and git would find anything in it or above: where it cannot, nobody need ask it."""
+    """Whether git could find a repository in this directory or above it. If not, git is not started."""
     if not directory.is_dir():
         return False
     real = directory.resolve()
@@ -341,7 +349,7 @@ def _may_be_in_a_repository(directory: Path) -> bool:
 
 
 def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:
-    """A repository of ours for a directory that is in none; nothing is written into the directory."""
+    """Make a repository of the host for a directory that is in no repository. Nothing is written into the directory."""
     if shutil.which(program) is None:
         return None
     place = objects / "objects"
@@ -351,7 +359,7 @@ def make(directory: Path, *, objects: Path, program: str = "git") -> Git | None:
 
 
 def environment() -> dict[str, str]:
-    """What git sees of our environment, and the switches that only an environment has."""
+    """The environment for git: a few variables of the host's, and settings that git reads only from the environment."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     env |= {
         "GIT_OPTIONAL_LOCKS": "0",
@@ -376,7 +384,7 @@ async def run_git(
     deadline: float = DEADLINE,
     check: bool = True,
 ) -> bytes:
-    """One git process from start to end; it never outlives the call."""
+    """Run one git process. It ends before this returns, even if the call is cancelled."""
     async with _process(program, *arguments, cwd=cwd, env=env, stderr=asyncio.subprocess.PIPE) as process:
         try:
             async with asyncio.timeout(deadline):
@@ -396,8 +404,7 @@ async def _process(
     stderr: int = asyncio.subprocess.DEVNULL,
     limit: int = 64 * 1024,
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """A running process, ended at the latest when the context is left. `limit`: bytes of an answer that are waited
-    for."""
+    """A context around a running process. Leaving the context ends the process. `limit`: bytes of an answer."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,

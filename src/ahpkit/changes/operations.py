@@ -1,4 +1,4 @@
-"""`invokeChangesetOperation`: checks what a client asks for, does it, and shows that it runs."""
+"""Serves `invokeChangesetOperation`: checks the request, runs the operation, and shows that it runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Operations:
                     raise GitError(f"there is no operation {operation}")
 
     def _message(self, followed: Followed, params: JsonObject) -> str:
-        """The message of a commit: the client's, else the session's title."""
+        """The message of a commit: the client's, or else the session's title."""
         meta: JsonObject = params.get("_meta") or {}
         given = meta.get(MESSAGE_KEY)
         if isinstance(given, str) and given.strip():
@@ -107,7 +107,7 @@ class Operations:
 
 
 def _left_out(noted: Mapping[str, str]) -> str:
-    """What an operation did not take along, and why."""
+    """The files that an operation left out, with the reasons."""
     listed = "; ".join(f"{path}: {why}" for path, why in sorted(noted.items())[:10])
     return f" Left out: {listed}{' and more' if len(noted) > 10 else ''}." if noted else ""
 
@@ -125,7 +125,7 @@ def _operation(state: JsonObject, wanted: str) -> JsonObject:
 
 
 def _target(target: Any, operation: JsonObject, state: JsonObject, followed: Followed) -> set[str] | None:
-    """The paths that were chosen; None: all. Raises where the target does not fit the operation."""
+    """The paths that the client chose; None: all. Raises if the target does not fit the operation."""
     scopes: Sequence[str] = operation["scopes"]
     if target is None:
         if "changeset" not in scopes:

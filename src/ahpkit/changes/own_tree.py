@@ -1,7 +1,7 @@
 """Gives a session its own work tree: made before its agent starts, merged back, removed.
 
 A session with the setting `isolation: worktree` works on a branch of its own, in a folder below the directory that was
-asked for. There it is inside whatever a person opened to sessions, and git ignores it.
+asked for. So it lies inside the directories that are open to sessions, and git ignores it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ahpkit.protocol.session.actions import session_meta_changed
 _log = logging.getLogger(__name__)
 
 SETTING = "isolation"
-"""The setting of a session that asks for a work tree. Other hosts call it so, and clients have a control for it."""
+"""The setting of a session that asks for a work tree. Other hosts use the same name, and clients have a control for
+it."""
 
 META = "ahpkit/worktree"
 """In a session's `_meta`: its work tree."""
@@ -56,7 +57,7 @@ class OwnTree:
     path: str
     branch: str
     base: str
-    """What was checked out when it was made: a branch, or a commit."""
+    """The branch or commit that was checked out when the work tree was made."""
     origin: str
     """The directory that was asked for."""
 
@@ -75,11 +76,11 @@ class OwnTrees:
     # -- creating ----------------------------------------------------------------------------------------------------
 
     async def settings(self, directory: Path) -> Mapping[str, Any]:
-        """What a session in this directory can be asked about isolation: nothing outside git."""
+        """The setting about isolation for sessions in this directory; empty outside git."""
         return {SETTING: _SCHEMA} if await self._repository(directory) is not None else {}
 
     async def choose(self, session_uri: str, directory: Path, values: Mapping[str, Any]) -> Path:
-        """The directory that a new session works in. Nothing is made yet: git may take a while."""
+        """The directory for a new session. It is not created yet, because git may take a while."""
         if values.get(SETTING) != "worktree":
             return directory
         tree = await self._repository(directory)
@@ -101,12 +102,12 @@ class OwnTrees:
         return tree if await _commit(tree) else None
 
     async def make(self, session_uri: str) -> None:
-        """Make what was chosen, unless it is there already."""
+        """Create the work tree that was chosen, unless it exists."""
         own = self.of(session_uri)
         if own is None or await asyncio.to_thread(Path(own.path).exists):
             return
         if (self.services.state(session_uri) or {}).get("lifecycle") != "creating":
-            return  # It was removed: the session can still be read.
+            return  # It was removed. The session can still be read.
         tree = await self._repository(Path(own.origin))
         try:
             if tree is None:
@@ -134,7 +135,8 @@ class OwnTrees:
     # -- operations --------------------------------------------------------------------------------------------------
 
     async def merge(self, session_uri: str, message: str) -> str:
-        """Commit what is not committed, and merge the branch into what is checked out where the session came from."""
+        """Commit all changes of the work tree, and merge its branch into the branch that is checked out in the original
+        directory."""
         own, tree, origin = await self._trees(session_uri)
         changed, _ = await tree.uncommitted()
         if changed:
@@ -148,7 +150,7 @@ class OwnTrees:
         return f"Merged {own.branch} into {origin.root} as {merged}."
 
     async def remove(self, session_uri: str) -> str:
-        """Remove the work tree and its branch, whatever is in them. The session can still be read."""
+        """Remove the work tree and its branch with all changes in them. The session can still be read."""
         own, _, origin = await self._trees(session_uri)
         await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=True)
         told: JsonObject = {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin}
@@ -156,7 +158,7 @@ class OwnTrees:
         return f"Removed the work tree {own.path} and the branch {own.branch}."
 
     def disposed(self, session_uri: str) -> None:
-        """The session is gone. Its work tree goes too, unless something in it would be lost."""
+        """The session is gone: remove its work tree, unless changes would be lost."""
         own = self.of(session_uri)
         if own is not None:
             self.services.values.set(_KEY + session_uri, None)
@@ -182,7 +184,8 @@ class OwnTrees:
 
 
 def _below(directory: Path) -> Path:
-    """The folder for new work trees; one beside it when the directory is in such a work tree itself."""
+    """The folder for new work trees. If the directory itself lies in such a work tree, this is the folder that holds
+    that one."""
     for above in (directory, *directory.parents):
         if above.parent.parts[-len(FOLDER.parts) :] == FOLDER.parts:
             return above.parent
@@ -192,7 +195,8 @@ def _below(directory: Path) -> Path:
 def _hide(folder: Path) -> None:
     """Make the folder, and have git ignore it without an entry in the user's own files.
 
-    A repository may hold links of these names. They are not followed: its work trees would be somewhere else.
+    A repository may contain links with these names. They are not followed, because the work trees would lie somewhere
+    else.
     """
     for part in (folder.parent, folder):
         with suppress(FileExistsError):

@@ -1,5 +1,4 @@
-"""What is remembered of a session's changes, as plain data: a host keeps it beside its log and goes on after a
-restart."""
+"""The record of a session's changes, as plain data. The host stores it beside the log, so that it survives restarts."""
 
 from __future__ import annotations
 
@@ -12,42 +11,42 @@ from ahpkit.changes.sides import FileChange, Pair, Side, same
 
 @dataclass
 class TurnRecord:
-    """One turn: trees before and after it, and what in between was not its doing."""
+    """One turn: the trees before and after it, and the changes in between that it did not make."""
 
     turn_id: str
     before: str
     after: str = ""
     chat: str = ""
     foreign: list[str] = field(default_factory=list[str])
-    """Paths that another session is known to have written meanwhile."""
+    """Paths that another session is known to have written during the turn."""
     theirs: list[str] = field(default_factory=list[str])
-    """Paths that only somebody else wrote meanwhile."""
+    """Paths that only somebody else wrote during the turn."""
     others: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
-    """Path → what somebody else changed meanwhile in a file that the agent changed as well."""
+    """Path → the changes of somebody else during the turn, in a file that the agent changed as well."""
     mixed: list[str] = field(default_factory=list[str])
-    """Paths in which what the agent wrote cannot be told from what somebody else wrote."""
+    """Paths in which the changes of the agent and of somebody else cannot be separated."""
     guessed: list[str] = field(default_factory=list[str])
-    """Paths that count as the turn's although nobody said who wrote them."""
+    """Paths that count as the turn's, although it is not known who wrote them."""
     outside: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Path → why its content was not kept before the turn, and its mark then."""
+    """Path → why its content was not kept before the turn, and its mark at that time."""
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
     is_open: bool = False
-    """It is not part of the sums yet."""
+    """Whether it is still missing in the sums."""
     partial: bool = False
-    """The checkpoint before the turn left out files, because there were too many. What those held is not known."""
+    """Whether the checkpoint before the turn left out files because there were too many. Their content is not known."""
     told: list[str] = field(default_factory=list[str])
-    """Paths that the agent is known to have written in it, once it is over."""
+    """Paths that the agent is known to have written; set when the turn is over."""
     unsure: list[str] = field(default_factory=list[str])
     """Paths that another session, which worked here at the same time, may have written."""
 
 
 @dataclass
 class Undone:
-    """What one undo took back, as it was until then."""
+    """The changes that one undo took back."""
 
     files: dict[str, Pair]
-    """Path → what it held, and what it held after the undo."""
+    """Path → its content before the undo, and after the undo."""
     total: dict[str, Pair]
     between: dict[str, list[Pair]]
     chats: dict[str, dict[str, Pair]]
@@ -58,13 +57,13 @@ class Undone:
 
 @dataclass
 class Record:
-    """Everything that is remembered about a session."""
+    """All that is remembered about the changes of a session."""
 
     turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
     total: dict[str, Pair] = field(default_factory=dict[str, Pair])
-    """Path → before the session first touched it, and after it last did."""
+    """Path → its content before the session first changed it, and after the last change."""
     between: dict[str, list[Pair]] = field(default_factory=dict[str, list[Pair]])
-    """Path → what others changed in between."""
+    """Path → the changes of others in between."""
     unsure: list[str] = field(default_factory=list[str])
     """Paths in the sum that another session may have written."""
     notes: dict[str, str] = field(default_factory=dict[str, str])
@@ -74,7 +73,7 @@ class Record:
     undone: list[Undone] = field(default_factory=list[Undone])
     """The latest undos, the last one at the end."""
     saw_calls: bool = False
-    """The agent was seen to report a tool call."""
+    """Whether the agent has ever reported a tool call."""
 
     def part(self, files: dict[str, Pair]) -> Undone:
         """The sums, reduced to some files: what an undo of these files changes and a redo brings back."""
@@ -90,7 +89,7 @@ class Record:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it is now. Cheap also with very many files: a side is written as the tuple that it is."""
+        """The record as JSON data. This is fast also for very many files, because tuples are not converted."""
         return {
             "turns": [{**vars(turn), "others": _copied(turn.others)} for turn in self.turns.values()],
             "total": {**self.total},
@@ -160,7 +159,7 @@ def add(
 
 
 def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
-    """A turn as it was kept, also by a version that kept more of it."""
+    """A turn from stored data. An older version may have stored more members, which are ignored."""
     known = {one.name for one in fields(TurnRecord)}
     turn = TurnRecord(**{name: value for name, value in data.items() if name in known})
     turn.others = _pieces_from_json(data.get("others", {}))

@@ -1,10 +1,9 @@
 """Computes what one session changed: per turn, and all turns together.
 
-A turn is the span between two checkpoints. What other people change between two turns is therefore never the session's.
-In a git work tree everything that differs between two checkpoints was changed. Elsewhere only the files that the agent
-reported count (`edits_only`), and the checkpoint before a turn is whole only where there are not too many files.
-
-During a turn somebody else may write as well: `attribution` tells them apart.
+A turn is the span between two checkpoints. So changes of other people between two turns never count as the session's.
+In a git work tree everything that differs between two checkpoints was changed. Outside git only the files that the
+agent reported count (`edits_only`), and the checkpoint before a turn has all files only if they are not too many.
+Somebody else may write during a turn as well: `attribution` finds out who wrote what.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from ahpkit.changes.undo import Mixed, Outcome, undo, versions, without
 from ahpkit.changes.work_tree import IGNORE_FILE, WorkTree
 
 MAX_TURNS = 2_000
-"""Turns whose own changes can be looked at. The sum over all of them is kept beyond that."""
+"""Turns whose own changes are kept. The sum over all turns is kept for longer."""
 
 _MAX_UNDONE = 5_000
-"""Files in undos that can be brought back. The last undo can be brought back whatever its size."""
+"""Files in all undos that redo can bring back. The last undo can always be brought back, even if it has more files."""
 
 _SHARED = "another session changed it at the same time"
 _MIXED = "somebody else changed it just after the agent"
@@ -42,13 +41,13 @@ class SessionChanges:
         self.told: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
         self._active: dict[str, Activity] = {}
-        """The running turns, and who may have written in them."""
+        """By id of a running turn: the periods in which its agent could write, and the looks at its files."""
         self._final: set[str] = set()
         """Turns whose final checkpoint is taken."""
         self._read_last: dict[str, set[str]] = {}
-        """With `edits_only`: turns that are ending, and the files that were read for the last time."""
+        """With `edits_only`: for each turn that is ending, the files that the final checkpoint has read."""
         self._of_chats: dict[str, list[FileChange]] = {}
-        """A cache of what each chat changed; new changes remove the chat from it."""
+        """A cache of the changes of each chat. New changes remove the chat from it."""
 
     async def begin(self, turn_id: str, chat: str = "", *, outside_calls: bool | None = True) -> None:
         """Remember the files as they are before a turn of a chat. `outside_calls`: its agent may write also while none
@@ -70,9 +69,8 @@ class SessionChanges:
             del self.record.turns[next(iter(self.record.turns))]
 
     async def take_final_checkpoint(self, turn_id: str) -> None:
-        """Take the last checkpoint of a turn. Clients get the turn's end afterwards.
-
-        With `edits_only` the agent may still report edits of other files: `end` looks at those.
+        """Take the final checkpoint of a turn, before clients get the turn's end. With `edits_only` the agent may still
+        report edits of other files; `end` reads those.
         """
         if not self.edits_only:
             await self.refresh(turn_id)
@@ -83,7 +81,7 @@ class SessionChanges:
             self._read_last[turn_id] = told
 
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
-        """Look at the files again while a turn runs; with `paths` at these only."""
+        """Look at the files again while a turn runs; with `paths` only at these."""
         if turn_id in self._final:
             await self._name_elsewhere(turn_id, paths or ())
             if (activity := self._active.get(turn_id)) is not None:
@@ -104,7 +102,7 @@ class SessionChanges:
             for path, why in checkpoint.left_out.items()
             if path not in turn.outside or turn.outside[path][1] != checkpoint.marks[path]
         }
-        # What was left out before and is not any more has gone, or is small now.
+        # A file that was left out before and is not any more was removed, or is small now.
         looked_at = set(turn.outside) if paths is None else set(turn.outside).intersection(paths)
         turn.unkept |= {path: turn.outside[path][0] for path in looked_at if path not in checkpoint.left_out}
         if turn.partial and paths is not None:
@@ -123,7 +121,7 @@ class SessionChanges:
             self.record.saw_calls = True
 
     async def written_by_others(self, turn_id: str, paths: Collection[str]) -> Mapping[str, int]:
-        """Of some files those that somebody else wrote since a turn began, and when. Reads no contents."""
+        """Those of the files that somebody else wrote since a turn began, with the times. Reads no contents."""
         activity = self._active.get(turn_id)
         if activity is None or turn_id in self._final:
             return {}
@@ -131,7 +129,8 @@ class SessionChanges:
         return {path: at for path, at in times.items() if at and at > activity.began and activity.is_of_others(at)}
 
     async def look_before(self, turn_id: str, theirs: Mapping[str, int]) -> None:
-        """The agent is about to write files that somebody else wrote, as `written_by_others` said."""
+        """Record the contents of files that somebody else wrote (found by `written_by_others`), before the agent writes
+        them."""
         activity, turn = self._active.get(turn_id), self.record.turns.get(turn_id)
         if activity is None or turn is None or turn_id in self._final:
             return
@@ -141,7 +140,7 @@ class SessionChanges:
         activity.add_look(Look(checkpoint.tree, theirs={path for path in theirs if again[path] == theirs[path]}))
 
     async def _attribute(self, turn: TurnRecord, activity: Activity, looked_at: Collection[str] | None) -> None:
-        """Tell what the agent changed from what somebody else did. `looked_at`: files that were read just now."""
+        """Separate the changes of the agent from those of somebody else. `looked_at`: files that were just read."""
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
         paths = await asyncio.to_thread(paths_of, changes)
         new = paths if looked_at is None else {*(paths - activity.times.keys()), *paths.intersection(looked_at)}
@@ -154,7 +153,7 @@ class SessionChanges:
         turn.theirs, turn.others, turn.mixed, turn.guessed = others.theirs, others.pieces, others.mixed, guessed
 
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
-        """Files that seem to be new, but were only ignored when the turn began: what they held then is not known."""
+        """Files that seem to be new, but were ignored when the turn began. Their content at that time is not known."""
         changes = await self.tree.compare(turn.before, turn.after)
         activity = self._active.get(turn.turn_id)
         began = 0 if activity is None else activity.began
@@ -172,7 +171,7 @@ class SessionChanges:
         return new.difference(unkept), any(os.path.basename(path) == IGNORE_FILE for path in paths_of(present))
 
     async def _name_elsewhere(self, turn_id: str, paths: Collection[str]) -> None:
-        """A look at all files does not see those of a submodule. The agent may report them last."""
+        """Note reported files that lie in a submodule, because a look at all files does not find them."""
         if (turn := self.record.turns.get(turn_id)) is not None:
             turn.unkept |= await self.tree.elsewhere(paths)
             self.record.notes |= turn.unkept
@@ -186,7 +185,7 @@ class SessionChanges:
         self._read_last.pop(turn_id, None)
         if turn is None:
             return
-        if activity is not None:  # The agent may have told of files after the last look.
+        if activity is not None:  # The agent may have reported files after the last look.
             await self._attribute(turn, activity, ())
         turn.told = sorted(self.told)
         await self._count(turn)
@@ -202,14 +201,14 @@ class SessionChanges:
         turn.is_open = False
 
     async def count_interrupted(self) -> None:
-        """Add turns to the sums that an earlier run of the host did not add, as far as it had seen them."""
+        """Add turns that an earlier run of the host did not finish to the sums, with the changes that it had seen."""
         for turn in [turn for turn in self.record.turns.values() if turn.is_open]:
             await self._count(turn)
 
     async def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
-        """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those
-        of them that it is known to have written. What changed in both may be from either, unless only one of them
-        reported it."""
+        """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those of
+        them that it is known to have written. A file that changed in both turns may be from either, unless only one of
+        them reported it."""
         if (turn := self.record.turns.get(turn_id)) is None:
             return
         own = set(turn.told) - set(told)
@@ -217,7 +216,7 @@ class SessionChanges:
         self.record.unsure = await asyncio.to_thread(sorted, {*self.record.unsure, *turn.unsure})
 
     async def turn(self, turn_id: str) -> list[FileChange]:
-        """What one turn changed; nothing when it was truncated away."""
+        """The changes of one turn; none if it was truncated away."""
         if (turn := self.record.turns.get(turn_id)) is None:
             return []
         changes = await self.tree.compare(turn.before, turn.after or turn.before)
@@ -258,9 +257,8 @@ class SessionChanges:
     async def undo(
         self, turn_id: str | None = None, *, only: Collection[str] | None = None, running: Collection[str] = ()
     ) -> Outcome:
-        """Take back what a turn changed; without one what all turns did, those that still run included.
-
-        What is undone is no longer part of the session's sum, nor the work of a running turn. It can be brought back.
+        """Undo the changes of a turn, or of all turns, including running ones. The undone changes leave the session's
+        sum and do not count for a running turn any more. Redo can bring them back.
         """
         turns = [self.record.turns[turn_id]] if turn_id is not None else [*self.record.turns.values()]
         if turn_id is not None:
@@ -283,7 +281,7 @@ class SessionChanges:
         return outcome
 
     def _remember_undo(self, undone: Undone) -> None:
-        """Keep what was undone, and of earlier ones as many as are small."""
+        """Keep this undo for redo, and as many of the earlier ones as the limit of files allows."""
         room = _MAX_UNDONE
         kept = [undone]
         for one in reversed(self.record.undone):
@@ -294,8 +292,8 @@ class SessionChanges:
         self.record.undone = kept
 
     def left_to_others(self, turn_id: str | None) -> dict[str, str]:
-        """Files that changed in a turn, or in all of them, but are not the session's: an undo says that it left
-        them."""
+        """Files that changed during a turn (or during all turns), but were written by others. An undo reports that it
+        left them alone."""
         turns = self.record.turns
         chosen = [turns[turn_id]] if turn_id in turns else [] if turn_id is not None else [*turns.values()]
         return {
@@ -306,7 +304,7 @@ class SessionChanges:
         }
 
     async def redo(self) -> Outcome:
-        """Bring back what the last undo took. What somebody changed since is left alone."""
+        """Bring back the changes of the last undo. Files that somebody changed since are left alone."""
         if not self.record.undone:
             return Outcome()
         last = self.record.undone.pop()
@@ -323,7 +321,7 @@ class SessionChanges:
         return outcome
 
     def _count_again(self, path: str, undone: Undone) -> None:
-        """Have the sums say of a file what they said before the undo."""
+        """Restore the sums for a file to the state before the undo."""
         chats = [(self.record.chats.setdefault(chat, {}), total) for chat, total in undone.chats.items()]
         for total, before in chats:
             if path in before:
@@ -336,8 +334,8 @@ class SessionChanges:
     async def _begin_without(
         self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side], *, whole: bool
     ) -> None:
-        """Have a running turn begin as if what is undone now had never been there: else it seems to have undone it.
-        `whole`: all that the turn did with these files is undone."""
+        """Make a running turn count as if the undone changes had never existed. Otherwise the turn itself would seem to
+        have undone them. `whole`: everything that the turn changed in these files is undone."""
         began = await self.tree.sides(turn.before, undone.keys())
         instead = {
             path: before
@@ -347,7 +345,7 @@ class SessionChanges:
         if whole:
             instead |= {path: now.get(path) for path in undone if path in turn.others}
         turn.before = await self.tree.tree_with(turn.before, instead)
-        if turn.after:  # It may be the last look at this turn.
+        if turn.after:  # The final checkpoint of this turn may be running.
             turn.after = await self.tree.tree_with(turn.after, {path: now.get(path) for path in undone})
         if (activity := self._active.get(turn.turn_id)) is not None:
             activity.begin_with(instead)
@@ -355,7 +353,7 @@ class SessionChanges:
             activity.times |= await asyncio.to_thread(self.tree.written_at, undone)
 
     def accept(self, paths: Collection[str]) -> None:
-        """Keep changes for good: they leave the session's sum, and undoing the session leaves them alone."""
+        """Accept changes: they leave the session's sum, so a later undo of the session does not touch them."""
         self._of_chats.clear()
         for path in paths:
             for total in (self.record.total, *self.record.chats.values()):
@@ -405,7 +403,8 @@ async def compare_pairs(
 ) -> list[FileChange]:
     """Changes with renames and line counts from befores and afters of single files.
 
-    A file that is on both sides is part of no rename, so its change can be taken from `counted` where it is the same.
+    A file that exists on both sides is not part of a rename, so its change can be taken from `counted` if it is the
+    same.
     """
     known, befores, afters = await asyncio.to_thread(_split_known, total, counted)
     if not befores and not afters:
@@ -434,15 +433,15 @@ def _in_order(changes: Iterable[FileChange]) -> list[FileChange]:
 def _shown(
     changes: Iterable[FileChange], hidden: Collection[str], foreign: Collection[str], unkept: Mapping[str, str]
 ) -> list[FileChange]:
-    """What a turn shows: its changes without hidden files, and the names of those that were not kept. Called in a
-    thread."""
+    """The changes of a turn for clients: without hidden files, and with the names of files whose contents were not
+    kept. Called in a thread."""
     visible = (_visible(change, hidden) for change in changes)
     named = (_noted(path, why) for path, why in sorted(unkept.items()) if path not in foreign)
     return [*(change for change in visible if change is not None), *named]
 
 
 def _visible(change: FileChange, hidden: Collection[str]) -> FileChange | None:
-    """What is left of a change without some files: of a rename, the other half."""
+    """A change without some files; None if nothing remains. Of a rename, the other half may remain."""
     before = change.before if change.before is not None and change.before.path not in hidden else None
     after = change.after if change.after is not None and change.after.path not in hidden else None
     if before is change.before and after is change.after:

@@ -1,8 +1,8 @@
 """Takes back a session's changes to files, without touching what somebody else wrote.
 
-For every file three versions matter: before the session, after it, and now. Only a file that is still as the session
-left it is simply put back. One that was changed since is merged where git can merge it without a conflict; otherwise it
-is left alone, and the outcome says so. A file that others changed in between is taken back piece by piece, the latest
+For every file three versions matter: before the session, after it, and now. A file that is still as the session left it
+is restored. A file that was changed since is merged if git can do that without a conflict; otherwise it is left alone,
+and the outcome says so. If others changed a file in between, the session's changes are removed one by one, the latest
 first.
 """
 
@@ -32,35 +32,36 @@ T = TypeVar("T")
 
 
 class Step(Enum):
-    """What has to be done with one path."""
+    """The work that an undo has to do for one path."""
 
     NOTHING = "nothing"
-    """It is already as it was before."""
+    """The file is already as it was before the session."""
     RESTORE = "restore"
-    """It is as the session left it: put the earlier version back, or remove it."""
+    """The file is as the session left it: restore the earlier version, or remove the file."""
     MERGE = "merge"
-    """Somebody changed it since: take out only what the session did."""
+    """Somebody has changed the file since: remove only the session's changes."""
 
 
 @dataclass
 class Outcome:
-    """What an undo did."""
+    """The result of an undo."""
 
     undone: list[str] = field(default_factory=list[str])
     left: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it was left alone."""
     was: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
-    """What was undone → the file until then."""
+    """Undone path → the file before the undo."""
     raw: dict[str, str] = field(default_factory=dict[str, str])
-    """The blob with the bytes of what was undone, where git stores other ones; empty: git has to make them."""
+    """Path → the blob with the file's exact bytes before the undo, if git stores the file with other bytes; empty: git
+    has to make them."""
     guessed: list[str] = field(default_factory=list[str])
-    """What was undone although nobody said who wrote it."""
+    """Undone paths of which it is not known who wrote them."""
 
     def describe(self, did: str = "Undid", nothing: str = "Nothing was undone.") -> str:
-        """A few sentences for a person."""
+        """The result in a few sentences for a person."""
         said = [f"{did} {count_files(len(self.undone))}." if self.undone else nothing]
         if self.guessed:
-            said.append(f"Nobody said who wrote {_some(self.guessed, ', ')}; redo brings back what was there.")
+            said.append(f"It is not known who wrote {_some(self.guessed, ', ')}; redo brings the content back.")
         if self.left:
             said.append(f"Left alone: {_some([f'{path}: {why}' for path, why in self.left.items()], '; ')}.")
         return " ".join(said)
@@ -79,7 +80,7 @@ def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
 
 
 class Mixed(Exception):
-    """What the session did cannot be told from what others did."""
+    """The changes of the session and of others cannot be separated."""
 
 
 async def undo(
@@ -97,7 +98,7 @@ async def undo(
     meant = versions(changes, only)
     outcome = Outcome()
     now, unknown = await _now(tree, set(meant))
-    outcome.left |= {path: f"what is there now cannot be compared ({why})" for path, why in unknown.items()}
+    outcome.left |= {path: f"its present content cannot be compared ({why})" for path, why in unknown.items()}
     outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
     async with Blobs(tree.git) as blobs:
         for path in _in_order(meant.keys() - outcome.left.keys(), meant):
@@ -142,7 +143,7 @@ def _is_attributes_file(path: str) -> bool:
 
 
 async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Mapping[str, str]]:
-    """Files as they are now, and those of which that cannot be said, with the reason."""
+    """The files as they are now; and the files whose present content is not known, with the reasons."""
     checkpoint = await tree.checkpoint(paths)
     now = await tree.sides(checkpoint.tree, paths)
     ignored = {path: "git ignores it" for path in paths - now.keys() if _is_file(tree, path)}
@@ -150,7 +151,7 @@ async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Map
 
 
 def _is_file(tree: WorkTree, path: str) -> bool:
-    """Whether something other than a folder is there. What lies behind a link does not count."""
+    """Whether something other than a folder exists at this path. A path that leads through a link does not count."""
     try:
         return _at(tree, path, lambda entry: not stat.S_ISDIR(entry.stat().st_mode))
     except (OSError, RpcError):
@@ -196,7 +197,7 @@ async def _take_back(
 
 async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, present: bytes | None) -> str | None:
     """A blob with the bytes of a file that is about to go; None: git stores them as they are. Empty: more than the line
-    ends is different, so a filter makes the file, and what it makes is not ours to keep."""
+    ends differs, so a filter makes the file's content, and the host must not keep that."""
     if now is None or present is None or await asyncio.to_thread(is_blob, present, now.oid):
         return None
     if await _is_filtered(blobs, now, present):
@@ -205,7 +206,7 @@ async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, present
 
 
 async def _is_filtered(blobs: Blobs, now: Side, present: bytes) -> bool:
-    """Whether git stores more of a file differently than its line ends."""
+    """Whether git's stored form of a file differs in more than line ends."""
     stored = await blobs.read(now, on_disk_form=False)
     return await asyncio.to_thread(lambda: _plain(stored) != _plain(present))
 
@@ -213,7 +214,7 @@ async def _is_filtered(blobs: Blobs, now: Side, present: bytes) -> bool:
 async def _with_its_line_ends(
     tree: WorkTree, blobs: Blobs, wanted: Side, now: Side | None, present: bytes | None
 ) -> bytes:
-    """The bytes of a file that is put back: with the line ends that it has now, where git leaves open which it had."""
+    """The bytes of a file that is restored. If git does not know which line ends it had, it keeps the present ones."""
     data = await blobs.read(wanted)
     if now is None or present is None:
         return data
@@ -226,8 +227,8 @@ async def _with_its_line_ends(
 
 
 def with_line_ends(text: bytes, of: bytes) -> bytes:
-    """A text with the line ends of another one. Lines with which both begin or end take theirs, and those in between
-    take what is most common there."""
+    """A text with the line ends of another text. Lines at the beginning or end that both texts share get the line ends
+    of the other text; the lines in between get its most common line end."""
     *lines, rest = _plain(text).split(b"\n")
     others = of.split(b"\n")[:-1]
     bare = [line.removesuffix(b"\r") for line in others]
@@ -269,7 +270,7 @@ async def without(tree: WorkTree, blobs: Blobs, steps: Sequence[Pair], now: Side
 
 
 def why_left(path: Path, new: Side | None) -> str | None:
-    """Why a person has to change a file by hand, for what would be there then; None when the host may do it."""
+    """Why a person has to change a file by hand, given the new content; None if the host may write it."""
     if (what := why_sealed(path)) is not None:
         return f"it is {what}; change it yourself"
     if new is not None and new.mode == LINK and leads_to_sealed(path):
@@ -328,7 +329,7 @@ def _write_draft(draft: str, folder: int, data: bytes, mode: str, kept: int | No
 
 
 def _rights(name: str, folder: int, mode: str) -> int | None:
-    """The permissions of a file: those it has now, with git's executable bit. None: there is no such file."""
+    """The permissions for a file: its present ones, with git's executable bit. None: there is no such file."""
     try:
         status = os.lstat(name, dir_fd=folder)
     except OSError:
@@ -342,7 +343,7 @@ def _rights(name: str, folder: int, mode: str) -> int | None:
 
 
 def remove_file(tree: WorkTree, path: str) -> None:
-    """Remove a file, and the folders above it that are empty then."""
+    """Remove a file, and then the folders above it that became empty."""
     _at(tree, path, lambda entry: os.unlink(entry.name, dir_fd=entry.folder))
     with suppress(OSError, RpcError):
         while "/" in path:

@@ -1,9 +1,9 @@
 """Makes sure that what git read lies in the work tree, and not behind a link that was there for a moment.
 
-Git looks at a path and then opens it by its name. Whoever swaps a folder and a link in between gets a file from outside
-into a checkpoint, and clients read it there. A swap leaves a mark: it changes the time of the folder in which it
-happens. So folders are looked at before and after git reads. Where one of them changed, the files below it are read
-again by descriptors that follow no link, and what they hold is kept.
+Git looks at a path and then opens it by its name. If somebody replaces a folder by a link in between, a file from
+outside gets into a checkpoint, where clients can read it. Such a swap changes the time of the folder above. So the
+folders are checked before and after git reads. If one of them has changed, the files below it are read again, by
+descriptors that follow no link, and this content is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Looks = Mapping[str, tuple[int, int, int]]
 
 
 def look(root: Path, paths: Iterable[str], now: int) -> Looks:
-    """The folders in which files lie, up to the top, as they are now. Those that changed just now are left out.
+    """The present state of all folders above some files. Folders that changed just now are left out.
 
     `now` is in nanoseconds since the epoch.
     """
@@ -43,7 +43,7 @@ def look(root: Path, paths: Iterable[str], now: int) -> Looks:
 
 
 def doubtful(root: Path, paths: Collection[str], before: Looks, now: int) -> list[str]:
-    """The files that may have been read elsewhere: a folder on their way is not as it was before."""
+    """The files that may have been read from another place, because a folder above them has changed."""
     after = look(root, paths, now)
     return [path for path in paths if any(before.get(above, 0) != after.get(above, 1) for above in _above(path))]
 
@@ -55,7 +55,7 @@ def _above(path: str) -> Iterable[str]:
 
 
 def has_content(root: Path, path: str, oid: str) -> bool:
-    """Whether a file holds exactly what a blob is named after. No link on the way is followed."""
+    """Whether a file has exactly the content of a blob. No link in its path is followed."""
     data = content(root, path)
     return data is not None and is_blob(data, oid)
 
@@ -69,9 +69,8 @@ def is_blob(data: bytes, oid: str) -> bool:
 
 
 def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
-    """What a file in the work tree holds, or where a link leads; None when it is not there, or behind a link.
-
-    With `link`, also None when it is not a link (True) or is one (False).
+    """The content of a file in the work tree, or the target of a link; None if it does not exist or its path leads
+    through a link. With `link`, also None if it is not a link (True) or is one (False).
     """
     place = root / path
 

@@ -1,4 +1,4 @@
-"""Opens changeset channels when somebody subscribes, keeps them current, and closes them."""
+"""Opens changeset channels when somebody subscribes, keeps them up to date, and closes them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ahpkit.protocol.changeset import (
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 
 _ONE_BY_ONE = 20
-"""Differences that are sent as single actions; more replace the list as a whole."""
+"""At most this many differences are sent as single actions; for more, the whole list is replaced."""
 
 _MAX_FILES = 5_000
 """Files that a changeset lists. Its last entry, the directory itself, says how many more there are."""
 
 
 class Views:
-    """The changesets that somebody looks at."""
+    """The changesets that somebody follows."""
 
     def __init__(self, services: Services, followed: FollowedDirectories) -> None:
         self.services = services
@@ -50,7 +50,8 @@ class Views:
         if view is None or followed is None or not _offered(view, followed):
             return False
         if self.services.state(uri) is None:
-            await self.services.durable()  # The last reader may have left a moment ago: first the old one is gone.
+            # The last subscriber may have left a moment ago: wait until the old channel is closed.
+            await self.services.durable()
         if self.services.state(uri) is None:
             self._open[uri] = view
             self.services.open_channel(uri, {"status": "computing", "files": []}, kind="changeset", is_retold=True)
@@ -59,7 +60,7 @@ class Views:
         return True
 
     def recover(self) -> None:
-        """Channels of an earlier run: whoever subscribes again gets a fresh one."""
+        """Close the channels of an earlier run. A client that subscribes again gets a new one."""
         for uri in self.services.channels("changeset"):
             self.services.close_channel(uri)
 
@@ -68,7 +69,8 @@ class Views:
             self.services.close_channel(uri)
 
     def end(self, gone: Collection[Followed], turns: Collection[str] | None = None) -> None:
-        """Some directories are not followed any more; with `turns` only what is about these turns ends."""
+        """Close the changesets of directories that are not followed any more; with `turns` only those of these
+        turns."""
         keys = {followed.key for followed in gone}
         for uri, view in list(self._open.items()):
             if view.key in keys and (turns is None or set(turns) & set(view.turns)):
@@ -81,7 +83,7 @@ class Views:
             self.services.close_channel(uri)
 
     def show_any(self, followed: Collection[Followed]) -> bool:
-        """Whether somebody looks at one of these directories."""
+        """Whether somebody follows a changeset of one of these directories."""
         keys = {one.key for one in followed} if self._open else set[str]()
         return any(view.key in keys for view in self._open.values())
 
@@ -98,7 +100,7 @@ class Views:
     # -- content -----------------------------------------------------------------------------------------------------
 
     async def show(self, followed: Followed) -> None:
-        """Bring everything up to date that is looked at in a directory."""
+        """Update all changesets of a directory that somebody follows."""
         for uri, view in list(self._open.items()):
             if view.key == followed.key:
                 await self.compute(followed, uri, view)
@@ -120,7 +122,7 @@ class Views:
         self._send(followed, uri, view, entries)
 
     def _send(self, followed: Followed, uri: str, view: View, entries: Sequence[ChangesetFile]) -> None:
-        """Only what differs from what is shown."""
+        """Send the difference between the shown changeset and the new one."""
         state = self.services.state(uri)
         if state is None:
             return
@@ -144,7 +146,7 @@ class Views:
     def _operations(
         self, followed: Followed, view: View, state: JsonObject, files: Collection[ChangesetFile]
     ) -> list[ChangesetOperation]:
-        """What can be done now: disabled where there is nothing to do; what runs or failed stays so."""
+        """The present operations: disabled if there is nothing to do. The status of running and failed ones is kept."""
         shown: dict[str, ChangesetOperation] = {one["id"]: one for one in state.get("operations") or ()}
         offered = wire.operations(
             view.kind,
@@ -173,7 +175,7 @@ class Views:
         return None
 
     def reviewed(self, uri: str, action: ChangesetFilesReviewChangedAction, files: Iterable[JsonObject]) -> None:
-        """A person marked some of the files of a changeset: the mark is bound to the content."""
+        """A person marked files of a changeset as reviewed. Each mark is bound to the file's content."""
         found = self.find(uri)
         if found is None:
             return
@@ -186,7 +188,7 @@ class Views:
 
 
 async def changes_of(followed: Followed, view: View) -> list[FileChange]:
-    """What a view shows."""
+    """The changes that a view shows."""
     match view.kind:
         case "uncommitted":
             return await followed.changes.uncommitted()
@@ -199,7 +201,7 @@ async def changes_of(followed: Followed, view: View) -> list[FileChange]:
 
 
 def _entries(followed: Followed, view: View, changes: Sequence[FileChange]) -> list[ChangesetFile]:
-    """Changed files as clients see them. Called in a thread."""
+    """The entries of changed files for clients. Called in a thread."""
     listed, reviewed = [*changes[:_MAX_FILES]], frozenset(followed.reviewed)
     if more := len(changes) - len(listed):
         listed.append(FileChange(None, Side("", "040000", ""), note=f"{more} more files changed; they are not listed"))
