@@ -1,4 +1,4 @@
-"""Collects one container while its files are parsed: children with ids that stay the same, details, and problems."""
+"""Collects the content of one container while its files are parsed: children with stable ids, details, and problems."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ _TOP_LEVEL = re.compile(r"(?:plugin|directory|mcpServer)-[0-9a-f]{20}")
 
 
 def stable_id(kind: str, *parts: str) -> str:
-    """An opaque id made of what identifies a customization: never its contents, so that a toggle survives an edit."""
+    """An opaque id for a customization. It does not depend on the contents, so that a switch survives an edit."""
     text = "\0".join((kind, *parts))
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
 def is_top_level_id(id: str) -> bool:
-    """Whether `stable_id` made it for an entry of a session's list: such entries are ours, also after a restart."""
+    """Whether `stable_id` made this id for an entry of a session's list. So the host recognises its own entries, also
+    after a restart."""
     return _TOP_LEVEL.fullmatch(id) is not None
 
 
 JSON_LIMIT = 256 * 1024
-"""Bytes of a manifest; ours keeps positions and is slower than a plain reader. Real ones stay below 100 kB."""
+"""Bytes of a manifest. The reader remembers positions, so it is slower than a plain one. Real manifests are smaller
+than 100 kB."""
 
 _TYPES = ("agent", "skill", "prompt", "rule", "hook", "mcpServer")
 
 
 @dataclass(slots=True)
 class Builder:
-    """Collects the children of the container `id`. `namespace` goes before the names of what is invoked by name."""
+    """Collects the children of the container `id`. `namespace` is put before the names that people and models use."""
 
     tree: FileTree
     id: str
@@ -52,15 +54,15 @@ class Builder:
     details: dict[str, Detail] = field(default_factory=dict[str, Detail])
     real_paths: dict[str, str] = field(default_factory=dict[str, str])
     claimed: set[str] = field(default_factory=set[str])
-    """Files that are accounted for: listed, or reported."""
+    """Files that were handled already: listed, or reported."""
     servers: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """The MCP servers so far as they are declared, by name."""
+    """The declarations of the MCP servers that were found so far, by name."""
     inner: frozenset[str] = frozenset()
-    """Folders that are read by themselves: other plugins, other places."""
+    """Folders that are read separately: other plugins, other places."""
     _reals: dict[str, str] = field(default_factory=dict[str, str])
 
     def claim(self, path: str) -> bool:
-        """Take a file for a child; False when it was taken before, also by another path to the same file."""
+        """Take a file for a child; False if it was taken before, also through another path to the same file."""
         self.claimed.add(path)
         real = self.tree.files[path].real
         other = self._reals.get(real)
@@ -72,7 +74,7 @@ class Builder:
         return False
 
     def document(self, path: str) -> Document | None:
-        """A text file; None when it is not fetched yet, or when it cannot be read, which is reported."""
+        """A text file; None if it is not fetched yet, or cannot be read. The latter is reported."""
         document = self.tree.document(path)
         if document is None:
             return None
@@ -83,7 +85,7 @@ class Builder:
         return document
 
     def json(self, path: str) -> Json | None:
-        """A JSON file, under the same rule."""
+        """A JSON file; None if it is not fetched yet, or cannot be read. The latter is reported."""
         self.claimed.add(path)
         content = self.tree.content(path)
         if content is None:
@@ -114,7 +116,7 @@ class Builder:
         return parsed
 
     def add(self, child: Mapping[str, Any], detail: Detail, *, path: str, key: str = "") -> None:
-        """List a child. Its id comes from its type, its file and, for one of several in a file, `key`."""
+        """List a child. Its id is made of its type, its file, and `key` if the file has several children."""
         child_id = stable_id(child["type"], self.id, path, key)
         self.children.append({"id": child_id, "uri": self.tree.uri_of(path), **child})
         self.details[child_id] = detail
@@ -122,10 +124,8 @@ class Builder:
             self.real_paths[child_id] = self.tree.files[path].real
 
     def _nothing_found(self) -> None:
-        """Note that a plugin has no children.
-
-        If it has files besides its manifest and readme, they are of an unknown kind. A folder that has not even a
-        manifest is hardly the one that was meant.
+        """Report that a plugin has no children. If it has files besides its manifest and readme, their kind is unknown.
+        A folder without a manifest is probably the wrong folder.
         """
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)
@@ -140,11 +140,11 @@ class Builder:
         return self.tree.files[path].real in self._reals
 
     def _is_listed_after_all(self, item: Diagnostic) -> bool:
-        """A file that one place does not list may be named by the manifest."""
+        """Whether a file that was reported as not listed was listed later, because the manifest names it."""
         return item.code in ("not-listed", "not-a-skill") and item.path in self.tree.files and self.is_taken(item.path)
 
     def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:
-        """The container with its load state. One that failed as a whole was not parsed: it has no children."""
+        """The container with its load state. A container that failed as a whole has no children."""
         silent = self.children or self.inner or self.report.failed or self.tree.missing
         if base["type"] == "plugin" and not silent:
             self._nothing_found()

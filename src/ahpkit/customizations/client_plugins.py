@@ -1,11 +1,12 @@
 """Reads plugins that active clients publish, over their connections, and lets models read their files.
 
-Every plugin is read by a task of its own, and nobody waits for it. One that is replaced or withdrawn meanwhile is
-forgotten when its reading ends. Every answer is checked: a client may be slow, answer nonsense or lead in circles, so
-the limits and the time of `source.load` hold for it too. When its client leaves, a plugin is removed.
+Every plugin is read by its own task, and nobody waits for it. If a plugin is replaced or withdrawn meanwhile, the
+result is dropped. Every answer is checked: a client may be slow, answer nonsense or return endless folders, so the
+limits and the deadline of `source.load` hold for clients, too. When a client leaves, its plugins are removed.
 
 Skills of such a plugin are offered by URIs that only the host can read, by asking that client: models use the tool
-`read_plugin_file`, or MCP resources. Only files of the session's plugins can be read, and nothing that is switched off.
+`read_plugin_file`, or MCP resources. Only files of the session's plugins can be read, and only those of plugins that
+are switched on.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, input_object
 
 CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, depth=10)
-"""A client's plugin travels over its connection: less of it than of a folder on our own disk."""
+"""Limits for a client's plugin. They are lower than for a folder on disk, because the plugin is sent over the client's
+connection."""
 
 _AT_ONCE = 8
-"""Requests for one plugin that a client has to answer at the same time."""
+"""Requests for one plugin that a client gets at the same time."""
 
 ALL_AT_ONCE = 256
-"""The same for all its plugins together; a connection can have some more."""
+"""Requests for all plugins of one client that it gets at the same time."""
 
 
 class ClientSource:
-    """The files below `uri`, as the client `client` serves them."""
+    """The files below `uri`, read from the client `client`."""
 
     def __init__(
         self, client: ConnectedClient, *, uri: str, name: str, timeout: float, shared: asyncio.Semaphore | None = None
@@ -126,7 +128,7 @@ _FETCHED = frozenset({"http", "https", "git", "ssh", "github", "npm", "pypi", "m
 
 
 class ClientPlugins:
-    """Follows who is active in each session. `publish` brings a session's state up to date."""
+    """Follows the active clients of each session. `publish` updates a session's state."""
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class ClientPlugins:
         judge: Callable[[SessionTree, ClientPlugin], Parsed | None],
         timeout: float,
     ) -> None:
-        """`judge` decides which parts of a plugin may run; it blocks."""
+        """`judge` decides which parts of a plugin may run. It blocks."""
         self._services = services
         self._publish = publish
         self._judge = judge
@@ -144,7 +146,7 @@ class ClientPlugins:
         self._slots: WeakKeyDictionary[ConnectedClient, asyncio.Semaphore] = WeakKeyDictionary()
 
     def active_clients_changed(self, tree: SessionTree, state: JsonObject) -> None:
-        """Take over what the active clients publish now, and remove what they no longer publish."""
+        """Take over the plugins that the active clients publish now, and remove all others."""
         before, tree.plugins = tree.plugins, {}
         fresh: list[ClientPlugin] = []
         for client_id, published in _published(state):
@@ -158,7 +160,7 @@ class ClientPlugins:
             self._services.spawn(self._read(tree, plugin), name=f"read {plugin.published['uri']}")
 
     def client_back(self, trees: Iterable[SessionTree], client_id: str) -> None:
-        """Read again what could not be read because the client left."""
+        """Read the plugins again that could not be read because the client left."""
         for tree in trees:
             for plugin in tree.plugins.values():
                 if plugin.client_id == client_id and plugin.interrupted:
@@ -214,14 +216,14 @@ def _published(state: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _is_package(uri: str) -> bool:
-    """Whether a URI names something that would have to be fetched, where the client shows no files for it."""
+    """Whether a URI names a package that would have to be fetched, because the client offers no files for it."""
     return uri.split(":")[0].split("+")[0].lower() in _FETCHED
 
 
 def _unchanged(plugin: ClientPlugin, published: JsonObject, client_id: str) -> bool:
     """Whether it is the same plugin of the same client: the nonce is the same.
 
-    Without a nonce it may have changed, so it is read again.
+    Without a nonce the plugin may have changed, so it is read again.
     """
     same = plugin.client_id == client_id and plugin.published["uri"] == published["uri"]
     return same and "nonce" in published and plugin.published.get("nonce") == published["nonce"]
@@ -272,7 +274,7 @@ class VirtualFiles:
         return ToolOutcome(success=True, content=[{"type": "text", "text": data.decode("utf-8", "replace")}])
 
     def listed(self, session_uri: str) -> list[JsonObject]:
-        """Skills that a model may read this way, as MCP resources."""
+        """The skills of clients' plugins, as MCP resources."""
         plugins = {plugin["id"] for plugin in self._plugins(session_uri)}
         return [
             {"uri": placed.entry["uri"], "name": placed.entry["name"], **_description(placed.entry)}
@@ -281,7 +283,7 @@ class VirtualFiles:
         ]
 
     async def read(self, session_uri: str, uri: str) -> bytes:
-        """The bytes of a file; raises `KeyError` with the reason when there is nothing to read for this session."""
+        """The bytes of a file; raises `KeyError` with the reason if this session cannot read it."""
         plugin = next((one for one in self._plugins(session_uri) if uri.startswith(f"{one['uri'].rstrip('/')}/")), None)
         if plugin is None or "/../" in f"{uri}/":
             raise KeyError(f"no plugin of this session has a file {uri[:500]}")

@@ -22,7 +22,7 @@ _CONFORMING = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*$")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name for lists, and what may be typed for it, best first."""
+    """A name for lists, and the names that a user may type for it, the best first."""
 
     name: str
     tokens: tuple[str, ...]
@@ -49,10 +49,10 @@ def name_component(
     namespaced: bool = True,
     form: bool = True,
 ) -> Named:
-    """The header's `name`, else `fallback` (its file or folder), behind the plugin and the folders it is in.
-
-    `own_name` is off for formats where the file name alone counts, `namespaced` for what nobody calls by name.
-    `identity`: a name of its own stands without the folders. `form`: the specifications say how names look.
+    """The name of a component: the header's `name`, or else `fallback` (its file or folder), with the plugin and the
+    folders before it. `own_name`: whether the header's name counts. `namespaced`: whether the plugin comes before the
+    name; off for components that nobody calls by name. `identity`: a name from the header has no folders before it.
+    `form`: check the form of the name.
     """
     given = _given(builder, path, document) if own_name else None
     plain = (
@@ -109,10 +109,11 @@ SHOWN_KEYS = frozenset(
         *("license", "compatibility", "context", "agent", "mode", "target", "color", "excludeAgent", "when_to_use"),
     }
 )
-"""Header keys that help to choose and to show. Nothing that is executed: hooks, servers and scripts stay here."""
+"""Header keys that clients get, because they help to choose and show a component. Keys for things that run (hooks,
+servers, scripts) are not sent."""
 
 PRIVILEGED_KEYS = frozenset({"hooks", "mcpServers", "mcp-servers", "permissionMode"})
-"""Header keys that would run something or widen rights; a text file may not do that."""
+"""Header keys that would run something or grant rights. A text file may not do that, so they have no effect."""
 
 FIELD_KEYS = frozenset(
     {
@@ -132,13 +133,13 @@ FIELD_KEYS = frozenset(
         *("maxTurns", "memory", "isolation", "initialPrompt", "inclusion", "fileMatchPattern", "trigger", "keywords"),
     }
 )
-"""Header keys that become fields, and those that some product knows and we only keep."""
+"""Known header keys: those that become fields, and those of other products, which are only kept."""
 
 _META_LIMIT = 1_000
 """Characters of one value shown in `_meta`."""
 
 _SCOPE_KEYS = ("globs", "applyTo", "paths", "fileMatchPattern")
-"""What different products call the files a rule is for."""
+"""The header keys of different products for the files that a rule is for."""
 
 _ARGUMENT_KEYS = ("argument-hint", "arguments")
 
@@ -163,7 +164,7 @@ def command(builder: Builder, path: str, *, folders: tuple[str, ...] = (), name:
 
 
 def agent(builder: Builder, path: str, *, folders: tuple[str, ...] = ()) -> None:
-    """`agents/**/<name>.md` and its relatives; the body is a system prompt."""
+    """`agents/**/<name>.md` and similar files; the body is a system prompt."""
     document = _open(builder, path)
     if document is not None:
         fallback = stem(base(path))
@@ -233,7 +234,8 @@ def _open(builder: Builder, path: str) -> Document | None:
 
 
 def _from_toml(builder: Builder, path: str, document: Document) -> Document | None:
-    """Gemini CLI's commands: `description`, and `prompt` with `{{args}}` in it. What it would run (`!{…}`) is text."""
+    """Gemini CLI's commands: `description`, and `prompt` with `{{args}}` in it. Shell commands in it (`!{…}`) stay text
+    and are not run."""
     try:
         said = tomllib.loads(document.body)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -285,7 +287,8 @@ def _description(builder: Builder, path: str, document: Document) -> str | None:
 
 
 def _invocation(builder: Builder, path: str, document: Document, *, infer: bool = False) -> JsonObject:
-    """Who may invoke it: the user, the model. When the header contradicts itself, the restrictive reading counts."""
+    """Whether the user and the model may invoke a component. If the header contradicts itself, the stricter reading
+    counts."""
     model = _flag(builder, path, document, "disable-model-invocation")
     user = _flag(builder, path, document, "user-invocable")
     if user is None and "user-invokable" in document.meta:

@@ -1,6 +1,5 @@
-"""Plain data about customizations that the host does not send to clients: bodies, commands, configurations.
-
-Kept beside the tree, by child id. Nothing in here is ever put into state, an action or a snapshot.
+"""Data about customizations that the host does not send to clients: bodies, commands, configurations. It is kept by
+child id, and is never part of a state, an action or a snapshot.
 """
 
 from __future__ import annotations
@@ -15,19 +14,20 @@ from ahpkit.protocol.session.customizations import DirectoryCustomization, Plugi
 TextType = Literal["agent", "skill", "prompt", "rule"]
 
 Dialect = Literal["agent-plugin", "open-plugin", "claude", "copilot", "workspace"]
-"""Whose rules apply to matchers and placeholders: one of the plugin families, or a workspace or user directory."""
+"""The product whose rules apply to matchers and placeholders: one of the plugin families, or a workspace or user
+directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDetail:
-    """An agent, skill, prompt or rule: its text and header as they are in the file."""
+    """The text and header of an agent, skill, prompt or rule, as they are in the file."""
 
     type: TextType
     name: str
     tokens: tuple[str, ...]
-    """What a user may type for it, best first."""
+    """The names that a user may type for it, the best first."""
     description: str
-    """For the model: the description, or the first paragraph where the file has none."""
+    """The description for the model: the file's own, or else its first paragraph."""
     meta: Mapping[str, Any]
     body: str
     folder: str
@@ -46,7 +46,7 @@ class HookDetail:
 
 @dataclass(frozen=True, slots=True)
 class ServerDetail:
-    """An MCP server as it is declared, nothing expanded. `problem`: it cannot be started as it stands."""
+    """The declaration of an MCP server, with placeholders not filled in. `problem`: why it cannot be started."""
 
     name: str
     config: Mapping[str, Any]
@@ -63,15 +63,15 @@ Container = PluginCustomization | DirectoryCustomization
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A container as clients get it, and the details that they do not get."""
+    """A container for clients, and the details that only the host has."""
 
     container: Container
     details: Mapping[str, Detail]
     diagnostics: tuple[Diagnostic, ...]
     real_paths: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The file behind each child that is a file of its own, to recognise one that is listed twice."""
+    """The file of each child that has its own file, to recognise a file that is listed twice."""
     root: str | None = None
-    """Where the container is on this machine; None: it is not."""
+    """The container's folder on this machine; None: it is not on this machine."""
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """A plugin's manifest as written."""
 

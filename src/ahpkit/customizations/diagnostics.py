@@ -14,7 +14,7 @@ Level = Literal["note", "warning", "error"]
 degraded. `error`: the container as a whole could not be read."""
 
 _SHOWN = 3
-"""Problems spelled out in a load message; a person reads a few lines, the rest is in the diagnostics."""
+"""Problems that a load message names. All others are only in the diagnostics."""
 
 _MESSAGE_LIMIT = 1_000
 """Characters of one load message: it travels with every update of its container."""
@@ -30,11 +30,11 @@ class Diagnostic:
     path: str = ""
     line: int | None = None
     paths: tuple[str, ...] = ()
-    """Every file that a line about many of a kind stands for."""
+    """All files of a finding that stands for many of the same kind."""
 
     @property
     def thing(self) -> str:
-        """What it is about: a key that the message begins with, else the file."""
+        """The subject of the finding: a key that the message begins with, or else the file."""
         return self.message.split("`")[1] if self.message.startswith("`") else self.path
 
     def __str__(self) -> str:
@@ -66,14 +66,14 @@ def _as_lines(items: list[Diagnostic]) -> list[Diagnostic]:
 
 
 UNLISTED = frozenset({"inner-plugins", "no-type", "not-a-skill", "not-listed"})
-"""Codes of notes about what was seen and has no place in the list."""
+"""Codes of notes about files that were found and cannot be listed."""
 
 _UNLISTED_LINES = 5
-"""Lines about it that travel with a plugin."""
+"""Lines about such files that are sent with a plugin."""
 
 
 def unlisted(diagnostics: Iterable[Diagnostic]) -> list[str]:
-    """What was seen and not listed, in a few lines."""
+    """The files that were found and not listed, in a few lines."""
     lines = [str(item)[:_MESSAGE_LIMIT] for item in grouped(item for item in diagnostics if item.code in UNLISTED)]
     more = len(lines) - _UNLISTED_LINES
     return [*lines[:_UNLISTED_LINES], *([f"and {more} more"] if more > 0 else [])]
@@ -100,7 +100,7 @@ class Report:
 
 
 def load_state(diagnostics: Sequence[Diagnostic]) -> CustomizationLoadState:
-    """`error` beats `degraded` beats `loaded`; notes change nothing."""
+    """The worst of `error`, `degraded` and `loaded`. Notes do not count."""
     errors = [item for item in diagnostics if item.level == "error"]
     if errors:
         return {"kind": "error", "message": summary(errors)}

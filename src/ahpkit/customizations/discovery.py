@@ -1,6 +1,6 @@
 """Finds and reads the customizations of a session, and joins them in order of precedence.
 
-What reads touches the disk and blocks; run it in a thread. Joining is pure.
+Functions that read from the disk block; run them in a thread. Joining is pure.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ _log = logging.getLogger(__name__)
 
 _NESTED_DEPTH = 5
 _NESTED_FOLDERS = 2_000
-"""How far below the working directory instructions are looked for."""
+"""How many folders below the working directory instructions are searched."""
 
 _LISTS_IN_LISTS = 3
 """How deep marketplaces may stand in marketplaces."""
 
 _ANCESTORS = 20
-"""Parents looked at on the way to the repository's root."""
+"""Parents that are searched on the way to the repository's root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Somewhere customizations may be. `place` is None for a plugin."""
+    """A place where customizations may be. `place` is None for a plugin."""
 
     id: str
     root: Path
     name: str
     place: StandardPlace | None = None
     boundary: Path | None = None
-    """Links may lead anywhere in here; None: only inside the root."""
+    """Links may lead to any place below this folder; None: only inside the root."""
     here: bool = True
-    """Whether it may be listed before it exists: not for parents of the working directory."""
+    """Whether this place may be listed before it exists. Parents of the working directory may not."""
     trusted: bool = False
-    """Whether the user put it there or named it, so that its servers need no further trust."""
+    """Whether the user has made or named it. Then its servers need no further trust."""
     entry: Mapping[str, Any] | None = field(default=None, hash=False)
-    """What a marketplace says of a plugin."""
+    """The marketplace's entry for a plugin."""
     findings: tuple[Diagnostic, ...] = ()
-    """What was noticed while it was looked for."""
+    """Problems that were found during the search for this place."""
     inner: tuple[str, ...] = ()
-    """Its folders that are read as plugins of their own."""
+    """Its folders that are read as separate plugins."""
     taken: tuple[str, ...] = ()
     """Its files and folders that other plugins of the same folder list."""
     names_rest: bool = True
     """Whether this plugin reports files that no plugin lists. Of several plugins in one folder only the first does."""
     absent: str = ""
-    """What is said of a plugin whose folder is not there."""
+    """The message for a plugin whose folder does not exist."""
 
     @property
     def key(self) -> str:
@@ -82,7 +82,8 @@ class Location:
 
     @property
     def expected(self) -> bool:
-        """Whether it is shown before it is read: there is something, or clients can save into it. Touches the disk."""
+        """Whether this place is shown before it is read: it exists, or clients can save files into it. Reads from the
+        disk."""
         if self.bare:
             return False
         if self.place is not None and self.place.files:
@@ -114,7 +115,7 @@ class Location:
 
 
 def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequence[Path] = ()) -> list[Location]:
-    """Everywhere to look, in order of precedence: the workspace and its parents, the user, the plugins, and the
+    """All places to search, in order of precedence: the workspace and its parents, the user, the plugins, and the
     subfolders of the workspace."""
     found: list[Location] = []
     if working_directory is not None:
@@ -126,7 +127,7 @@ def locate(working_directory: Path | None, *, home: Path | None, plugins: Sequen
         found += (replace(located(home, place, home, prefix="~/"), trusted=True) for place in USER)
     for folder in plugins:
         found += _plugins(folder)
-    if working_directory is not None:  # Last: a file of a plugin in the workspace is the plugin's.
+    if working_directory is not None:  # Last, so that a file of a plugin in the workspace belongs to the plugin.
         found.append(located(working_directory, NESTED, _up_to_repository(working_directory)[-1]))
     return list({location.id: location for location in reversed(found)}.values())[::-1]
 
@@ -159,7 +160,7 @@ def _plugins(folder: Path, above: tuple[Path, ...] = ()) -> list[Location]:
     inner = [entry.folder for entry in market.local if entry.folder != real]
     said = tuple(_market_findings(market, broken="warning" if is_plugin(folder) else "error"))
     here = [_plugin(real, entry, said, inner) for entry in market.local if entry.folder == real]
-    if not here:  # What lies beside the plugins of a list is named.
+    if not here:  # Other files beside the plugins of a list are reported.
         only_list = None if is_plugin(folder) or not inner else Entry(real, folder.name, {"name": folder.name})
         here = [_plugin(real, only_list, said, inner)]
     others = [_of_entry(entry, (*above, real)) for entry in market.local if entry.folder != real]
@@ -168,7 +169,7 @@ def _plugins(folder: Path, above: tuple[Path, ...] = ()) -> list[Location]:
 
 
 def _of_entry(entry: Entry, above: tuple[Path, ...]) -> list[Location]:
-    """A plugin of a list; and where its folder holds a list itself, the plugins of that one."""
+    """A plugin of a list. If its folder contains a list, also the plugins of that list."""
     market = None
     if entry.declared is None and entry.folder not in above and len(above) < _LISTS_IN_LISTS:
         market = read_market(entry.folder)
@@ -184,7 +185,7 @@ def _is_alone(folder: Path, market: Market) -> bool:
 
 
 def _side_by_side(found: Sequence[Location], market: Market) -> Iterator[Location]:
-    """Plugins of one list; those that share a folder do not name what the others list.
+    """The plugins of one list. Plugins that share a folder do not report each other's files.
 
     A folder with a manifest is one plugin, however often it is listed: its manifest says what it holds.
     """
@@ -250,7 +251,7 @@ def _plugin(
 
 
 def why_absent(named: Path) -> str:
-    """Why there is no folder with the name that a person gave for a plugin."""
+    """Why the name that a person gave for a plugin is not a folder."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", str(named)) or re.fullmatch(r"[^/]+@[^/].*", str(named)):
         return "packages and marketplaces by URI are not supported; install it, and name its folder"
     return "there is no such folder"
@@ -293,20 +294,19 @@ def _up_to_repository(folder: Path) -> list[Path]:
 
 
 class Library:
-    """Reads locations, and remembers parsed texts so that a second look at a container costs little."""
+    """Reads locations, and remembers parsed texts, so that reading a container again costs little."""
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._documents: dict[str, Documents] = {}
 
     def read(self, location: Location) -> Parsed | None:
-        """Read a container now; None: there is nothing to list.
-
-        Blocks. Never raises: a container that fails affects no other.
+        """Read a container; None: there is nothing to list. Blocks. Never raises, so that one bad container does not
+        affect others.
         """
         try:
             parsed = self._parsed(location)
-        except Exception:  # Strangers write these files; the others are still read.
+        except Exception:  # Strangers write these files. All other containers are still read.
             _log.exception("reading %s failed", location.root)
             return _failed(location, "could not be read; the host's log says why")
         return parsed if _listed(location, parsed) else None
@@ -361,7 +361,7 @@ def _listed(location: Location, parsed: Parsed) -> bool:
 def discover(
     working_directory: Path | None, *, home: Path | None, plugins: Sequence[Path] = (), library: Library | None = None
 ) -> Discovery:
-    """Everything a session in `working_directory` would get. Blocks while it reads."""
+    """All customizations for a session in `working_directory`. Blocks while it reads."""
     library = library or Library()
     locations = locate(working_directory, home=home, plugins=plugins)
     read = (library.read(location) for location in locations)
@@ -371,7 +371,7 @@ def discover(
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The containers in order of precedence, and what stays on the host."""
+    """The containers in order of precedence, and the details that stay on the host."""
 
     containers: list[Container]
     details: Mapping[str, Detail]
@@ -435,7 +435,7 @@ def _without(entry: Parsed, listed: Mapping[str, str]) -> Parsed:
 
 
 def _named_once(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-    """Warn on the second of two plugins with one name: what is called by name is found in the first."""
+    """Report the second of two plugins with the same name, because names are found in the first one."""
     seen: dict[str, str] = {}
     for entry in parsed:
         container = entry.container

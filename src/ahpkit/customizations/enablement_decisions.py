@@ -1,8 +1,8 @@
 """Stores what people decided about customizations, by scope: for a session, for a directory, everywhere. Durable.
 
 The host owns the decisions. They are stored by URI and name (`key_of`), not by id, so that a decision holds in a later
-session in which the same plugin has another id. A plain switch, which is all that clients before 0.8 have, is a
-decision for its session; the next session in that directory starts with it and shows since when.
+session in which the same plugin has another id. A plain switch (the only kind in clients before 0.8) is a decision for
+its session. The next session in that directory begins with the same switch, and shows since when it is set.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SESSION = "customizations/decided/session/"
 _WORKSPACE = "customizations/decided/workspace/"
 _GLOBAL = "customizations/decided/global"
 _DEFAULTS = "customizations/decided/defaults/"
-"""Prefix of the durable value with the switches of the last session in a directory."""
+"""Prefix of the durable value with the switches of a directory's last session."""
 
 _OLD_SESSION = "customizations/session/"
 _OLD_DEFAULTS = "customizations/workspace/"
-"""Switches that an earlier version kept, by id."""
+"""Prefix of the switches that an earlier version stored by id."""
 
 Made = Mapping[str, JsonObject]
 """Decisions of one scope by key: `{enabled, since?, taken?}`. `taken` is one from an earlier session."""
@@ -41,14 +41,14 @@ def key_of(entry: JsonObject, container: JsonObject | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The decisions that a session sees."""
+    """The decisions that count for a session."""
 
     session: Made
     workspace: Made
     everywhere: Made
     directory: str
     off: Collection[str] = ()
-    """Names of what the host's configuration switches off."""
+    """Names of customizations that the host's configuration switches off."""
 
     def of(self, entry: JsonObject, container: JsonObject | None, published: Sequence[JsonObject] = ()) -> list[Any]:
         """The decisions about a customization, the most specific first, each with `since` where that is known.
@@ -93,7 +93,7 @@ class Decisions:
         return Here(*made, directory, self._off)
 
     def begin(self, session: str, directory: str) -> None:
-        """A session that has decided nothing takes over how the last one in its directory was left."""
+        """A session without decisions takes over the switches of the last session in its directory."""
         if self._remember and self._values.get(_SESSION + session) is None:
             defaults = self._made(_DEFAULTS + directory)
             if defaults:
@@ -115,7 +115,7 @@ class Decisions:
     def decide(
         self, session: str, directory: str, key: str, decisions: Sequence[Mapping[str, Any]], *, switch: bool
     ) -> set[str]:
-        """Replace what was decided about a customization; the scopes in which something changed.
+        """Replace the decisions about a customization; returns the scopes in which something changed.
 
         A decision for another directory than the session's is kept for that directory: then "elsewhere" changed too.
         `switch`: it was a plain switch. A switch that was taken over from an earlier session is forgotten once there is

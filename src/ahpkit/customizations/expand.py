@@ -1,4 +1,4 @@
-"""Builds the prompt of an invoked skill, prompt or agent: fills in arguments, executes nothing. Pure.
+"""Builds the prompt of an invoked skill, prompt or agent. It fills in arguments and runs no command. Pure.
 
 `$ARGUMENTS` is the text after the command, `$ARGUMENTS[0]` its first word. `$1` is the first word too, unless the text
 also says `$0`: then positions count from 0, as in newer files. `$name` works for names in the header's `arguments`, and
@@ -46,7 +46,7 @@ def read_invocation(text: str) -> Invocation | None:
 
 
 def expand(detail: TextDetail, arguments: str, variables: Mapping[str, str]) -> str:
-    """The body of `detail` for the model. `variables` are the `${…}` it may use; others stay as they are."""
+    """The body of `detail` for the model. `variables` are filled in for `${…}`; unknown ones are not changed."""
     body = _not_run(detail.body)
     filler = _Filler(arguments, words(detail.meta.get("arguments")), variables, body)
     filled = _PLACEHOLDER.sub(filler, body)
@@ -56,7 +56,7 @@ def expand(detail: TextDetail, arguments: str, variables: Mapping[str, str]) -> 
 
 
 def invoked(detail: TextDetail, invocation: Invocation, variables: Mapping[str, str]) -> str:
-    """What the agent receives instead of `/name …`: who was called, and its text."""
+    """The text for the agent in place of `/name …`: the name of the skill, and its body."""
     said = f" with: {invocation.arguments}" if invocation.arguments else ""
     place = variables.get("CLAUDE_SKILL_DIR")
     beside = f" Files it mentions are in {place}." if place and detail.type == "skill" else ""
@@ -73,7 +73,7 @@ def split_arguments(arguments: str) -> list[str]:
 
 
 class _Filler:
-    """Values for placeholders, in one pass: what is filled in is not looked at again."""
+    """Fills in placeholders in one pass, so that placeholders in a value are not filled in."""
 
     def __init__(self, arguments: str, names: Sequence[str], variables: Mapping[str, str], body: str) -> None:
         self.used = False

@@ -1,7 +1,7 @@
 """Brings customizations into the host's sessions: finds, reads, watches and toggles them, and uses them in turns.
 
-Reading happens in threads or over a client's connection, never in the sequence of actions. What clients see is computed
-from what was read, what was toggled and the present state; only differences are dispatched.
+Reading happens in threads or over a client's connection, never in the sequence of actions. The entries for clients are
+computed from the read files, the switches and the present state. Only differences are dispatched.
 """
 
 from __future__ import annotations
@@ -57,28 +57,28 @@ from ahpkit.tools.gate import Objection
 _log = logging.getLogger(__name__)
 
 _TRUST = "trust"
-"""Key of the watched file with the owner's decisions. No watched place has this key."""
+"""Key of the watched file with the owner's decisions. It differs from the keys of all places."""
 
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""
 
 _PATIENCE = 10.0
-"""Seconds a new session waits for its customizations; what takes longer arrives later."""
+"""Seconds that a new session waits for its customizations. Slower ones appear later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomizationSettings:
-    """What a host's owner decides."""
+    """The settings of the host's owner."""
 
     default_directory: Path
     """Working directory of sessions that name none."""
     home: Path | None = None
-    """Where the user's own customizations are; None: nowhere."""
+    """The home folder with the user's own customizations; None: there are none."""
     plugins: Sequence[Path] = ()
     trusted: Sequence[Path] = ()
     """Directories that the owner trusts with everything below them, as they are when the owner first names them."""
     trust: Trust = field(default_factory=lambda: Trust(None))
-    """What the owner trusts, by its content."""
+    """The record of trusted contents."""
     allow_hooks: bool = False
     remember_toggles: bool = True
     off: Sequence[str] = ()
@@ -117,7 +117,7 @@ class Customizations(Feature):
         return servers(in_force, self._settings.environment)
 
     def details(self, session_uri: str) -> Mapping[str, Detail]:
-        """What only the host has about a session's customizations, by id."""
+        """The details of a session's customizations, by id. They stay on the host."""
         tree = self._trees.get(session_uri)
         return {} if tree is None else tree.discovery.details
 
@@ -158,10 +158,11 @@ class Customizations(Feature):
         self.services.spawn(self._follow_changes(), name="watch customizations")
 
     def _read_owner_trust(self) -> OwnerTrust:
-        """The user's own configuration is trusted as it is now, a directory as it is when it is first named."""
+        """Trust the user's own configuration with its present content, and each named directory with the content that
+        it had when it was first named."""
         home, trust, own = self._settings.home, self._settings.trust, Trust(None)
         if trust.path is not None:
-            trust.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # So that this folder can be watched.
+            trust.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # The folder must exist to be watched.
         own.add(own_runnables(home, self._settings.plugins), now=self.services.now())
         for folder in self._settings.trusted:
             real = Path(followed(folder))
@@ -173,10 +174,10 @@ class Customizations(Feature):
         await self._places.aclose()
 
     async def _prepare_session(self, session_uri: str) -> None:
-        """Show every container as loading, read them, and go on without those that take too long."""
+        """Show every container as loading and read them. The session does not wait for slow ones."""
         tree = self._tree(session_uri)
         tree.locations = await self._places.look(session_uri, tree.workspace, tree.locations)
-        known = {entry["id"] for entry in self._shown(session_uri)}  # Of one that wakes.
+        known = {entry["id"] for entry in self._shown(session_uri)}  # For a session that wakes.
         tree.expected = await asyncio.to_thread(_expected, tree.locations) | known
         tree.read = {}
         state = self.services.state(session_uri) or {}
@@ -211,7 +212,7 @@ class Customizations(Feature):
             self._leave(tree)
 
     def _leave(self, tree: SessionTree) -> None:
-        """Drop what was read for a session that does not need it any more."""
+        """Drop the customizations of a session that rests or is gone."""
         if self._places.leave(tree.uri, tree.locations):
             self.services.spawn(self._places.watch(), name="watch customizations")
         tree.locations, tree.is_located = [], False
@@ -219,7 +220,7 @@ class Customizations(Feature):
     # -- what changes ----------------------------------------------------------------------------------------------
 
     def _heard(self, applied: AnyApplied) -> None:
-        if not self._started:  # Roles that a restart set free: `_prepare_session` shows what is left.
+        if not self._started:  # A restart freed these roles. `_prepare_session` shows the plugins that remain.
             return
         action = applied.action
         match action["type"]:
@@ -257,7 +258,8 @@ class Customizations(Feature):
             self._publish(tree)
 
     def _describe_agent(self, provider: str) -> JsonObject:
-        """Every agent of this host comes with the configured plugins; root state says so before any session exists."""
+        """The configured plugins in an agent's entry in root state, so that clients see them before a session
+        exists."""
         return {"customizations": self._declared} if self._declared else {}
 
     def _toggled(self, applied: AnyApplied, action: SessionCustomizationToggledAction) -> None:
@@ -284,7 +286,7 @@ class Customizations(Feature):
             self.services.spawn(self._decided_elsewhere(tree, everywhere=everywhere), name="decisions of others")
 
     async def _decided_elsewhere(self, origin: SessionTree, *, everywhere: bool) -> None:
-        """A decision that also holds in other sessions was made: update those."""
+        """Update the other sessions for which a decision counts as well."""
         for tree in list(self._trees.values()):
             if tree is not origin and (everywhere or tree.workspace == origin.workspace):
                 self._publish(tree)
@@ -352,11 +354,11 @@ class Customizations(Feature):
         self._decisions.convert(tree.uri, tree.workspace.as_uri(), keys)
 
     def _tell(self, location: Location, latest: Parsed | None, new: SessionTree | None) -> None:
-        """Show it in the sessions that look there, but not in each of many that wake at the same time."""
+        """Show a place's content in the sessions that use the place, except those that are just being read."""
         for uri in self._places.users(location):
             tree = self._trees.get(uri)
             if tree is not None:
-                matters = latest is not None or tree.shows(location)  # Most places hold nothing, and are not listed.
+                matters = latest is not None or tree.shows(location)  # Most places are empty and not listed.
                 tree.read[location.id] = latest
                 if matters and (tree is new or not tree.is_reading):
                     self._publish(tree)
@@ -370,8 +372,8 @@ class Customizations(Feature):
         return Judged(shown_with(parsed, {id: self._trust.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
-        """What a client's plugin would run, and whether it may. What the owner has not agreed to yet is stored as a
-        request."""
+        """Judge which parts of a client's plugin may run. Parts that wait for the owner's consent are stored as
+        requests."""
         if plugin.read is None:
             return None
         home = self._settings.home

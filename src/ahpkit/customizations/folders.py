@@ -100,7 +100,7 @@ def _all_commands_in(builder: Builder, folder: str, endings: tuple[str, ...]) ->
 
 
 def agents_in(builder: Builder, folder: str, *, nested: bool, readme: bool) -> None:
-    """`<folder>/*.md`, under the same rule."""
+    """`<folder>/*.md`; with `nested` also in folders below, whose names join the agent's."""
 
     def add(path: str) -> None:
         agent(builder, path, folders=_between(folder, path))
@@ -137,7 +137,7 @@ def hooks_in(builder: Builder, folder: str) -> None:
 
 
 def no_type_in(builder: Builder, folder: str) -> None:
-    """Files of another product that have no meaning here: they are only named."""
+    """Files of another product that have no meaning here. They are only reported."""
     for path in _walk(builder, folder):
         _no_type(builder, path)
 
@@ -168,20 +168,20 @@ def _why_not(path: str, endings: tuple[str, ...]) -> str:
 
 
 def _unclaimed(builder: Builder, folder: str) -> list[str]:
-    """Files of the folder that no component uses. From now on they count as used."""
+    """The files of the folder that no component uses. They are marked as used, so that they are reported once."""
     paths = [path for path in _walk(builder, folder) if path not in builder.claimed]
     builder.claimed.update(paths)
     return paths
 
 
 def _walk(builder: Builder, folder: str, depth: int | None = None) -> Iterator[str]:
-    """The files of a folder, without those in folders that are read by themselves."""
+    """The files of a folder, without folders that are read separately."""
     skipped = tuple(f"{one}/" for one in builder.inner)
     return (path for path in builder.tree.walk(folder, depth=depth) if not path.startswith(skipped))
 
 
 def _real_first(builder: Builder, found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Files before links to files: of several paths to one file the plain one is listed."""
+    """Files before links to files. So if several paths lead to one file, the file itself is listed."""
     return sorted(found, key=lambda item: (builder.tree.files[item[0]].linked, item[0]))
 
 
@@ -225,8 +225,8 @@ _FILES: Mapping[Layout, Callable[[Builder, str], None]] = {
 
 
 def parse_directory(tree: FileTree, place: StandardPlace, shown: Container, *, root: str) -> Parsed:
-    """The children of a place, in the container that was shown while it loaded. A place that does not exist has
-    none."""
+    """The children of a place, in the container that was shown while it was read. A place that does not exist has no
+    children."""
     builder = Builder(tree, shown["id"], "workspace", inner=frozenset(place.without))
     if place.files or place.layout == "nested-rules":
         for file in sorted(tree.files.values(), key=lambda file: file.linked):

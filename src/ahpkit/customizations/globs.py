@@ -6,7 +6,8 @@ Bounded, because strangers write the patterns and paths.
 that ends in `/` means everything below.
 
 A workspace may have thousands of rules with dozens of alternatives each, and a message may name hundreds of paths. So
-patterns are taken apart once, most are dismissed by how they end, and the comparisons for one message are counted.
+each pattern is parsed once, most patterns are excluded by their last characters, and the comparisons for one message
+are limited.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _BRACES = 16
 """Pairs of braces in one pattern."""
 
 _TAIL = 12
-"""Characters at the end of a name by which patterns are dismissed."""
+"""Characters at the end of a name that are compared first. They exclude most patterns."""
 
 _BUDGET = 200_000
 """Comparisons for one message: some 100 ms. Patterns that come after that match nothing."""
 
 _COMPILING = 200
-"""What it takes to compile a part with `?` or `[`, in comparisons."""
+"""The cost of compiling a part with `?` or `[`, in comparisons."""
 
 _UNIVERSAL = frozenset({"**", "*", "**/*", "**/**", "/**", "./**"})
 
@@ -54,7 +55,7 @@ class Paths:
         self._split = [tuple(path.split("/")) for path in short]
         self._tails = {path[-1][-length:] for path in self._split for length in range(1, _TAIL + 1)} | {""}
         self.budget = budget
-        """Comparisons that are left."""
+        """The number of comparisons that remain for this message."""
 
     def match(self, patterns: Iterable[str]) -> bool:
         """One of the paths (relative, with `/`) matches one of the patterns."""
@@ -74,7 +75,7 @@ class Paths:
         return any(self._matches(parts, path) for path in self._split if self.budget > 0)
 
     def _matches(self, parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
-        """Part by part, keeping every position a `**` makes possible: no backtracking."""
+        """Compares part by part, and keeps all positions that a `**` allows. So there is no backtracking."""
         positions: set[int] = {0}
         for part in parts:
             self.budget -= 1 + len(positions)
@@ -125,7 +126,7 @@ def _options(pattern: str) -> tuple[_Option, ...]:
 
 
 def _tail(parts: tuple[str, ...]) -> str:
-    """What every name that the last part matches ends with."""
+    """The text at the end of every name that the last part matches."""
     last = parts[-1] if parts and parts[-1] != "**" else "*"
     return "" if "[" in last else re.split(r"[*?]", last)[-1][-_TAIL:]
 

@@ -40,7 +40,7 @@ _CANONICAL = {
 _NOT_EVENTS = frozenset({"version", "description", "disableAllHooks", "$schema", "name"})
 
 _RUNNABLE = frozenset({"command", "bash", "powershell", "windows", "linux", "osx", "args", "url", "prompt", "tool"})
-"""An entry with one of these keys does something."""
+"""An entry needs one of these keys to do something."""
 
 _MATCHER_LIMIT = 500
 
@@ -67,7 +67,7 @@ def hook_file(builder: Builder, path: str, *, only_wrapped: bool = False) -> Non
 
 
 def hooks(builder: Builder, path: str, parsed: Json, node: Node, *, disabled: bool = False) -> None:
-    """Events and what they trigger, wherever in `path` they stand."""
+    """The events at `path` and their hooks."""
     inner = node.members.get("hooks")
     if inner is not None:
         disabled = disabled or flag(node.get("disableAllHooks")) is True
@@ -99,7 +99,7 @@ def _listed(builder: Builder, path: str, parsed: Json, node: Node) -> Iterator[_
 
 
 def _event(builder: Builder, path: str, parsed: Json, event: str, member: Node) -> Iterator[_Group]:
-    """Nested groups one by one; flat entries together, by matcher."""
+    """The hooks of one event. Nested groups are listed one by one; flat entries with the same matcher together."""
     items = member.items
     if not member.is_list:
         builder.report.note("hook-shape", f"`{event}` is not a list; read as its only entry", path, parsed.line(member))
@@ -120,7 +120,7 @@ def _event(builder: Builder, path: str, parsed: Json, event: str, member: Node) 
 
 
 def _action(builder: Builder, path: str, parsed: Json, event: str, item: Node) -> list[JsonObject]:
-    """One thing to do, or nothing, which is reported."""
+    """One action of a hook; None if the entry does nothing, which is reported."""
     if isinstance(item.value, str) and item.value.strip():
         return [{"type": "command", "command": item.value}]
     if item.object is not None and not _RUNNABLE.isdisjoint(item.object):

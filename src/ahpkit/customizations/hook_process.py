@@ -1,7 +1,7 @@
 """Runs hooks at their events, before a prompt, around a tool, at the end of a turn, as processes with limits.
 
-Nothing runs unless the host's owner allowed hooks and trusts exactly this one, as it is right before it runs. Each
-command has its own process group, and limits of time and output.
+A hook runs only if the host's owner allows hooks and trusts exactly this one. Trust is checked right before the start.
+Each command has its own process group, and limits of time and output.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _A_PERSON = "a hook wants a person to decide"
 
 @dataclass(frozen=True, slots=True)
 class HookedChat:
-    """The chat in which something happens that hooks are for."""
+    """The chat in which an event for hooks happens."""
 
     uri: str
     session_uri: str
@@ -74,17 +74,17 @@ class PlacedHook:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What all hooks of one event said together."""
+    """The joined result of all hooks of one event."""
 
     denied: bool = False
     reason: str | None = None
     context: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
-    """For people, each time."""
+    """Messages for people. They are shown each time."""
     doubts: tuple[str, ...] = ()
     """Why a person has to decide."""
     ignored: tuple[str, ...] = ()
-    """What was answered and has no effect here: shown once in a session."""
+    """Answers that have no effect in this host. Each is shown once in a session."""
 
 
 async def run_hooks(
@@ -98,11 +98,9 @@ async def run_hooks(
     facts: Mapping[str, Any],
     subjects: Sequence[str] = (),
 ) -> Outcome:
-    """Run the hooks of an event one after the other, until one says no. What is not trusted does not run.
-
-    `subjects`: what matchers are about, such as the names of a tool.
-
-    `standing` is asked right before. A hook that changed since it was trusted counts as one that could not be run.
+    """Run the hooks of an event one after the other, until one denies. Hooks that are not trusted do not run.
+    `subjects`: the texts that matchers are compared with, such as the names of a tool. `standing` is called right
+    before each start. A hook that changed since it was trusted counts as one that could not be run.
     """
     told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
     verdicts: list[Verdict] = []
@@ -121,7 +119,7 @@ async def run_hooks(
 
 
 def _together(verdicts: Sequence[Verdict]) -> Outcome:
-    """What hooks said one after the other; only the last one can be a denial."""
+    """Join the results of several hooks. Only the last one can be a denial."""
     denied = [verdict for verdict in verdicts if verdict.denied]
     return Outcome(
         denied=bool(denied),
@@ -229,7 +227,7 @@ class HookEvents:
         self._home = home
         self._started: set[str] = set()
         self._told: set[tuple[str, str]] = set()
-        """What was said once in a session."""
+        """The messages that were shown, each with its session. They are not repeated there."""
 
     async def before_prompt(self, in_force: InForce, chat: HookedChat, prompt: str) -> str:
         """The prompt with what `SessionStart` and `UserPromptSubmit` hooks add; a denial ends the turn."""
@@ -247,7 +245,7 @@ class HookEvents:
     async def before_tool(
         self, in_force: InForce, chat: HookedChat, name: str, tool_input: str, *, server: str | None = None
     ) -> Objection | None:
-        """What hooks have against a tool call. `server`: the MCP server that the tool belongs to."""
+        """The objection of hooks to a tool call. `server`: the MCP server that the tool belongs to."""
         names = tool_names(name, server)
         facts = {"tool_name": names[-1], "tool_input": _parsed(tool_input)}
         outcome = await self._run("PreToolUse", in_force, chat, facts, names)
@@ -306,7 +304,7 @@ class HookEvents:
         return outcome
 
     def _tell(self, outcome: Outcome, chat: HookedChat) -> None:
-        """Show what hooks say to people in the running turn. When no turn runs, it is in the log only."""
+        """Show messages of hooks in the running turn. If no turn runs, they are only logged."""
         new = [text for text in outcome.ignored if (chat.session_uri, text) not in self._told]
         self._told |= {(chat.session_uri, text) for text in new}
         turn = self._services.running_turn(chat.uri)

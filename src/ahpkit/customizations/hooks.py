@@ -1,8 +1,8 @@
 """Selects the hooks that an event calls, prepares their input, and interprets their answers. Pure.
 
-Nothing here is asked unless the owner allowed hooks and trusts exactly this one. What products disagree on
-is read restrictively: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call. People are shown
-what a hook answered and the host does not follow.
+The callers use this module only for hooks that the owner allows and trusts. If products disagree, the stricter reading
+counts: a `PreToolUse` hook that cannot be run, fails or takes too long denies the call. If the host does not follow an
+answer of a hook, people see that.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ahpkit.customizations.details import HookDetail
 from ahpkit.protocol.common.state import JsonObject
 
 HookEvent = Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
-"""The events the host runs hooks for; others are listed and never run."""
+"""The events for which the host runs hooks. Hooks for other events are listed, but never run."""
 
 EVENTS: frozenset[str] = frozenset(get_args(HookEvent))
 
 _BLOCKING = frozenset({"UserPromptSubmit", "PreToolUse"})
-"""Events whose hooks may say no. What ended has ended: after a tool or a turn there is nothing left to stop."""
+"""Events whose hooks may deny. After a tool or a turn has ended, there is nothing to deny."""
 
 _TELLING = frozenset({"SessionStart", "UserPromptSubmit"})
 """Events whose hooks may add something for the model."""

@@ -1,7 +1,6 @@
-"""Selects what a turn gets from the enabled customizations: rules, skills, agents, servers. Pure.
-
-Everything here asks `enablement` first: what is disabled is not offered, and what the model may not invoke by itself is
-not shown to it. Completes `/`, `@` and `#` with what a user may invoke.
+"""Selects the rules, skills, agents and servers that a turn gets from the enabled customizations. Pure. Disabled
+customizations are not offered, and the model does not see those that it may not invoke. Completes `/`, `@` and `#` with
+those that a user may invoke.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _PATH_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An agent, skill, prompt or rule in its place, with its text."""
+    """An agent, skill, prompt or rule with its container and its text."""
 
     placed: Placed
     detail: TextDetail
@@ -47,7 +46,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The customizations of one session and where they are."""
+    """The customizations of one session, and their places."""
 
     customizations: Customizations
     details: Mapping[str, Detail]
@@ -55,10 +54,10 @@ class InForce:
     """Where containers are on this machine, by id."""
     workspace: str | None = None
     standings: Mapping[str, Standing] | None = None
-    """What may run, by id, as `judged` found it; None: everything."""
+    """The ids of those that may run (found by `judged`); None: all."""
 
     def enabled(self, type: str) -> Iterator[tuple[Placed, Detail]]:
-        """Those of one type that are in force, in order of precedence."""
+        """The enabled customizations of one type, in order of precedence."""
         for placed in walk(self.customizations):
             detail = self.details.get(placed.entry["id"])
             if placed.entry["type"] == type and detail is not None and placed.effective.enabled:
@@ -71,14 +70,15 @@ class InForce:
                     yield Text(placed, detail)
 
     def called(self, token: str, *types: str) -> Text | None:
-        """What a user means by `token`: the first with that name that may be invoked, full names before short ones."""
+        """The customization that a user names with `token`: the first with this name that the user may invoke. Full
+        names are compared before short ones."""
         texts = [text for text in self.texts(*types) if text.placed.effective.user_invocable]
         full = (text for text in texts if text.detail.tokens[:1] == (token,))
         short = (text for text in texts if token in text.detail.tokens)
         return next(full, None) or next(short, None)
 
     def why_not(self, token: str, *types: str) -> str | None:
-        """Why a user cannot call what has this name; None when nothing has it, or when it can be called."""
+        """Why a user cannot call the customization with this name; None if there is none, or it can be called."""
         of_type = [placed for placed in walk(self.customizations) if placed.entry["type"] in types]
         if any(placed.effective.user_invocable and placed.entry.get("name") == token for placed in of_type):
             return None
@@ -119,7 +119,7 @@ def fill_context(
     agent_uri: str | None,
     environment: Mapping[str, str],
 ) -> None:
-    """Add to a turn what is in force."""
+    """Add the enabled customizations to a turn."""
     context.system_prompt = system_prompt(in_force, agent_uri) or context.system_prompt
     applying, others = rules_for(in_force, message)
     context.rules += applying
@@ -138,9 +138,8 @@ def system_prompt(in_force: InForce, agent_uri: str | None) -> str | None:
 
 
 def rules_for(in_force: InForce, message: Message) -> tuple[list[str], list[str]]:
-    """Bodies of the rules for this message, and of the others.
-
-    Those for it are always on, match a file it mentions, or are asked for with `#name`.
+    """Bodies of the rules for this message, and of all other rules. A rule is for this message if it is always on,
+    matches a file that the message mentions, or is named with `#name`.
     """
     paths = Paths(mentioned_paths(message, in_force.workspace))
     asked = _mentioned(message, "#")
@@ -170,7 +169,8 @@ def mentioned_paths(message: Message, workspace: str | None) -> list[str]:
 
 
 def _is_path(word: str) -> bool:
-    """With a slash, or with an ending. Looks at each character once: people paste megabytes without a space."""
+    """Whether a word is a path: it has a slash or a file ending. Reads each character once, because people paste
+    megabytes without a space."""
     return "/" in word.rstrip("/") or _ENDING.search(word[-12:]) is not None
 
 
@@ -185,10 +185,9 @@ def _mentioned(message: Message, mark: str) -> set[str]:
 
 
 def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServerOffer]:
-    """Enabled servers that can and may be started: starting one runs code.
-
-    What a client brought gets nothing of the environment: the owner consented to the server, not to the client. A name
-    is offered once; a plugin's second one carries the plugin's name.
+    """Enabled servers that can and may be started. Servers of clients get no variables of the environment, because the
+    owner consented to the server, not to the client. Names are unique: the server of a plugin gets the plugin's name if
+    its own name is in use.
     """
     offers: dict[str, McpServerOffer] = {}
     for placed, detail in in_force.enabled("mcpServer"):
@@ -228,7 +227,7 @@ def _origin(placed: Placed, detail: ServerDetail) -> str:
 
 
 def _for_model(in_force: InForce, type: str) -> list[SkillOffer]:
-    """What the model may use by itself; of several with one name the first."""
+    """The customizations that the model may invoke; of several with one name only the first."""
     offers: dict[str, SkillOffer] = {}
     for text in in_force.texts(type):
         if text.placed.effective.model_invocable:
@@ -267,7 +266,7 @@ def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
 
 
 def _item(text: Text, mark: str, word: Word, typed: str) -> CompletionItem:
-    """What stands for `text`: of the names it can be called by, the first that keeps what is typed."""
+    """The completion item for a customization: the first of its names that continues the typed text."""
     detail = text.detail
     token = next((token for token in detail.tokens if typed in token.lower()), detail.tokens[0])
     meta = {"type": detail.type, "uri": text.entry["uri"]}

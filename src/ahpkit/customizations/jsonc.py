@@ -1,7 +1,7 @@
 """Reads JSON with comments and trailing commas, and remembers the position of every value.
 
-Takes comments and trailing commas, as the editors that write these files do, and keeps spans, because `range` must
-point at the declaration of a hook or server inside its file.
+Comments and trailing commas are allowed, because editors write them into these files. Positions are kept, because
+`range` must point at the declaration of a hook or server in its file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Node:
 
 @dataclass(slots=True)
 class Json:
-    """A parsed text: its root, keys given twice, and whether strict JSON would have refused it."""
+    """A parsed text: its root, the keys that occur twice, and whether strict JSON would refuse it."""
 
     text: str
     root: Node
@@ -75,7 +75,7 @@ class Json:
 
 
 def parse(text: str) -> Json:
-    """Read one value and nothing after it; raises `JsonError`."""
+    """Read a text with exactly one value; raises `JsonError`."""
     parser = _Parser(text)
     node = parser.value(0)
     parser.skip()
@@ -95,7 +95,7 @@ class _Parser:
         return JsonError(message, self.text.count("\n", 0, self.at) + 1)
 
     def skip(self) -> str:
-        """Move over blanks and comments; the next character, or nothing at the end."""
+        """Skip blanks and comments; returns the next character, or an empty text at the end."""
         character = self.text[self.at : self.at + 1]
         if character > " " and character != "/":
             return character

@@ -56,7 +56,8 @@ class Declared:
 
 
 def find_manifest(builder: Builder) -> Manifest | None:
-    """The manifest to use; None when it is not fetched yet, or broken, which is an error of the whole plugin."""
+    """The manifest to use; None if it is not fetched yet, or is broken. A broken manifest is an error of the whole
+    plugin."""
     candidates = [(path, form) for path, form in MANIFESTS if path in builder.tree.files]
     if any(path == "plugin.json" for path, _ in candidates):
         root = _read(builder, "plugin.json", fatal=len(candidates) == 1)
@@ -72,12 +73,12 @@ def find_manifest(builder: Builder) -> Manifest | None:
 
 
 def listed_manifest(entry: Mapping[str, Any], path: str) -> Manifest:
-    """What a marketplace's entry says, in place of a manifest."""
+    """The manifest made of a marketplace's entry."""
     return Manifest(MARKET_ENTRY, path, parse_json(as_manifest(entry)))
 
 
 _WILD = frozenset("*?[{")
-"""Makes a path a pattern."""
+"""Characters that make a path a pattern."""
 
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     "version": ("a text",),
@@ -89,7 +90,7 @@ _SHAPES: Mapping[str, tuple[str, ...]] = {
     "keywords": ("a list",),
     "displayName": ("a text",),
 }
-"""What the formats allow in fields that only describe a plugin."""
+"""The types that the formats allow in fields that only describe a plugin."""
 
 
 def report_shapes(builder: Builder, manifest: Manifest) -> None:
@@ -131,7 +132,7 @@ def _other(builder: Builder) -> Manifest | None:
 
 
 def _read(builder: Builder, path: str, *, fatal: bool) -> Json | None:
-    """A manifest must be a JSON object; a plugin whose only manifest is not cannot be read."""
+    """Read a manifest, which must be a JSON object. If the only manifest is not, the plugin cannot be read."""
     before = len(builder.report.items)
     parsed = builder.json(path)
     if parsed is not None and parsed.root.object is None:
@@ -163,7 +164,7 @@ def plugin_name(builder: Builder, manifest: Manifest, otherwise: str = "") -> st
 
 
 def report_keys(builder: Builder, manifest: Manifest) -> None:
-    """Keys that mean nothing, and components that have no place in AHP."""
+    """Report keys that have no meaning, and components that AHP does not have."""
     if manifest.path is None or manifest.json is None:
         return
     members = manifest.json.root.members
@@ -181,7 +182,8 @@ def report_keys(builder: Builder, manifest: Manifest) -> None:
 
 
 def declared(builder: Builder, manifest: Manifest, key: str) -> Declared:
-    """What the manifest says about one kind of component: a path, a list of paths, `{paths, exclusive}`, or inline."""
+    """The manifest's declaration of one kind of component: a path, a list of paths, `{paths, exclusive}`, or inline
+    values."""
     node = manifest.node(key) if manifest.format.declares else None
     if node is None:
         return Declared()
@@ -238,7 +240,7 @@ def _matched(builder: Builder, key: str, pattern: str) -> list[str]:
 
 
 def inside(given: str) -> str | None:
-    """A path without `.` and `..`; None for one that is absolute, a URL, empty, or leads out."""
+    """A path without `.` and `..`; None if it is absolute, a URL or empty, or leads out of the plugin."""
     if not given or given.startswith(("/", "~")) or ":" in given.split("/")[0]:
         return None
     parts: list[str] = []

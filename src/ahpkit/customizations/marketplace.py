@@ -25,7 +25,7 @@ MARKETPLACES = (
     ".agents/plugins/marketplace.json",
     "marketplace.json",
 )
-"""Where products keep the list, by precedence."""
+"""The places where products keep the list, by precedence."""
 
 _MANIFESTS = (*(path for path, _ in MANIFESTS), POWER_FILE)
 
@@ -43,16 +43,16 @@ _PACK_FOLDERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A plugin in a list: its folder, and what the list itself says about it."""
+    """A plugin in a list: its folder, and its entry in the list."""
 
     folder: Path
     name: str
     declared: Mapping[str, Any] | None = None
-    """The entry, where it names components and so stands in for a manifest."""
+    """The entry, if it names components and so replaces a manifest."""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Files and folders that it names as components, below its folder."""
+        """Files and folders below its folder that the entry names as components."""
         said = [] if self.declared is None else [self.declared.get(key) for key in _COMPONENTS]
         each = [one for value in said for one in (cast("list[Any]", value) if isinstance(value, list) else [value])]
         paths = (os.path.normpath(one) for one in each if isinstance(one, str) and one)
@@ -61,7 +61,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Market:
-    """What a list holds."""
+    """The content of a list."""
 
     path: str
     local: list[Entry] = field(default_factory=list[Entry])
@@ -72,7 +72,7 @@ class Market:
     odd: int = 0
     """Entries that name neither a folder nor anything else."""
     broken: str = ""
-    """Why it cannot be read."""
+    """Why the list cannot be read; None: it can."""
 
 
 def is_plugin(folder: Path) -> bool:
@@ -147,7 +147,7 @@ def _local_source(source: Any) -> str | None:
 
 
 def inner_plugins(root: Path) -> list[Path]:
-    """Plugins, and lists of plugins, in the folders below one that is neither itself."""
+    """Plugins and lists of plugins in the folders below a folder that is neither of them."""
     return [folder for folder in _folders(root) if _is_whole(folder)]
 
 

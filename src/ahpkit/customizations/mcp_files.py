@@ -1,7 +1,7 @@
 """Reads MCP server declarations: names and switches for clients, configurations for the host. Fills in placeholders.
 
-Placeholders are filled in when a server is handed to an agent or started, never for what clients see. One pass: a value
-that looks like a placeholder is not looked up again. What has no value stays as written.
+Placeholders are filled in when a server is given to an agent or started, but never in data for clients. There is one
+pass: a placeholder inside a value is not filled in. A placeholder without a value is not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "de
 
 
 def mcp_file(builder: Builder, path: str) -> None:
-    """`.mcp.json`, `mcp.json` and their relatives: with a wrapper, or flat."""
+    """`.mcp.json`, `mcp.json` and similar files: with a wrapper, or flat."""
     parsed = builder.json(path)
     if parsed is not None:
         servers(builder, path, parsed, parsed.root)
@@ -133,21 +133,24 @@ def configured_server(config: JsonObject) -> tuple[JsonObject, ServerDetail]:
 _PLACEHOLDER = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 _AGENT_PLUGIN_FIELDS = ("args", "env", "cwd")
-"""An Agent Plugin may use its two placeholders here and nowhere else, so that no secret ends up in a URL."""
+"""The members in which an Agent Plugin may use its two placeholders. Others are excluded, so that no secret ends up in
+a URL."""
 
 _FIELDS = ("command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "oauth")
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What placeholders may stand for. `environment` is what the declaration may read: nothing unless it is trusted."""
+    """Values for placeholders. `environment` has the variables that the declaration may read: none unless it is
+    trusted."""
 
     plugin_root: str | None = None
     plugin_data: str | None = None
     workspace: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     start: str | None = None
-    """Where it starts unless it says where; None: in its plugin or in the workspace."""
+    """The folder in which the server starts if its declaration names none; None: its plugin's folder or the
+    workspace."""
 
     def lookup(self, name: str) -> str | None:
         known = {
@@ -189,7 +192,8 @@ def _value(match: re.Match[str], around: Surroundings, allowed: tuple[str, ...] 
 
 
 def _shaped(config: Mapping[str, Any]) -> dict[str, Any]:
-    """One form for what is written in several: a command given as a list, a type by another name, numbers in `env`."""
+    """The declaration in one common form: a command may be written as a list, a type may have another name, `env` may
+    have numbers."""
     shaped = dict(config)
     command = shaped.get("command")
     if isinstance(command, list):

@@ -54,10 +54,10 @@ _COMPONENT_NAMES = frozenset(
 )
 _TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "prompts", "steering", *FOLDERS_WITHOUT_TYPE})
 _PAPERS = frozenset({"references", "test", "tests"})
-"""Folders whose texts belong to something else. A file in `agents` below them is not an agent."""
+"""Folders with texts of another kind. A file in `agents` below them is not an agent."""
 
 _DOCS = frozenset({"doc", "docs", "documentation"})
-"""`docs/agents` is about agents. `docs/de/agents` holds some, in another language."""
+"""`docs/agents` contains texts about agents. `docs/de/agents` contains agents in another language."""
 
 _Take = Callable[[str], None]
 
@@ -193,7 +193,8 @@ def _skills(builder: Builder, manifest: Manifest) -> None:
 
 
 def _loose(builder: Builder) -> None:
-    """A folder without manifest that holds skill folders, rules in Cursor's form, or what a workspace holds."""
+    """A folder without a manifest that contains skill folders, rules in Cursor's form, or the folders of a
+    workspace."""
     loose_skills(builder)
     for path in builder.tree.walk("", depth=1):
         if path.endswith(".mdc"):
@@ -249,7 +250,7 @@ def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, 
 
 
 def _file_in(builder: Builder, path: str, defaults: tuple[str, ...]) -> str:
-    """Where a manifest names a folder, the file in it that has a default's name."""
+    """The file with a default name in a folder that a manifest names."""
     if path in builder.tree.files:
         return path
     names = (join(path, base(default)) for default in defaults)
