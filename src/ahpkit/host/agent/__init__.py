@@ -1,13 +1,12 @@
-"""The agent interface: what an agent implements, and what the host gives it. Wire actions and connections are hidden.
-
-Two sides meet here:
+"""The agent interface: what an agent implements, and what the host gives it. Agents do not see actions or connections.
+There are two sides:
 
 * An agent *implements* `Agent` (one per provider) and `AgentChat` (one per conversation).
 * The host *gives* it a `Chat` (for the life of the conversation) and a `Turn` (for one message); a turn hands out
   `ToolCall`s. They are protocols, so an agent can be tested against a recording double.
 
-Every method that says something to the clients is synchronous and ordered: what is said first is sequenced first.
-Only what must wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) is awaited.
+Methods that send something to the clients are synchronous, and clients get it in the order of the calls. Only methods
+that wait for a person (`ToolCall.confirm`, `ToolCall.run_by_client`, `Turn.ask`) are awaited.
 
 This module is long because it is the whole interface in one place; most of it is docstrings.
 """
@@ -119,7 +118,7 @@ class ToolCall(Protocol):
         ...
 
     def withdraw(self, reason: str) -> None:
-        """Give the call up, because nobody waits for it: it is shown as not finished."""
+        """Give the call up, because nobody waits for it. It is shown as not finished."""
         ...
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
@@ -127,7 +126,7 @@ class ToolCall(Protocol):
         ...
 
     def complete(self, **given: Unpack[CompleteOptions]) -> None:
-        """The tool is done. Works from any state that is not over; a finished call ignores it.
+        """The tool is done. Works in any state of the call; a finished call ignores it.
 
         Options: `CompleteOptions`.
         """
@@ -139,12 +138,12 @@ class ToolCall(Protocol):
 
     @property
     def over(self) -> bool:
-        """Completed, denied or cancelled."""
+        """Whether the call is completed, denied or cancelled."""
         ...
 
 
 class Turn(Protocol):
-    """One user message being answered. Everything said goes to every client of the chat, in the order it is said."""
+    """One user message that is being answered. All clients of the chat get everything, in the order of the calls."""
 
     id: str
     message: Message
@@ -152,9 +151,10 @@ class Turn(Protocol):
     model: ModelSelection | None
     canvas: CanvasRuntime | None
     ended: asyncio.Event
-    """Set when the turn is over, whoever ended it."""
+    """Set when the turn is over: it was completed, cancelled or has failed."""
     resumed: bool
-    """Whether the turn failed before and is continued now. Its `parts` are there already and must not be said again."""
+    """Whether the turn failed before and is continued now. Clients have its `parts` already, so do not send them
+    again."""
 
     @property
     def parts(self) -> Sequence[ResponsePart]:
@@ -163,23 +163,23 @@ class Turn(Protocol):
 
     @property
     def prompt(self) -> str:
-        """The text the agent answers: the user's words with invoked skills and prompts expanded."""
+        """The text to answer: the user's message with invoked skills and prompts expanded."""
         ...
 
     @property
     def chat(self) -> Chat: ...
 
     def text(self, delta: str) -> None:
-        """Stream markdown. A new part starts after anything else was said, and after `new_part`."""
+        """Stream markdown. A new part begins after anything else was sent, and after `new_part`."""
         ...
 
     def think(self, delta: str) -> None:
-        """Stream reasoning, under the same rule."""
+        """Stream reasoning. A new part begins after anything else was sent, and after `new_part`."""
         ...
 
     async def room(self) -> None:
-        """Wait until clients have read most of what was said. An agent that says megabytes at once waits now and then,
-        because a client that gets more than it can read is disconnected."""
+        """Wait until clients have read most of the text. Call this now and then when sending megabytes, because a
+        client that gets more than it can read is disconnected."""
         ...
 
     def new_part(self) -> None:
@@ -228,7 +228,8 @@ class Turn(Protocol):
         ...
 
     def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """Say that the agent writes a file itself, for as long as this is entered: `async with turn.writing(path): …`.
+        """Report that the agent writes a file itself, for as long as this context is entered: `async with
+        turn.writing(path): …`.
 
         The host then knows who wrote it, without a tool call that reports the edit.
         """
@@ -237,7 +238,7 @@ class Turn(Protocol):
     def usage(self, usage: UsageInfo) -> None: ...
 
     def activity(self, text: str | None) -> None:
-        """What the agent is doing right now, in a few words; None clears it."""
+        """Show the present activity of the agent in a few words; None clears it."""
         ...
 
     async def subchat(self, title: str, prompt: str, *, tool_call: ToolCall | None = None) -> SubChat:
@@ -265,15 +266,15 @@ class SubChat(Protocol):
 
 
 class History(Protocol):
-    """Receives a conversation that was held elsewhere, turn by turn, as the agent repeats it."""
+    """Receives a conversation that took place elsewhere. The agent repeats it turn by turn."""
 
     def turn(self, text: str) -> Turn:
-        """Add what the user said next. This ends the turn before it; the last turn ends with the history."""
+        """Add the user's next message. This ends the previous turn; the last turn ends with the history."""
         ...
 
 
 class Chat(Protocol):
-    """The conversation an `AgentChat` serves: facts about it, and what may be said outside a turn."""
+    """The conversation that an `AgentChat` serves: facts about it, and methods for use outside of a turn."""
 
     uri: str
     session_uri: str
@@ -285,7 +286,7 @@ class Chat(Protocol):
 
     @property
     def working_directories(self) -> Sequence[Path]:
-        """All directories of this chat: its own where it has some, else those of its session."""
+        """All directories of this chat: its own if it has some, or else those of its session."""
         ...
 
     @property
@@ -306,12 +307,12 @@ class Chat(Protocol):
 
     @property
     def history(self) -> Sequence[TurnRecord]:
-        """What the agent has to know: the `background`, then the finished turns, oldest first."""
+        """The turns that the agent has to know: first the `background`, then the finished turns, the oldest first."""
         ...
 
     @property
     def background(self) -> Sequence[TurnRecord]:
-        """For a side chat: what was said in the other chat, up to the turn that this one is about."""
+        """For a side chat: the turns of the other chat, up to the turn that this chat is about."""
         ...
 
     @property
@@ -335,7 +336,7 @@ class Chat(Protocol):
     def title(self, title: str) -> None: ...
 
     def activity(self, text: str | None) -> None:
-        """Say what the agent is doing outside a turn, such as a long start; None clears it."""
+        """Show an activity of the agent outside of a turn, such as a long start; None clears it."""
         ...
 
     def commands(self, commands: Sequence[Command]) -> None:
@@ -351,16 +352,19 @@ class Chat(Protocol):
         ...
 
     async def mcp_servers(self) -> Sequence[McpServerOffer]:
-        """MCP servers for an agent that gets its tools that way; they stay the same as long as the chat lives."""
+        """MCP servers for an agent that gets its tools from MCP servers. They stay the same as long as the chat
+        exists."""
         ...
 
     @property
     def extensions(self) -> JsonObject:
-        """What the agent can call now, by name: what the host offers to agents and what connected clients announced."""
+        """The extensions that the agent can call now, by name: those that the host offers to agents, and those that
+        connected clients announced."""
         ...
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:
-        """Ask the host or a client, whichever offers the extension; raises its `RpcError`, or `MethodNotFound`."""
+        """Send a request to the host or to a client that offers the extension; raises its `RpcError`, or
+        `MethodNotFound`."""
         ...
 
     def extension_notification(self, method: str, params: JsonObject) -> None:
@@ -395,12 +399,12 @@ class AgentChat(abc.ABC):
         Only called for an agent that has `Agent.directories`."""
 
     async def truncated(self, turns: Sequence[TurnRecord]) -> None:
-        """History was cut; `turns` is what is left."""
+        """The history was truncated; `turns` are the remaining turns."""
 
     @property
     def can_rest(self) -> bool:
-        """Whether closing and opening this conversation loses nothing and ends no process: everything that it needs is
-        in its `Chat`. Then it is closed while nobody uses its session."""
+        """Whether this conversation can be closed and opened again without losing anything or ending a process, because
+        everything is in its `Chat`. Then it is closed while nobody uses its session."""
         return False
 
     async def forget(self) -> None:
@@ -421,7 +425,7 @@ _CHATS: MultipleChatsCapability = {"fork": True, "sideChat": True}
 
 
 class Agent(abc.ABC):
-    """An agent backend: one provider in root state. Entered when the host starts, left when it stops."""
+    """An agent backend: one provider in root state. `start` is called when the host starts, `aclose` when it stops."""
 
     provider: str
     display_name: str
@@ -440,22 +444,22 @@ class Agent(abc.ABC):
     directories: MultipleWorkingDirectoriesCapability | None = None
     """How sessions of this agent can have several working directories; None: they have one."""
     permissions: Literal["ask", "allow", "deny"] = "ask"
-    """Who decides about a tool call where no rule does: a person, or the configuration."""
+    """Who decides about a tool call if no rule does: a person, or the configuration."""
     sampling: JsonObject | None = None
     """Which MCP sampling `sample` supports: `{}`, or `{"tools": {}}` when it accepts tools; None: no sampling."""
     loads_servers: Sequence[str] = ()
-    """Files of a workspace whose MCP servers the agent starts by itself, such as `.mcp.json`. The host leaves those to
-    it."""
+    """Files of a workspace whose MCP servers the agent starts by itself, such as `.mcp.json`. The host does not start
+    these servers."""
     writes_outside_calls: bool | None = True
     """Whether it may write files while none of its tool calls runs, without `Turn.writing`. If not, a file that changes
-    then was written by somebody else. None: it does not, once it was seen to report a tool call."""
+    then was written by somebody else. None: the agent may, until it has reported its first tool call."""
     meta: JsonObject | None = None
     """Raw capabilities worth showing; clients see them in root state, under `ahpkit/agent` in the agent's `_meta`."""
 
     _followers: tuple[Callable[[], None], ...] = ()
 
     def follow(self, heard: Callable[[], None]) -> Callable[[], None]:
-        """Let `heard` be called after each change of how the agent describes itself. Call the result to stop that."""
+        """Call `heard` after each change of the agent's description. Call the returned function to stop this."""
         self._followers = (*self._followers, heard)
 
         def stop() -> None:
@@ -510,7 +514,8 @@ class Agent(abc.ABC):
         return ()
 
     async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
-        """Answer a `sampling/createMessage` of an MCP server or app with its model: a `CreateMessageResult`."""
+        """Answer a `sampling/createMessage` of an MCP server or app with the agent's model; returns a
+        `CreateMessageResult`."""
         raise AgentError(f"{self.display_name} does not answer sampling requests")
 
     async def authenticate(self, resource: str, token: str) -> None:

@@ -21,11 +21,12 @@ from ahpkit.protocol.root import MultipleWorkingDirectoriesCapability
 from ahpkit.protocol.session.state import ToolDefinition
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-"""Why a turn ended, in the words agents use. Anything but `end_turn` and `cancelled` is shown as a notification."""
+"""Why a turn ended, in the words that agents use. All reasons except `end_turn` and `cancelled` are shown as a
+notification."""
 
 FIRST_STAYS: Final[MultipleWorkingDirectoriesCapability] = {"immutablePrimary": True}
-"""`Agent.directories` of an agent that works in any number of directories. A session's first one names its workspace
-and stays."""
+"""`Agent.directories` of an agent that can work in any number of directories. A session's first directory is its
+workspace and cannot change."""
 
 
 class AgentError(Exception):
@@ -62,9 +63,8 @@ class AgentError(Exception):
 
 
 class LoginNeeded(AgentError):
-    """Somebody has to log in to one of the agent's `protected_resources` first. Clients get the list of them.
-
-    After the login the turn can go on.
+    """A person has to log in to one of the agent's `protected_resources` first. Clients get the list of these
+    resources. After the login the turn can continue.
     """
 
     resumable = True
@@ -99,16 +99,16 @@ class McpServerOffer:
 
 @dataclass(slots=True)
 class TurnContext:
-    """What customizations add to one turn, in a neutral form: each agent maps it to what it understands."""
+    """The additions of customizations to one turn, in a neutral form. Each agent converts them to its own form."""
 
     system_prompt: str | None = None
     """Body of the selected custom agent."""
     rules: list[str] = field(default_factory=list[str])
     """Bodies of the rules that apply to this turn."""
     other_rules: list[str] = field(default_factory=list[str])
-    """Bodies of rules that are in force, but are for other files than those in this message."""
+    """Bodies of enabled rules that are for other files than those in this message."""
     skills: list[SkillOffer] = field(default_factory=list[SkillOffer])
-    """What the model may invoke by itself."""
+    """Skills that the model may invoke by itself."""
     agents: list[SkillOffer] = field(default_factory=list[SkillOffer])
     """Custom agents the model may delegate to."""
     mcp_servers: list[McpServerOffer] = field(default_factory=list[McpServerOffer])
@@ -130,10 +130,10 @@ class Confirmation:
 
     approved: bool
     tool_input: str
-    """The input to run with: the person's edit where they made one."""
+    """The input to run with. The person may have edited it."""
     option_id: str | None = None
     reason: str | None = None
-    """What the person wrote when they denied it."""
+    """The text that the person wrote with a denial."""
     suggestion: Message | None = None
     meta: JsonObject = field(default_factory=dict[str, Any])
     """`_meta` of the action that answered."""
@@ -150,7 +150,7 @@ class ToolOutcome:
 
     @property
     def texts(self) -> list[str]:
-        """What a model reads of it. A result without a text is read as its structured content."""
+        """The texts for a model. If a result has no text, its structured content is used."""
         texts = [part["text"] for part in self.content if part["type"] == "text"]
         if texts or self.structured_content is None:
             return texts
@@ -169,7 +169,7 @@ class InputAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSession:
-    """A conversation that an agent keeps by itself: begun in its own interface, or by a host that is gone."""
+    """A conversation that an agent keeps itself. It began in the agent's own interface, or in another host."""
 
     memory: JsonObject
     """The value of `Chat.memory` for a chat that continues it; unique among the conversations of the agent."""
@@ -188,9 +188,9 @@ class Command:
     hint: str | None = None
     kind: Literal["prompt", "skill", "agent"] = "prompt"
     enabled: bool | None = None
-    """Whether the agent says that it is switched on; None: it says nothing."""
+    """Whether the agent reports it as switched on; None: the agent does not report this."""
     user_invocable: bool | None = None
-    """Whether the agent says that a person may invoke it; None: it says nothing."""
+    """Whether the agent reports that a person may invoke it; None: the agent does not report this."""
 
 
 # The keyword options of `Turn` and `ToolCall`, defined once for the host and for every test double.
@@ -215,7 +215,7 @@ class PerformOptions(TypedDict, total=False):
     editable: bool
     """Whether the person who is asked may change the input."""
     asks: bool
-    """Whether a person decides where no rule does. The default is True."""
+    """Whether a person decides if no rule does. The default is True."""
 
 
 class ConfirmOptions(TypedDict, total=False):
@@ -229,7 +229,7 @@ class ConfirmOptions(TypedDict, total=False):
     edits: Sequence[FileEdit]
     """The changes of files that are asked about."""
     setting: bool | None
-    """What the host's configuration says, where no rule decides; None: a person is asked."""
+    """The decision of the host's configuration if no rule decides; None: a person is asked."""
 
 
 class CompleteOptions(TypedDict, total=False):

@@ -1,7 +1,8 @@
-"""Policy: may this client do this, now? One place, pure, deny by default.
+"""Decides whether a client may dispatch an action now. Pure; an action without a rule is refused.
 
 Every action a client dispatches comes here after its shape was checked and its channel found. The answer is None (it
-may) or a reason that a person can read. The rules of methods are in `methods`; the table of commands has one each.
+may) or a reason that a person can read. The rules for methods are in `methods`. Each row of the table of commands has
+one.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def check_action(
 ) -> str | None:
     """Why this client may not dispatch this action now.
 
-    `session` is the state of the session a chat belongs to, `kind` what kind of channel it is, and `turn_ids` what is
-    remembered from one question to the next.
+    `session` is the state of the session that a chat belongs to, `kind` the kind of the channel, and `turn_ids` a cache
+    that the caller keeps between two calls.
     """
     if (reason := _check_type(action["type"], channel, kind)) is not None:
         return reason

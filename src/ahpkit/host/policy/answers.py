@@ -28,15 +28,16 @@ _SKIPPED: ChatInputAnswer = {"state": "skipped"}
 
 
 def check_draft(question: ChatInputQuestion, answer: ChatInputAnswer | None) -> str | None:
-    """A draft may still be short of a limit, but never of the wrong kind; a submitted answer obeys the limits too."""
+    """Check one answer. A draft must have the right kind, but may break limits. A submitted answer must also keep the
+    limits."""
     if answer is None:
         return None
     return _check_answer(question, answer, complete=answer["state"] == "submitted")
 
 
 def check_accepted(questions: Sequence[ChatInputQuestion], answers: Mapping[str, ChatInputAnswer]) -> str | None:
-    """Check all answers of a request that is being accepted. Required questions need a submitted answer; a draft is not
-    enough."""
+    """Check all answers of a request that is being accepted. A required question needs a submitted answer. A draft is
+    not enough."""
     for question in questions:
         answer = answers.get(question["id"], _SKIPPED)
         if reason := _check_answer(question, answer, complete=True):
@@ -63,7 +64,7 @@ def _check_kind(question: ChatInputQuestion, value: ChatInputAnswerValue) -> str
 
 
 def _is_blank(answer: ChatInputAnswer) -> bool:
-    """Whether nothing was entered or picked: then it does not answer a required question."""
+    """Whether nothing was entered or picked. Such an answer is not enough for a required question."""
     value = answer.get("value")
     return value is None or (value.get("value", "") in ("", []) and not value.get("freeformValues"))
 
@@ -124,7 +125,7 @@ def _check_range(
 
 
 def _check_format(name: str | None, text: str) -> str | None:
-    """Formats JSON Schema does not know are hints for display only."""
+    """Check the format of a text. Formats that JSON Schema does not have are only hints for display."""
     if name is None or not text:
         return None
     return f"must be a valid {name}" if find_problem({"format": name}, text) else None

@@ -71,7 +71,8 @@ def _instance_close_requested(
 
 
 def _instance_updated(proposed: ProposedAction[SessionCanvasInstanceUpdatedAction, SessionState]) -> str | None:
-    """A client may change title, status and URL of what it provides. The host decides whether it is available."""
+    """A client may change title, status and URL of canvases that it provides. Whether they are available is decided by
+    the host."""
     id = proposed.action["instanceId"]
     instance = find(proposed.state.get("openCanvases"), "instanceId", id)
     if instance is None:

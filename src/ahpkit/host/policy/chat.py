@@ -89,7 +89,7 @@ def _has_turn(proposed: ProposedAction[Any, ChatState], turn_id: str) -> bool:
 
 
 def _turn_resume(proposed: ProposedAction[ChatTurnResumeAction, ChatState]) -> str | None:
-    """Only the last turn, and only if its error says that it can go on."""
+    """Only the last turn can be resumed, and only if its error says so."""
     state, turn_id = proposed.state, proposed.action["turnId"]
     if "activeTurn" in state:
         return f"turn {state['activeTurn']['id']!r} is still running"
@@ -188,7 +188,8 @@ def _tool_call_confirmed(proposed: ProposedAction[ChatToolCallConfirmedAction, C
 
 
 def _check_decision(call: ToolCallState, action: ChatToolCallConfirmedAction) -> str | None:
-    """The option is one that was offered and says the same as `approved`; only editable input was edited."""
+    """Check a decision about a tool call: the option was offered and agrees with `approved`, and input was edited only
+    if it is editable."""
     option_id = action.get("selectedOptionId")
     if option_id is not None:
         option = find(call.get("options"), "id", option_id)

@@ -63,13 +63,14 @@ def _check_dropped(
 
 
 def all_values(schema: SessionConfigSchema) -> JsonObject:
-    """The schema that all values together must fit."""
+    """A schema for all values together."""
     properties = {name: _validated_part(one) for name, one in schema["properties"].items()}
     return {**schema, "properties": properties}
 
 
 def _validated_part(schema: ConfigPropertySchema | SessionConfigPropertySchema) -> JsonObject:
-    """The values listed for an `enumDynamic` property are suggestions, not all there are."""
+    """The part of a property's schema that values are checked against. The values of an `enumDynamic` property are only
+    suggestions."""
     return {key: value for key, value in schema.items() if key != "enum" or not schema.get("enumDynamic")}
 
 

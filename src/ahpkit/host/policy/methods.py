@@ -19,7 +19,7 @@ class Call(NamedTuple):
     client_id: str
     """Empty before the handshake."""
     params: Params
-    """As they came: their shape is checked afterwards."""
+    """The params that the client sent. Their shape is checked later."""
 
     @property
     def initialized(self) -> bool:
@@ -27,21 +27,21 @@ class Call(NamedTuple):
 
 
 MethodRule = Callable[[Call], None]
-"""Raises an `RpcError` with a reason that a person can read, or returns: it may."""
+"""Returns if the method may be called; otherwise raises an `RpcError` with a reason for people."""
 
 
 def anyone(call: Call) -> None:
-    """Before and after the handshake."""
+    """Allowed before and after the handshake."""
 
 
 def handshake(call: Call) -> None:
-    """Once, before everything else."""
+    """Allowed only once, before all other methods."""
     if call.initialized:
         raise InvalidRequest("this connection is initialized already")
 
 
 def known_client(call: Call) -> None:
-    """Any client that has said who it is."""
+    """Allowed for every client after the handshake."""
     if not call.initialized:
         raise InvalidRequest(f"{call.method[:_QUOTED]} is not served before initialize")
 

@@ -1,4 +1,4 @@
-"""What a rule of the policy looks at: who wants to do what, in which state."""
+"""The input of the policy's rules: the client, the action and the state."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ _MAX_CHATS = 64
 
 
 class TurnIds:
-    """The ids of all turns of a chat. Only turns that came since the last question are looked at.
-
-    Turns are added at the end of their list and removed from its end. So a list that has the same turn at the same
-    place as before has the same turns before it.
+    """The ids of all turns of a chat. Only turns that were added since the last call are read. Turns are added and
+    removed only at the end of their list. So if the list still has the same turn at the same place, all turns before it
+    are the same, too.
     """
 
     def __init__(self) -> None:
         self._chats: OrderedDict[str, tuple[int, Turn, set[str]]] = OrderedDict()
-        """How many turns were looked at, the last of them, and the ids of all of them."""
+        """By chat: how many turns were read, the last of them, and the ids of all of them."""
 
     def of(self, chat: str, turns: Sequence[Turn]) -> Set[str]:
-        """The ids of the turns of a chat, which are these now."""
+        """The ids of `turns`, which are the present turns of a chat."""
         count, last, ids = self._chats.pop(chat, (0, None, set[str]()))
         if not (0 < count <= len(turns) and turns[count - 1] is last):
             count, ids = 0, set[str]()
@@ -61,7 +60,7 @@ class ProposedAction(NamedTuple, Generic[_Action, _State]):
     session: SessionState | None = None
     """The session that the channel belongs to, where the channel is not a session itself."""
     turn_ids: TurnIds | None = None
-    """What is remembered of the turns of chats; None: nothing."""
+    """A cache of the ids of turns; None: there is none."""
 
     @property
     def root(self) -> RootState | None:
@@ -70,11 +69,11 @@ class ProposedAction(NamedTuple, Generic[_Action, _State]):
 
 
 Rule = Callable[[ProposedAction[Any, Any]], str | None]
-"""Returns a reason that a person can read, or None: it may."""
+"""Returns a reason for people; None: the action is allowed."""
 
 
 def allow(proposed: ProposedAction[Any, Any]) -> str | None:
-    """For actions that any client may dispatch in any state."""
+    """The rule for actions that any client may dispatch in any state."""
     return None
 
 

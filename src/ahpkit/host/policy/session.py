@@ -45,7 +45,7 @@ _NO_CAPABILITY: MultipleWorkingDirectoriesCapability = {}
 
 
 def check_directories(root: RootState | None, session: SessionState) -> str | None:
-    """Why a session cannot have several directories: its agent has to say that it can."""
+    """Why a session cannot have several directories; None: its agent supports them."""
     if _capability(root, session) is None:
         return f"sessions of {session.get('provider')} have one working directory"
     return None
@@ -177,7 +177,8 @@ def _config_changed(proposed: ProposedAction[SessionConfigChangedAction, Session
 
 
 def _present_config(session: SessionState) -> SessionConfigState | None:
-    """The configuration with the properties its agent reported later: no action can add them to the schema."""
+    """The configuration with the properties that the agent reported later. They are not in the state's schema, because
+    no action can add them."""
     config = session.get("config")
     meta: JsonObject = session.get("_meta") or {}
     if config is None or CONFIG_META not in meta:
@@ -219,7 +220,7 @@ def _check_tool(tool: ToolDefinition) -> str | None:
 def _check_published(
     session: SessionState | None, client_id: str, plugins: list[ClientPluginCustomization]
 ) -> str | None:
-    """Clients publish plugins, under ids that nobody else has in this session."""
+    """Check the plugins that a client publishes: their ids must be unique in the session."""
     if len(plugins) > MAX_PLUGINS:
         return f"a client may bring {MAX_PLUGINS} plugins into a session, not {len(plugins)}"
     if other := next((plugin["type"] for plugin in plugins if plugin["type"] != "plugin"), None):

@@ -1,7 +1,7 @@
 """Decides which files a client or an agent may touch.
 
-Answers are checks of real paths (`safe_open.Passage`): they are made in the worker, in one step with the use. The
-default is no.
+The result is a check of real paths (`safe_open.Passage`). The worker checks a path and uses it in one step. By default
+a path is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Access:
         grantable: Iterable[Path] = (),
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """`sealed` names further files and directories that nobody writes, beside those of `sealed.py`."""
+        """`sealed` returns further files and directories that nobody may write, besides those of `sealed.py`."""
         self.fence = fence or Fence(Cuts(Path.home()))
         self._opened = opened
         self._sealed = sealed
@@ -37,13 +37,13 @@ class Access:
         self._granted: dict[str, tuple[set[Path], set[Path]]] = {}
 
     def reading(self, client_id: str, uri: str) -> Path:
-        """The real path, if it may be read, for code that opens it itself; else raises `PermissionDenied`. Blocks."""
+        """The real path, for code that opens it itself; raises `PermissionDenied` if it may not be read. Blocks."""
         path = real_path(file_path(uri))
         self.to_read(client_id, uri).check(path)
         return path
 
     def to_read(self, client_id: str, uri: str) -> Passage:
-        """Lets real paths through that may be read. A denial carries the request that would unlock it."""
+        """A passage for real paths that may be read. A denial contains the request that would allow the path."""
         read, write = self._granted.get(client_id, (set[Path](), set[Path]()))
         granted = frozenset(read | write)
 
@@ -53,7 +53,7 @@ class Access:
         return Passage(check, self.fence.barred())
 
     def to_write(self, client_id: str, uri: str, *, approved: Path | None = None) -> Passage:
-        """Lets real paths through that may be written. `approved`: a person agreed to this one, although sealed."""
+        """A passage for real paths that may be written. `approved`: a sealed path to which a person has agreed."""
         granted = frozenset(self._granted.get(client_id, (set[Path](), set[Path]()))[1])
 
         sealed = self._sealed()
@@ -68,7 +68,7 @@ class Access:
         return Passage(check, self.fence.barred())
 
     def to_restore(self) -> Passage:
-        """Lets real paths through that an operation on a changeset may write: inside the roots, and not sealed."""
+        """A passage for real paths that an operation on a changeset may write: inside the roots, and not sealed."""
         sealed = self._sealed()
 
         def check(path: Path) -> None:
@@ -79,7 +79,7 @@ class Access:
         return Passage(check, self.fence.barred())
 
     def why_sealed(self, path: Path) -> str | None:
-        """What kind of file a real path is, if it may be written only with an approval."""
+        """The kind of file at a real path, if it may be written only with an approval; otherwise None."""
         return self._why_sealed(path, self._sealed())
 
     def _why_sealed(self, path: Path, sealed: frozenset[str]) -> str | None:
@@ -92,8 +92,8 @@ class Access:
         return None
 
     def may_grow(self, path: Path) -> bool:
-        """Whether missing parents of a file are created: when it is written into a directory that clients may write
-        before it exists."""
+        """Whether missing parents of a file are created: only in directories that clients may write before they
+        exist."""
         return self._opened.opens("saved", path)
 
     def _check_open(self, path: Path, granted: Iterable[Path], denial: PermissionDenied, by: Sequence[Opening]) -> None:
@@ -109,7 +109,7 @@ class Access:
             raise denial
 
     def grant(self, client_id: str, uri: str, *, read: bool, write: bool) -> None:
-        """`resourceRequest`: what the host's settings let clients ask for, nothing else. Blocks for a moment."""
+        """`resourceRequest`: grants only what the host's settings let clients ask for. Blocks for a moment."""
         path = real_path(file_path(uri))
         if not any(path.is_relative_to(place) for place in self._grantable):
             raise PermissionDenied(f"{path} is not among the directories this host lets clients ask for")
@@ -120,7 +120,7 @@ class Access:
             may_write.add(path)
 
     def forget(self, client_id: str) -> None:
-        """A client is gone: forget what it was granted."""
+        """Forget the grants of a client that is gone."""
         self._granted.pop(client_id, None)
 
 

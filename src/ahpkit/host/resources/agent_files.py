@@ -1,11 +1,12 @@
-"""Reads and writes text files for the agent of one chat, by the rules of `resource*`; unsaved text comes first.
+"""Reads and writes text files for the agent of one chat, by the rules of `resource*`. The unsaved text of an editor
+comes before the file on disk.
 
 An agent reaches the same files in the session's directories as clients do. Files that can cause execution are written
 only when a person approved it (`needs_approval` says what kind of file it is).
 
-Unsaved text of open editors is newer than the file on disk. A client offers it by advertising `ahpkit/unsaved-text`. It
-is asked with the protocol's own `resourceRead` for a `file:` URI, and answers `NotFound` for every file that it has no
-unsaved text of.
+Unsaved text of open editors is newer than the file on disk. A client offers it by advertising `ahpkit/unsaved-text`.
+The host asks it with the protocol's own `resourceRead` for a `file:` URI. The client answers `NotFound` for a file
+without unsaved text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, Permission
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 
 _PATIENCE = 1.0
-"""Seconds for an editor's answer: it only has to look into its memory, and the agent is waiting."""
+"""Seconds for an editor's answer. The editor has the text in memory, and the agent is waiting."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class UnsavedText:
         self._services = services
 
     async def of(self, session_uri: str, uri: str) -> str | None:
-        """The text of a file as an open editor has it, or None: the disk has the latest."""
+        """The unsaved text of a file in an open editor; None: the file on disk is the latest."""
         asked: JsonObject = {"channel": ROOT_URI, "uri": uri, "encoding": "utf-8"}
         for client in self._in_force(session_uri):
             try:
@@ -69,7 +70,7 @@ def _answered_text(answer: Any) -> str:
 
 
 _AGENT = ""
-"""The id that stands for agents in `Access`. No client has it, so nothing is ever granted to it."""
+"""The id of agents in `Access`. No client has this id, so nothing is ever granted to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ class Approval:
 
 
 class AgentFiles:
-    """Files for one agent. Every refusal is an error of the protocol that names the path. `unsaved` may have newer text
-    than the disk."""
+    """Files for one agent. Every refusal is an error of the protocol that names the path. `unsaved` finds newer text
+    than the disk has."""
 
     def __init__(
         self,
@@ -94,8 +95,8 @@ class AgentFiles:
         claims: Claims | None = None,
         learn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`run` works beside the event loop; `claims` is asked before something is written; `learn` updates the
-        directories that `access` allows."""
+        """`run` runs work in a thread. `claims` orders writes to the same places. `learn` updates the directories that
+        `access` allows."""
         self._directory = directory
         self._access = access
         self._unsaved = unsaved
@@ -109,8 +110,8 @@ class AgentFiles:
         return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
 
     async def needs_approval(self, path: Path) -> Approval | None:
-        """What kind of file this is, if a person's approval is needed to write it; None if no approval is needed, or
-        none would help."""
+        """The kind of file, if writing it needs a person's approval; None if it needs none, or if it is refused in any
+        case."""
 
         def look() -> Approval | None:
             real = real_path(path)
@@ -118,13 +119,13 @@ class AgentFiles:
             return None if what is None else Approval(real, what)
 
         found: Approval | None = await self._run(look) if path.is_absolute() else None
-        if found is not None:  # If no approval could allow it, it is refused without asking anybody.
+        if found is not None:  # A path that no approval could allow is refused without asking anybody.
             allowed = found.path
             await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         return found
 
     async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None:
-        """`approved`: a person agreed to write exactly this file, although it can cause execution."""
+        """Write a file. `approved`: a person agreed to write exactly this file, although it can cause execution."""
         allowed = None if approved is None else approved.path
         data = reading.decode_content(content, "utf-8")
         if len(data) > reading.MAX_READ:
@@ -137,7 +138,7 @@ class AgentFiles:
         await self._claims.run(None, [path], work)
 
     async def _passage(self, path: Path, make: Callable[[], Passage]) -> Passage:
-        """The passage for a path. It is checked once now, so that nobody is asked about something that cannot be
+        """The passage for a path. The path is checked once now, so that no person is asked about a path that cannot be
         allowed."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {path} is not absolute")
@@ -171,7 +172,7 @@ class AgentFiles:
 
 
 def _name(path: Path) -> str:
-    """The URI that an editor knows the file by: links are not followed."""
+    """The URI under which an editor knows the file: links are not followed."""
     return Path(os.path.normpath(path)).as_uri()
 
 

@@ -1,7 +1,7 @@
-"""Makes changes of files wait for each other where they touch the same places. Others go on meanwhile.
+"""Makes changes of files wait for each other if they touch the same places. Other changes run meanwhile.
 
-Moving a folder checks everything in it first. Nothing may be written there between the check and the move; but whoever
-writes somewhere else does not wait until a large folder is copied.
+Moving a folder checks everything in it first. Nothing may be written there between the check and the move. But a write
+to another place does not wait until a large folder is copied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ahpkit.protocol.errors import Conflict
 T = TypeVar("T")
 
 _ATTEMPTS = 16
-"""How often a change is begun again, when links lead it to other places than it claimed."""
+"""How often a change is tried again, if links lead it to places that it has not claimed."""
 
 _Names = tuple[str, ...]
 
@@ -33,7 +33,7 @@ class _Elsewhere(Exception):
 
 
 class Claim:
-    """The places that one change touches, with everything below them."""
+    """The places that one change touches, including everything below them."""
 
     def __init__(self, who: str | None, paths: Iterable[Path]) -> None:
         self._who = who
@@ -44,13 +44,14 @@ class Claim:
         self.free = asyncio.Event()
 
     def meets(self, other: Claim) -> bool:
-        """Whether one of them has to wait for the other: those of one client always do, so they keep their order."""
+        """Whether one of two claims has to wait for the other. Claims of one client always wait, so that they keep
+        their order."""
         if self._who is not None and self._who == other._who:
             return True
         return any(_related(one, two) for one in self._places for two in other._places)
 
     def limit(self, passage: Passage) -> Passage:
-        """A passage that leads to nothing but the claimed places."""
+        """A passage that lets only the claimed places through."""
 
         def check(path: Path) -> None:
             names = _names(path)
@@ -68,9 +69,8 @@ class Claims:
         self._open: dict[Claim, None] = {}
 
     async def run(self, who: str | None, paths: Iterable[Path], work: Callable[[Claim], Awaitable[T]]) -> T:
-        """Do `work` when nothing that came before touches the same places. It passes through `Claim.limit` only.
-
-        `who`: the client whose changes are done in their order.
+        """Run `work` when no earlier change touches the same places. `work` may use only paths that `Claim.limit` lets
+        through. `who`: the client; its changes keep their order.
         """
         places = list(paths)
         for _ in range(_ATTEMPTS):
@@ -100,12 +100,12 @@ class Claims:
 
 
 def _names(path: Path) -> _Names:
-    """The parts of a path. Some file systems take different spellings of a name for one."""
+    """The parts of a path, normalised, because some file systems treat different spellings of a name as the same."""
     return tuple(unicodedata.normalize("NFKC", part).casefold() for part in path.parts)
 
 
 def _related(one: _Names, other: _Names) -> bool:
-    """Whether one is the other, or lies in it."""
+    """Whether two paths are the same, or one lies in the other."""
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]
 

@@ -1,4 +1,4 @@
-"""Stores content that agents produced by its hash, and serves it under a URI."""
+"""Stores content that agents produced under its hash, and serves it by a URI."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class ContentStore:
             os.close(folder)
 
     def open(self, uri: str) -> tuple[bytes | OpenFile, str]:
-        """The bytes, or the file that holds them, and their type. In the URI, what follows the hash is a name for
-        people."""
+        """The bytes or the file that contains them, and their type. The URI ends with a name for people, which is
+        ignored."""
         name = uri.removeprefix(_SCHEME).partition("/")[0]
         missing = ContentNotFound(f"there is no content {uri}")
         if not _NAME.fullmatch(name):

@@ -65,10 +65,9 @@ class Resources(Feature):
         fence: Fence | None = None,
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """Without a `fence`, sessions may live everywhere except in what is cut out of every root. Those that name no
-        directory work in `default_directory`.
-
-        `sealed` names files and directories, as real paths, that nobody writes without an approval.
+        """Without a `fence`, sessions may live everywhere except in places that are excluded from every root. Sessions
+        that name no directory work in `default_directory`. `sealed` returns real paths of files and directories that
+        nobody may write without an approval.
         """
         self._content = ContentStore(content_directory)
         self._opened = Opened()
@@ -104,11 +103,12 @@ class Resources(Feature):
 
     @property
     def access(self) -> Access:
-        """What clients may reach, for features that reach it for them."""
+        """The files that clients may reach, for features that read files for clients."""
         return self._access
 
     def _commands(self) -> Iterable[Command]:
-        """Files are not in the log: only a watch changes something there."""
+        """The rows of the commands. Only creating a watch changes something in the log, because files are not in the
+        log."""
         return (
             Command("resourceRead", self._read, large=True),
             Command("resourceWrite", self._write),
@@ -126,7 +126,7 @@ class Resources(Feature):
         return self._content.put(data, content_type)
 
     async def _mentioned(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
-        """Files of the chat's directories, for a word that mentions one."""
+        """Completions: files of the chat's directories for a word that begins with a mark."""
         session = self.services.session_of(chat_uri)
         chat, state = self.services.state(chat_uri) or {}, self.services.state(session or "") or {}
         uris: Sequence[str] = chat.get("workingDirectories") or state.get("workingDirectories") or ()
@@ -143,7 +143,7 @@ class Resources(Feature):
         await self._workers.run(lambda: self._access.fence.check(real_path(path)))
 
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
-        """A session outside the present roots can still be read, but runs no turns."""
+        """Refuse a turn in a session outside of the present roots. Such a session can still be read."""
         fence = self._access.fence
         for directory in chat.working_directories or [chat.working_directory]:
             refusal = await self._workers.run(lambda directory=directory: fence.refusal(real_path(directory)))
@@ -160,7 +160,8 @@ class Resources(Feature):
     # -- clients ---------------------------------------------------------------------------------------------------
 
     def agent_files(self, chat: Chat) -> AgentFiles:
-        """Files for the agent of a chat: its working directory and what its session shows, no other session's."""
+        """Files for the agent of a chat: in its working directory and in the directories of its session, but not in
+        those of other sessions."""
         opened = Opened()
 
         async def learn() -> None:
@@ -324,15 +325,17 @@ class Resources(Feature):
             await self.reading(client_id, root)
 
     async def reading(self, client_id: str, uri: str) -> Path:
-        """The real path of what a client may read, for code that opens it itself; else raises `PermissionDenied`."""
+        """The real path of a file that a client may read, for code that opens it itself; otherwise raises
+        `PermissionDenied`."""
         return await self._learnt(lambda: self._access.reading(client_id, uri))
 
     async def _change(self, client: ConnectedClient, paths: Sequence[Path], work: Callable[[Claim], None]) -> None:
-        """Run a change so that no other change of the same places comes between its check and its effect."""
+        """Run a change. No other change of the same places can come between its check and its effect."""
         await self._claims.run(client.client_id, paths, lambda claim: self._learnt(lambda: work(claim)))
 
     async def _learnt(self, work: Callable[[], T]) -> T:
-        """Run work that depends on what sessions open; run it again when it was refused and sessions now open more."""
+        """Run work that depends on the directories that sessions open. If it is refused and sessions have opened more
+        directories since, it is run again."""
         await self._directories.learn()
         try:
             return await self._workers.run(work)
@@ -360,7 +363,7 @@ def _reach_both(
 
 
 def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
-    """Check everything below an entry as if it were at `place`; no link may be where sealed files belong."""
+    """Check everything below an entry as if it were at `place`. A link must not take the place of a sealed file."""
     passage.check(place)
     try:
         for inner, is_link in files.walk(entry):

@@ -1,8 +1,8 @@
 """The fence: the directories below which sessions live, and what is excluded from all of them.
 
-Roots are named at the start, or by default are the directory the host was started in and the user's home. The owner can
-change them while the host runs (`ahpkit roots`): the change is kept in a private file, which is read again when it
-changed.
+Roots are named when the host starts. The defaults are the user's home and the directory in which the host was started.
+The owner can change them while the host runs (`ahpkit roots`): the change is kept in a private file, which is read
+again when it changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SYSTEM = (
     *("/usr", "/var", "/root", "/lost+found", "/snap", "/nix"),
     *("/System", "/Library", "/Applications", "/Volumes/Recovery", "/private", "/cores"),
 )
-"""Directories of the operating system: no root opens them. A home that lies in one is an exception."""
+"""Directories of the operating system. No root allows them, except for a home directory in one of them."""
 
 _NOT_SYSTEM = (
     "/var/tmp",
@@ -36,7 +36,7 @@ _NOT_SYSTEM = (
     "/private/tmp",
     "/private/var/folders",
 )
-"""Exceptions: directories below these where people do keep projects."""
+"""Exceptions: directories below the system's in which people keep projects."""
 
 _HOMES = ("/home", "/Users", "/var/home", "/export/home")
 """Directories that hold one home directory for each user."""
@@ -44,16 +44,17 @@ _HOMES = ("/home", "/Users", "/var/home", "/export/home")
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """What is cut out of every root. Pure: takes real paths."""
+    """The places that are excluded from every root. Pure: takes real paths."""
 
     home: Path
     private: Sequence[Path] = ()
     """The data and runtime directories, files with the host's own settings and keys."""
     open_folders: Sequence[str] = ()
-    """Folders below hidden entries of a home that clients may use: customizations that we list as writable."""
+    """Folders below hidden entries of a home that clients may use: customization folders that are listed as
+    writable."""
 
     def reason(self, path: PurePath) -> str | None:
-        """Why this path cannot be reached, whatever the roots are."""
+        """Why this path cannot be reached with any roots; None: it can."""
         if any(_inside(path, private) for private in self.private):
             return "it belongs to the host itself"
         home = self._home_of(path)
@@ -65,7 +66,7 @@ class Cuts:
         return None
 
     def opens(self, path: PurePath) -> bool:
-        """Whether this is in a folder of the user's home that clients may use."""
+        """Whether this path is in a hidden folder of the user's home that clients may use."""
         return (
             path.is_relative_to(self.home) and self._is_open(path.relative_to(self.home)) and self.reason(path) is None
         )
@@ -84,13 +85,13 @@ class Cuts:
 
 @dataclass(slots=True)
 class Fence:
-    """Roots and cuts together. Without `start` everything is a root that is not cut out."""
+    """Roots and excluded places together. Without `start` everything that is not excluded is allowed."""
 
     cuts: Cuts
     start: Sequence[Path] | None = None
-    """The roots as the host was started."""
+    """The roots from the start of the host."""
     owner_file: OwnerFile | None = None
-    """What the owner added and removed since."""
+    """The roots that the owner has added and removed since."""
     _real: dict[str, Path] = field(default_factory=dict[str, Path])
 
     def roots(self) -> list[Path]:
@@ -101,7 +102,7 @@ class Fence:
         return list(dict.fromkeys(self._resolved(root) for root in effective_roots(self.start, said)))
 
     def refusal(self, path: Path) -> str | None:
-        """Why no session may live at a real path, with the option that would allow it; None when it may."""
+        """Why no session may live at a real path, with the option that would allow it; None: it may."""
         if (reason := self.cuts.reason(path)) is not None:
             return f"{path}: {reason}, and --root cannot allow it"
         roots = self.roots()
@@ -114,23 +115,23 @@ class Fence:
         )
 
     def check(self, path: Path) -> None:
-        """Raise `PermissionDenied` for a real path that is outside."""
+        """Raise `PermissionDenied` for a real path outside of the fence."""
         if (reason := self.refusal(path)) is not None:
             raise PermissionDenied(reason)
 
     def check_cuts(self, path: Path) -> None:
-        """The same for what may lie outside the roots: only the cuts count."""
+        """Raise `PermissionDenied` for a real path in an excluded place. The path may lie outside of the roots."""
         if (reason := self.cuts.reason(path)) is not None:
             raise PermissionDenied(f"{path}: {reason}, and --root cannot allow it")
 
     def check_customization(self, path: Path) -> None:
-        """The same for a customization directory: the home's are open whatever the roots are, those of a project that
-        reaches beyond the roots are not."""
+        """Raise `PermissionDenied` for a customization directory that may not be used. Those of the home may be used
+        with any roots. Those of a project must lie inside the roots."""
         if not self.cuts.opens(path):
             self.check(path)
 
     def barred(self) -> frozenset[Identity]:
-        """The host's own directories, whatever name leads to them."""
+        """The host's own directories, identified by device and inode."""
         found: set[Identity] = set()
         for path in self.cuts.private:
             with suppress(OSError):
@@ -174,7 +175,7 @@ def _is_system(path: PurePath) -> bool:
 
 
 def _inside(path: PurePath, folder: PurePath) -> bool:
-    """Also in another spelling: some file systems take `/ETC` for `/etc`."""
+    """Whether a path lies in a directory, also in another spelling: on some file systems `/ETC` is `/etc`."""
     parts, wanted = path.parts, folder.parts
     return len(parts) >= len(wanted) and all(
         one == other or plain(one) == plain(other) for one, other in zip(parts, wanted, strict=False)

@@ -1,7 +1,7 @@
 """File operations behind the `resource*` methods: blocking, bounded, atomic where it matters.
 
-Everything is done by an open directory and a name in it (`safe_open.Entry`), so that no link can take it elsewhere.
-Memory stays small, however large the files are. Every failure is an error of the protocol that names the path.
+Every operation uses an open directory and a name in it (`safe_open.Entry`), so that no link can lead it to another
+place. Large files do not need much memory. Every failure is an error of the protocol that names the path.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, 
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
 MAX_ENTRIES = 20_000
-"""Names in one resourceList; a directory with more is listed up to here."""
+"""Names in one resourceList. Of a larger directory only so many are listed."""
 
 MAX_DEPTH = 100
-"""Folders in folders that are copied or deleted at once: each one is held open."""
+"""Depth of folders that are copied or deleted: each folder on the way is held open."""
 
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""
@@ -35,9 +35,8 @@ _CHUNK = 1024 * 1024
 
 
 def write(entry: Entry, data: bytes, *, mode: str, position: int, create_only: bool, if_match: str | None) -> None:
-    """Place `data` in a file. Whoever reads meanwhile sees the old content or the new, never half of it.
-
-    Only an addition at the end is written in place: a large file is not copied for one line.
+    """Write `data` to a file. A reader sees either the old content or the new one. Only text that is added at the end
+    is written in place, so that a large file is not copied for one line.
     """
     with errors(entry.path):
         found = entry.find()
@@ -100,8 +99,8 @@ def _put(entry: Entry, found: os.stat_result | None, parts: Parts) -> None:
 
 @contextmanager
 def _draft(entry: Entry, mode: int | None) -> Generator[tuple[int, str]]:
-    """A new file beside the entry, which is removed unless it replaces the entry. It gets the old file's mode, else
-    that of the umask."""
+    """A context with a new file beside the entry. It is removed if it does not replace the entry. It gets the old
+    file's mode, or else that of the umask."""
     draft = f".{entry.name[:40]}.{secrets.token_hex(8)}.tmp"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(draft, flags, 0o666, dir_fd=entry.folder)
@@ -120,7 +119,7 @@ def _append(entry: Entry, data: bytes) -> None:
     try:
         found = os.fstat(descriptor)
         check_regular(found, entry.path)
-        if found.st_nlink != 1:  # A hard link: another name of the file may be anywhere.
+        if found.st_nlink != 1:  # A hard link: the file may have another name in any place.
             raise Moved
         try:
             _write_all(descriptor, data)
@@ -160,7 +159,7 @@ def list_directory(entry: Entry) -> ResourceListResult:
 
 
 def resolve_resource(entry: Entry) -> ResourceResolveResult:
-    """What an entry is, and where it really is."""
+    """The type of an entry, and its real path."""
     with errors(entry.path):
         found = entry.stat()
     kind = "symlink" if stat.S_ISLNK(found.st_mode) else "directory" if stat.S_ISDIR(found.st_mode) else "file"
@@ -179,18 +178,18 @@ def resolve_resource(entry: Entry) -> ResourceResolveResult:
 
 
 def exists(entry: Entry) -> None:
-    """Raise `NotFound` when there is nothing."""
+    """Raise `NotFound` if the entry does not exist."""
     with errors(entry.path):
         entry.stat()
 
 
 def etag(found: os.stat_result) -> str:
-    """Changes whenever the content may have."""
+    """A value that changes whenever the content may have changed."""
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
 
 
 def walk(entry: Entry) -> Iterator[tuple[Path, bool]]:
-    """Everything below an entry by its path from there, and whether it is a link; links are not followed."""
+    """All paths below an entry, relative to it, each with whether it is a link. Links are not followed."""
     with errors(entry.path):
         if not stat.S_ISDIR(entry.stat().st_mode):
             return
@@ -209,7 +208,7 @@ def walk(entry: Entry) -> Iterator[tuple[Path, bool]]:
 
 
 def copy(source: Entry, destination: Entry, *, fail_if_exists: bool) -> None:
-    """A file, or a directory with everything in it. Links inside are copied as links."""
+    """Copy a file, or a directory with everything in it. Links inside are copied as links."""
     with errors(source.path):
         _check_destination(source, destination, fail_if_exists)
         found = source.stat()

@@ -17,25 +17,25 @@ from ahpkit.host.turns.completions import Word, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
 
 MARKS = ("#", "@")
-"""What a mention of a file begins with."""
+"""The characters that begin a mention of a file."""
 
 MAX_FILES = 10_000
-"""Files of a directory that are offered. The nearest to its top come first."""
+"""Files of a directory that are offered. Those near the top come first."""
 
 KEPT = 5_000
-"""Milliseconds that a list of files is used before it is made again."""
+"""Milliseconds for which a list of files is reused."""
 
 _MAX_ENTRIES = 50_000
-"""Entries of one folder that are looked at."""
+"""Entries of one folder that are read."""
 
 _FILLED_BY_TOOLS = frozenset({"node_modules", "__pycache__", "venv", "target", "bower_components"})
 
 Shows = Callable[[Path], bool]
-"""Whether a directory may be looked into."""
+"""Whether a directory may be read."""
 
 
 class Mentions:
-    """The files of directories, each list kept for a moment."""
+    """Lists of the files of directories. Each list is kept for a moment."""
 
     def __init__(self, shows: Shows, *, max_files: int = MAX_FILES) -> None:
         self._shows = shows
@@ -93,7 +93,7 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_a_word(name: str) -> bool:
-    """Whether a name can stand in a message: without spaces, and nothing in it that drives a terminal."""
+    """Whether a name can be used in a message: it has no spaces and no control characters."""
     return name.isprintable() and " " not in name
 
 
@@ -101,7 +101,8 @@ _NOT = 4
 
 
 def _fit(file: str, wanted: str) -> int:
-    """How well a path fits: its name begins so, the path does, the name contains it, the path does; or not at all."""
+    """How well a path fits the typed word, from best to worst: the name begins with it, the path begins with it, the
+    name contains it, the path contains it; None: not at all."""
     path = file.casefold()
     name = path.rpartition("/")[2]
     tests = (name.startswith(wanted), path.startswith(wanted), wanted in name, wanted in path)

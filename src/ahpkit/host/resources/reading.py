@@ -22,7 +22,7 @@ from ahpkit.wire.codec import encode
 from ahpkit.wire.pieces import Pieces
 
 MAX_READ = 10 * 1024 * 1024
-"""Bytes of one resourceRead: with base64 it still fits a frame."""
+"""Bytes of one resourceRead. In base64 they still fit into one message."""
 
 _SMALL = 256 * 1024
 """Bytes of a file that is read at once."""
@@ -31,7 +31,7 @@ _CHUNK = 192 * 1024
 """Bytes read at a time; a multiple of three, so that base64 can be joined."""
 
 _BASE64 = 1024 * 1024
-"""Characters of base64 read at a time, a multiple of four: between two pieces other threads may go on."""
+"""Characters of base64 that are decoded at a time (a multiple of four), so that other threads can run in between."""
 
 
 class ResourceContent(TypedDict):
@@ -47,13 +47,13 @@ Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 
 
 def read(entry: Entry, encoding: str | None) -> ResourceContent:
-    """The content: as asked for where possible, else text when it is text."""
+    """The content in the encoding that was asked for, if possible; otherwise as text if it is text."""
     with errors(entry.path), _opened(entry) as file:
         return _typed(encode_content(file.read(0, MAX_READ), encoding), entry)
 
 
 def read_later(entry: Entry, encoding: str | None, run: Run) -> ResourceContent:
-    """The same, but a large file is read while it is written to the client."""
+    """Like `read`, but a large file is read while it is written to the client."""
     with errors(entry.path):
         file = _opened(entry)
         return _typed(file.content(encoding, run), entry)
@@ -73,7 +73,7 @@ def _opened(entry: Entry) -> OpenFile:
 
 
 class OpenFile:
-    """An open file that closes when nobody needs it any more."""
+    """An open file that is closed when its last user drops it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -93,7 +93,7 @@ class OpenFile:
             self._descriptor = -1
 
     def read(self, start: int, count: int) -> bytes:
-        """This many bytes from there, fewer at the end; growth of the file meanwhile is ignored."""
+        """This many bytes from an offset; fewer at the end. If the file grows meanwhile, the new bytes are ignored."""
         parts: list[bytes] = []
         while count > 0 and (part := os.pread(self._descriptor, min(count, _CHUNK), start)):
             parts.append(part)
@@ -120,7 +120,7 @@ class OpenFile:
         return True
 
     async def _text(self, run: Run) -> AsyncIterator[bytes]:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # It was text when it was looked at.
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # The file was text when its type was checked.
         yield b'"'
         async for chunk in self._chunks(run):
             yield encode(decoder.decode(chunk))[1:-1]
@@ -151,7 +151,7 @@ def encode_content(data: bytes, encoding: str | None) -> ResourceContent:
 
 
 def decode_content(data: str, encoding: str) -> bytes:
-    """The bytes that a client sent. Takes a while for a large file, so it belongs into a worker."""
+    """The bytes that a client sent. This takes a while for a large file, so call it in a worker."""
     if encoding == "utf-8":
         return data.encode("utf-8", "replace")
     pieces: list[bytes] = []

@@ -1,8 +1,8 @@
 """Opens paths by directory descriptors that follow no link, so that the checked file is the one that is used.
 
 A path is resolved, checked, and then walked from the top, name by name, each without following a link. If a link or
-another directory took the place of one meanwhile, the walk notices, and everything is done again: resolved, checked,
-walked. Blocks; runs in a worker.
+another directory took the place of a directory meanwhile, the walk notices this, and all three steps are repeated.
+Blocks; runs in a worker.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Entry:
         return stat.S_ISLNK(self.stat().st_mode)
 
     def find(self) -> os.stat_result | None:
-        """The same, or None when there is nothing. Raises when a link has appeared there meanwhile."""
+        """The status of the entry, or None if it does not exist. Raises if a link has appeared in its place
+        meanwhile."""
         try:
             found = self.stat()
         except FileNotFoundError:
@@ -102,24 +103,25 @@ class Entry:
 
 
 class Moved(Exception):
-    """The path is not what it was a moment ago."""
+    """The path has changed since it was checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Reaches real paths that pass the check, and never through one of the barred directories."""
+    """Opens real paths that pass the check. A path through one of the barred directories is never opened."""
 
     check: Check
     barred: frozenset[Identity] = frozenset()
 
 
 def anywhere() -> Passage:
-    """Lets everything through."""
+    """A passage without a check."""
     return Passage(lambda _: None)
 
 
 def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
-    """Resolve, check and use a path in one step. `follow`: a link at the end is followed. `make`: parents are made."""
+    """Resolve, check and use a path in one step. `follow`: a link at the end of the path is followed. `make`: missing
+    parents are created."""
     for _ in range(_ATTEMPTS):
         real = real_path(path, follow=follow)
         passage.check(real)
@@ -142,7 +144,7 @@ def file_path(uri: str) -> Path:
 
 
 def real_path(path: Path, *, follow: bool = True) -> Path:
-    """Where a path really is; for what does not exist yet, where its nearest existing parent really is."""
+    """The real path of a path; if it does not exist yet, the part that exists is resolved."""
     try:
         if follow or path.name in ("", ".."):
             return Path(followed(path))
@@ -169,7 +171,8 @@ def _entered(real: Path, barred: frozenset[Identity], *, make: bool) -> Generato
 
 @contextmanager
 def standing_in(folder: Path) -> Generator[str]:
-    """A working directory for a process that is this very folder. Raises `OSError` when a link leads there now."""
+    """A path to this open folder, as a working directory for a process. Raises `OSError` if a link has taken its
+    place."""
     try:
         with _entered(folder, frozenset(), make=False) as entry:
             descriptor = os.open(entry.name, _PASSED, dir_fd=entry.folder)
@@ -221,7 +224,7 @@ def check_regular(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise InvalidParams(f"uri: {path} is a directory")
     if not stat.S_ISREG(found.st_mode) or found.st_dev in _not_real_devices():
-        raise InvalidParams(f"uri: {path} is not a file")  # A pipe would be waited for, a device never ends.
+        raise InvalidParams(f"uri: {path} is not a file")  # Reading a pipe waits; a device may never end.
 
 
 def _not_real_devices() -> frozenset[int]:
@@ -230,7 +233,7 @@ def _not_real_devices() -> frozenset[int]:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             lines = mounts.readlines()
     except OSError:
-        return frozenset()  # Not Linux: the cuts of the fence are enough there.
+        return frozenset()  # Not Linux: there the excluded places of the fence are enough.
     return frozenset(device for line in lines for device in _device(line))
 
 

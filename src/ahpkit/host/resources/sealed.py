@@ -1,7 +1,7 @@
 """Recognises files that can cause execution: hook files, MCP declarations, plugin manifests, and the like. Pure.
 
-Such files are sealed: neither clients nor agents write them through the host without an approval that says what they
-are. Names are recognised at any depth, and in any spelling that some file system treats as the same name.
+Such files are sealed: clients and agents can write them through the host only with an approval that names their kind.
+Names are recognised at any depth, and in any spelling that some file system treats as the same name.
 
 The project's own code (sources, `Makefile`, scripts of `package.json`) is not sealed: it runs only when somebody runs
 it. docs/security.md has the same table in words.
@@ -122,15 +122,15 @@ _ANY = re.compile(
     "(?:^|/)(?:" + "|".join(".*".join(map(re.escape, pattern.split("*"))) for pattern, _ in SEALED) + r")(?:/|\Z)",
     re.DOTALL,
 )
-"""Finds every path that may have one of the patterns: most have none, and a folder may hold very many. A name may have
-any character, also one that becomes a slash."""
+"""Quickly excludes most paths that match no pattern, because a folder may have very many. A name may have any
+character, also one that becomes a slash when it is normalised."""
 
 _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
-"""Names of folders that are not sealed themselves, but may contain something sealed."""
+"""Names of folders that are not sealed, but may contain sealed files."""
 
 
 def why_sealed(path: PurePath) -> str | None:
-    """What kind of file it is, if writing it could cause execution; else None."""
+    """The kind of a file, if writing it could cause execution; otherwise None."""
     names = [plain(name) for name in path.parts]
     if _ANY.search("/".join(names)) is None:
         return None
@@ -142,7 +142,7 @@ def why_sealed(path: PurePath) -> str | None:
 
 
 def leads_to_sealed(path: PurePath) -> bool:
-    """Whether a folder of this name may contain something sealed, so that no link may replace it."""
+    """Whether a folder with this name may contain sealed files. Then no link may replace it."""
     return plain(path.name) in _FIRST
 
 

@@ -1,7 +1,7 @@
 """Tracks which directories the sessions open to clients.
 
-A session's state names them; where they really are is looked up beside the event loop, one session at a time. What a
-session no longer names is closed at once.
+A session's state names the directories. Their real paths are resolved in a thread, one session at a time. A directory
+that a session no longer names is closed at once.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class Named(NamedTuple):
     kind: Opening
     path: Path
     within: Path | None = None
-    """Where it must really be. A project may have a link in the place of a customization directory."""
+    """The folder in which its real path must lie, because a project may have a link in place of a customization
+    directory."""
 
 
 class Opened:
-    """The directories that sessions open, by their real place. One more costs the same however many there are."""
+    """The directories that sessions open, by real path. Adding one costs the same however many there are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +49,7 @@ class Opened:
         self._counts: dict[Opening, Counter[str]] = {kind: Counter() for kind in get_args(Opening)}
 
     def set(self, session_uri: str, places: Mapping[Named, str]) -> None:
-        """Set what a session opens, and where that really is; nothing when it is gone."""
+        """Set the directories that a session opens, with their real paths; none if the session is gone."""
         with self._lock:
             old = self._of.pop(session_uri, {})
             for named, path in places.items():
@@ -61,7 +62,7 @@ class Opened:
                 self._of[session_uri] = places
 
     def keep(self, session_uri: str, named: Iterable[Named]) -> None:
-        """Close what a session opens beside these."""
+        """Close all directories of a session except these."""
         known = self._of.get(session_uri, {})
         self.set(session_uri, {one: known[one] for one in named if one in known})
 
@@ -80,7 +81,7 @@ class Opened:
 
 
 def real_places(named: Iterable[Named]) -> dict[Named, str]:
-    """Where directories really are; those that lead nowhere, or out of where they must be, are left out. Blocks."""
+    """The real paths of directories, without those that do not exist or lie outside of their folder. Blocks."""
     places: dict[Named, str] = {}
     for one in named:
         with suppress(InvalidParams):
@@ -93,8 +94,8 @@ def real_places(named: Iterable[Named]) -> dict[Named, str]:
 class SessionDirectories:
     """Updates `opened` when the sessions' states change.
 
-    A session that changed is looked at before the next file is used. The others, such as those of an earlier run, are
-    looked at when somebody is refused.
+    A session that changed is read before the next file is used. Other sessions, such as those of an earlier run, are
+    read when a client is refused.
     """
 
     def __init__(
@@ -104,8 +105,8 @@ class SessionDirectories:
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         default_directory: Path | None = None,
     ) -> None:
-        """`run` works beside the event loop, with a deadline. `default_directory` is where sessions work that name no
-        directory."""
+        """`run` runs work in a thread, with a deadline. `default_directory` is the directory of sessions that name
+        none."""
         self._opened = opened
         self._services = services
         self._run = run
@@ -114,7 +115,7 @@ class SessionDirectories:
         self._known: set[str] = set()
         self._looks: dict[str, asyncio.Task[None]] = {}
         self._found = asyncio.Event()
-        """Set while nobody looks."""
+        """Set while no session is being read."""
         self._found.set()
 
     def changed(self, session_uri: str) -> None:
@@ -122,15 +123,15 @@ class SessionDirectories:
         self._stale.add(session_uri)
 
     async def prepare(self, session_uri: str) -> None:
-        """Learn what one session opens."""
+        """Read which directories one session opens."""
         self._stale.discard(session_uri)
         self._look(session_uri)
         if (look := self._looks.get(session_uri)) is not None:
             await asyncio.wait([look], timeout=_PATIENCE)
 
     async def learn(self) -> None:
-        """Learn what the sessions that changed open now. Does not wait for long: a directory that cannot be found is
-        not open, and delays nobody."""
+        """Read which directories the changed sessions open. Does not wait for long: a directory that is not found in
+        time stays closed."""
         while self._stale:
             self._look(self._stale.pop())
             if self._stale:
@@ -140,7 +141,7 @@ class SessionDirectories:
                 await self._found.wait()
 
     async def learn_all(self) -> bool:
-        """Learn what all sessions open. Whether there was anything to learn."""
+        """Read which directories all sessions open. Returns whether any session had to be read."""
         unknown = self._stale | self._known.symmetric_difference(self._services.session_uris())
         new = bool(unknown or self._looks)
         for session_uri in unknown:
@@ -151,7 +152,7 @@ class SessionDirectories:
         return new
 
     def _look(self, session_uri: str) -> None:
-        """Look at one session: close what it does not open any more, and find out where the rest really is."""
+        """Read one session: close the directories that it no longer opens, and resolve the real paths of the others."""
         state = self._services.session(session_uri)
         named = opened_by(state or NO_SESSION, self._default_directory)
         self._opened.keep(session_uri, named)
@@ -177,7 +178,7 @@ class SessionDirectories:
             places = await self._run(lambda: real_places(named))
             if self._looks.get(session_uri) is look:  # The session has not changed since.
                 self._opened.set(session_uri, places)
-        except AhpError:  # The file system does not answer: whoever is refused for it looks again.
+        except AhpError:  # The file system does not answer. The next refusal reads this session again.
             self._known.discard(session_uri)
         finally:
             if self._looks.get(session_uri) is look:
@@ -186,8 +187,8 @@ class SessionDirectories:
 
 
 def opened_by(session: SessionState, default_directory: Path | None = None) -> list[Named]:
-    """The directories that a session's state opens. The default directory, where a session works that names none, is
-    not open: only customizations in it are."""
+    """The directories that a session's state opens. For a session that names no directory, the default directory itself
+    is not opened, only customization files in it."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
     opened = [Named("work", path) for path in workings]
     if not workings and default_directory is not None:
@@ -203,7 +204,8 @@ def opened_by(session: SessionState, default_directory: Path | None = None) -> l
 
 
 def _boundary(path: Path, workings: Sequence[Path]) -> Path | None:
-    """The nearest folder that holds this and a working directory: links of a project lead nowhere else."""
+    """The nearest folder that contains both this path and a working directory. A project's links must not lead out of
+    it."""
     shared = (Path(os.path.commonpath((path, working))) for working in workings)
     return max(shared, key=lambda folder: len(folder.parts), default=None)
 

@@ -1,7 +1,7 @@
-"""Resource watches: each is a channel that lives as long as somebody is subscribed.
+"""Resource watches: each watch is a channel that exists as long as somebody is subscribed.
 
-All watches together use two watchers of the system: one for single folders, one for whole trees. When the set of paths
-changes, a new watcher is started before the old one is stopped.
+All watches together use two watchers of the operating system: one for single folders, one for whole trees. When the set
+of paths changes, a new watcher is started before the old one is stopped.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _open_system_watcher(paths: Sequence[str], recursive: bool) -> RustNotify:
 
 
 _UNCLAIMED = 30.0
-"""Seconds after which a watch that nobody subscribed to is given up."""
+"""Seconds after which a watch without subscribers is closed."""
 
 _STEP_MS = 50
 """Changes this close together are reported together."""
@@ -135,12 +135,12 @@ class Watches:
             self._services.close_channel(uri)
 
     async def create(self, client_id: str, path: Path, params: CreateResourceWatchParams) -> str:
-        """Begin to watch; returns the channel once every change from now on will be noticed."""
+        """Create a watch. When this returns the channel, every later change will be noticed."""
         recursive = params.get("recursive", False)
         self._check_room(client_id)
         _check_patterns(params)
         await asyncio.to_thread(_check_place, path, recursive)
-        self._check_room(client_id)  # Again: others may have come meanwhile.
+        self._check_room(client_id)  # Checked again: other watches may have been created meanwhile.
         uri = f"ahp-resource-watch:/{self._services.new_id()}"
         self._watches[uri] = _Watch(client_id, path, recursive, params)
         try:
@@ -154,7 +154,7 @@ class Watches:
         return uri
 
     def root(self, uri: str) -> str | None:
-        """The URI of what a channel watches; None when there is no such watch."""
+        """The URI that a channel watches; None if there is no such watch."""
         watch = self._watches.get(uri)
         return None if watch is None else watch.params["uri"]
 
@@ -188,7 +188,7 @@ class Watches:
             self.release(uri)
 
     def _told(self, changes: _Changes, recursive: bool) -> Iterator[tuple[str, list[ResourceChange]]]:
-        """What to report to each watch, in parts. Runs in a thread, because many changes and patterns take a while."""
+        """The changes for each watch, in parts. Runs in a thread, because many changes and patterns take a while."""
         ordered = sorted(changes)
         for uri, watch in list(self._watches.items()):
             items = watch.items(ordered) if watch.recursive == recursive else []
@@ -201,10 +201,10 @@ class Watches:
 
 
 class _Watcher:
-    """Gets the changes below a set of paths; the set can be replaced."""
+    """Reports the changes below a set of paths. The set can be replaced."""
 
     def __init__(self, *, recursive: bool, told: _Told, tell: _Tell) -> None:
-        """`told` computes in a thread what to report; `tell` reports it in the event loop."""
+        """`told` computes the reports, in a thread. `tell` sends one, in the event loop."""
         self._recursive = recursive
         self._told = told
         self._tell = tell
@@ -233,7 +233,7 @@ class _Watcher:
 
 
 _OnChanges = Callable[[_Changes], Iterator[None]]
-"""Called with changes; works in steps, so that a stop does not wait for all of them."""
+"""Called with changes. It is a generator, so that a stop does not wait until all changes are handled."""
 
 
 class _WatchedPaths:

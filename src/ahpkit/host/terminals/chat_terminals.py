@@ -1,8 +1,8 @@
 """Records the terminals of chats: how their commands ended, which are background work, and how long they stay readable.
 
 A terminal that a tool call shows stays readable after its end, also after a restart, until its chat is gone. One that
-still runs when the turn of its agent ends is background work of the chat. What is needed after a restart is kept as
-durable values, so that no chat has to be read for it.
+still runs when the turn of its agent ends is background work of the chat. Data for a restart is kept as durable values,
+so that no chat has to be read for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.terminal import TerminalClaim, TerminalState, terminal_claimed, terminal_exited
 
 MAX_PREVIEW = 4_000
-"""Characters of a command's output in a tool call: its end. The rest is on the terminal's channel."""
+"""Characters of a command's output in a tool call: only the end is kept. All of it is on the terminal's channel."""
 
 _TURN_ENDS: Final = frozenset({"chat/turnComplete", "chat/error"})
 """Actions that end a turn. A cancelled turn is not among them: its agent ends the commands that it began."""
@@ -65,7 +65,7 @@ class TerminalRecords:
         self._note(uri, chat=chat_uri, background=True, runs=True)
 
     def note_ended(self, uri: str) -> None:
-        """Its process is gone: keep the record only if a tool call shows the terminal."""
+        """The terminal's process is gone: keep the record only if a tool call shows the terminal."""
         if self.is_shown(uri):
             self._note(uri, runs=False, background=False)
         else:
@@ -105,7 +105,7 @@ class ChatTerminals:
         host.sessions.chat_disposed.add(self._disposed)
 
     def recover(self) -> None:
-        """The processes of an earlier run are gone, and it is not known how they ended."""
+        """The processes of an earlier run are gone. It is not known how they ended."""
         for uri in self._records.uris():
             chat = self._records.chat(uri) or ""
             if self._services.session_of(chat) is None:
@@ -116,7 +116,7 @@ class ChatTerminals:
                     self._services.dispatch(uri, terminal_exited())
 
     def _with_results(self, chat_uri: str, action: Any) -> Any:
-        """Content with terminals, with the results of commands that have ended. From here on these terminals are
+        """The content of a tool call, with the results of commands that have ended. From now on its terminals are
         kept."""
         at = action.get("result", action)
         content: Sequence[ToolResultContent] = at.get("content") or ()
@@ -157,7 +157,7 @@ class ChatTerminals:
             self._services.dispatch(chat, chat_background_work_removed(id=uri))
 
     def _is_needed(self, session_uri: str) -> bool:
-        """Whether commands of its agent still run: resting would end them."""
+        """Whether commands of the chat's agent still run. If the session rested, they would end."""
         return bool(self._of_agent(lambda claim: claim.get("session") == session_uri))
 
     def _moved(self, chat_uri: str, session_uri: str) -> None:

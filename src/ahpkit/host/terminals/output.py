@@ -1,11 +1,11 @@
-"""Converts what a terminal printed to actions, and limits how much of it is kept. Pure.
+"""Converts the output of a terminal to actions, and limits how much of it is kept. Pure.
 
 Text and the time in, actions out: text, and the title, directory and commands in escape sequences. It understands OSC 0
 and 2 (title), OSC 7 (directory), and the marks of shell integration, OSC 133 and OSC 633. Marks are removed from the
 text; everything else stays.
 
 The reducer keeps all output. To limit it, the host dispatches actions that clear the terminal and repeat its last part.
-So every replica, live or from a snapshot, holds the same, and none grows without end.
+So every replica, live or from a snapshot, has the same content, and none grows without end.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OutputReader:
         self._ids = count(1)
         self._detects = False
         self._command: tuple[str, int] | None = None
-        """Id and start of the command that runs."""
+        """The id and the start time of the command that runs."""
         self._command_line = ""
         self._title: str | None = None
         self._cwd: str | None = None
@@ -66,7 +66,8 @@ class OutputReader:
         return self._actions(text.removesuffix(self._held), now)
 
     def finish(self, *, now: int) -> list[TerminalAction]:
-        """The terminal has ended: what was kept back, and the end of a command that was running."""
+        """The terminal has ended: actions for text that was kept back, and for the end of a command that was
+        running."""
         held, self._held = self._held, ""
         return [*self._actions(held, now), *self._finished("", now)]
 
@@ -156,14 +157,14 @@ MAX_KEPT = 512 * 1024
 every character has to be escaped."""
 
 KEPT = 128 * 1024
-"""Characters that are left then: more lines than terminals usually keep, and only a quarter, so that this happens
-rarely."""
+"""Characters that remain then. This is more than terminals usually keep, and only a quarter of the limit, so that it
+happens rarely."""
 
 _PART = 64
 """Characters that a part counts beside its text."""
 
 _NEAR = 4096
-"""Characters given up to begin with a whole line."""
+"""Characters that may be dropped so that the content begins with a whole line."""
 
 _ENTER, _LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 """A full-screen program takes the alternate screen, and gives it back."""
@@ -196,7 +197,8 @@ def forget_oldest(content: list[TerminalContentPart], *, keep: int = KEPT) -> li
 
 
 def _line_start(text: str, at: int) -> int:
-    """Where the next line begins, if that is near: a cut inside an escape sequence would show its rest."""
+    """The beginning of the next line, if it is near. A cut inside an escape sequence would show the rest of the
+    sequence."""
     return text.find("\n", at, at + _NEAR) + 1 or at
 
 
@@ -253,7 +255,7 @@ class Tail:
         self._size = 0
 
     def read(self) -> tuple[str, bool]:
-        """The text, and whether something before it is missing. A character is never cut."""
+        """The text, and whether earlier text is missing. Characters are never cut in two."""
         data = "".join(self._pieces).replace("\r\n", "\n").encode()
         cut = len(data) - self._limit
         return data[max(cut, 0) :].decode(errors="ignore"), self._dropped or cut > 0

@@ -23,8 +23,8 @@ from ahpkit.protocol.terminal import TerminalClaim, TerminalInfo, TerminalState
 _PASSED_ON = re.compile(
     r"HOME|LOGNAME|USER|PATH|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|SSL_CERT_(FILE|DIR)|(?i:\w+_proxy)"
 )
-"""What every program needs. The host's environment may hold keys of agents, so nothing else is passed on; a login shell
-reads the rest from the person's own files."""
+"""Variables that every program needs. Only these are passed on, because the host's environment may hold keys of agents.
+A login shell reads other variables from the person's own files."""
 
 _MAX_TITLE = 80
 """Characters of a command that are used as a title."""
@@ -39,7 +39,7 @@ def environment(host: Mapping[str, str]) -> dict[str, str]:
 
 
 def agent_environment(host: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The same for a command of an agent, without a pager."""
+    """The environment of an agent's command: no pager is started."""
     return environment(host) | {"PAGER": "cat", "GIT_PAGER": "cat"} | dict(given)
 
 
@@ -72,7 +72,7 @@ def title_of(command: str, args: Sequence[str]) -> str:
 
 
 MAX_TERMINALS = 64
-"""Terminals of a host: more than anyone has open, and few enough that their list can be sent with each change."""
+"""Terminals of a host: more than anybody has open, but few enough to send the whole list with each change."""
 
 MAX_RELEASED = 16
 """Ended terminals that are kept for people to look at; the oldest is removed first."""
@@ -87,9 +87,9 @@ class Launch:
 
     title: str
     title_is_given: bool
-    """Whether a person or an agent gave the title; then the title that the process sets is ignored."""
+    """Whether a person or an agent gave the title. Then titles of the process are ignored."""
     command_line: str | None = None
-    """What an agent asked to run; None for a shell that a client opened."""
+    """The command that an agent asked for; None for a shell that a client opened."""
     claim: TerminalClaim
     command: Sequence[str]
     env: Mapping[str, str]
@@ -122,7 +122,7 @@ class Pool:
         max_terminals: int = MAX_TERMINALS,
         max_released: int = MAX_RELEASED,
     ) -> None:
-        """`is_shown(uri)`: whether people must be able to read a terminal after it is gone from here."""
+        """`is_shown(uri)`: whether people must still be able to read a terminal after it was removed here."""
         self._services = services
         self._is_shown = is_shown
         self._max_terminals = max_terminals
@@ -134,7 +134,8 @@ class Pool:
         self._publishing: asyncio.TimerHandle | None = None
 
     def recover(self) -> None:
-        """Terminals of an earlier run are gone: close their channels, unless they are shown, and the list is empty."""
+        """The terminals of an earlier run are gone: clear the list, and close their channels unless a tool call shows
+        them."""
         for uri in self._services.channels("terminal"):
             if not self._is_shown(uri):
                 self._services.close_channel(uri)
@@ -158,7 +159,7 @@ class Pool:
             terminal = await self._start(uri, launch)
         except BaseException as error:
             self._services.close_channel(uri)
-            if isinstance(error, OSError | ValueError):  # ValueError: a NUL in a word, or a strange variable's name.
+            if isinstance(error, OSError | ValueError):  # ValueError: a NUL in a word, or a variable's bad name.
                 raise Conflict(f"the terminal cannot be started in {launch.cwd}: {error}") from error
             raise
         finally:
@@ -181,14 +182,14 @@ class Pool:
         )
 
     def release(self, terminal: Terminal) -> None:
-        """Nobody needs it any more: keep it until too many such terminals have ended."""
+        """Nobody needs a terminal any more: keep it until too many ended terminals are kept."""
         if terminal.uri in self._terminals and terminal not in self._released:
             self._released.append(terminal)
             if len(self._released) > self._max_released:
                 self.forget(self._released[0])
 
     async def dispose(self, terminal: Terminal) -> None:
-        """End it and close its channel. This continues when the caller is cancelled. May be called again."""
+        """End a terminal and close its channel. If the caller is cancelled, this continues. May be called again."""
         disposal = self._disposals.get(terminal.uri)
         if disposal is None:
             disposal = self._services.spawn(self._dispose(terminal), name=f"dispose {terminal.uri}")
@@ -208,7 +209,8 @@ class Pool:
         self._cancel_publishing()
 
     def forget(self, terminal: Terminal) -> None:
-        """Its process is gone: close its channel, unless it is shown somewhere, and take it off the list."""
+        """The terminal's process is gone: close its channel unless a tool call shows it, and remove it from the
+        list."""
         if self._terminals.pop(terminal.uri, None) is None:
             return
         if terminal in self._released:

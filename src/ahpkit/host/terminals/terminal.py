@@ -1,4 +1,4 @@
-"""Runs one terminal: its process, the channel that shows what the process prints, and what its agent uses of it."""
+"""Runs one terminal: its process, the channel that shows the output, and the interface for an agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ahpkit.protocol.terminal import TerminalAction, TerminalState, terminal_dat
 _log = logging.getLogger(__name__)
 
 _LAST_WORDS = 1.0
-"""Seconds to show what a process printed before it was ended; longer only when the disk is full."""
+"""Seconds for showing the last output of a process that was ended. It takes longer only if the disk is full."""
 
 
 class Terminal:
@@ -34,13 +34,13 @@ class Terminal:
     ) -> None:
         self.uri = uri
         self.command_line = command_line
-        """What an agent asked to run; None for a shell that a client opened."""
+        """The command that an agent asked for; None for a shell that a client opened."""
         self.started_at = services.now()
         self.process = process
         self.exit_status: ExitStatus | None = None
-        """How it ended, once everything it printed was shown."""
+        """How the process ended; set when all of its output was shown."""
         self.title_is_given = title_is_given
-        """A title that a person or an agent gave stays, whatever the process calls itself."""
+        """Whether a person or an agent gave the title. Then titles of the process are ignored."""
         self._services = services
         self._tail = tail
         self._output = OutputReader()
@@ -55,14 +55,14 @@ class Terminal:
         return self.exit_status
 
     async def end(self) -> None:
-        """End the process and all that is left of it. May be called again."""
+        """End the process and all processes that it started. May be called again."""
         await self.process.kill()
         await asyncio.wait([self._showing], timeout=_LAST_WORDS)
         self._showing.cancel()
         await asyncio.wait([self._showing])
 
     def cleared(self) -> None:
-        """The content was cleared, by a client or by ourselves."""
+        """The content was cleared, by a client or by the host."""
         self._kept = 0
 
     @property
@@ -108,7 +108,7 @@ class Terminal:
 
     def _ended(self, status: ExitStatus) -> None:
         self.exit_status = status
-        if status.signal is not None:  # The state has no place for it, and old clients would think that it runs.
+        if status.signal is not None:  # Shown as text, because the state has no member for signals.
             self._dispatch(terminal_data(data=f"\r\n[ended by {status.signal}]\r\n"))
         self._services.dispatch(self.uri, terminal_exited(exit_code=status.code))
         self._over.set()
@@ -116,7 +116,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class AgentOutput:
-    """What a command has printed, without escape sequences, and how it ended if it did."""
+    """The output of a command, without escape sequences, and how it ended (None: it runs)."""
 
     text: str
     truncated: bool
