@@ -44,7 +44,7 @@ class Extension:
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends; raises `ExtensionRefused` when the host does not want us."""
-        async with RpcConnection(transport, on_request=self._answer, on_notification=self._heard) as rpc:
+        async with RpcConnection(transport, on_request=self._answer, on_notification=self._on_notification) as rpc:
             self._rpc = rpc
             try:
                 await rpc.wait_closed()
@@ -84,7 +84,7 @@ class Extension:
             raise CanvasError(f"there is no canvas {params.get('canvasId')!r}", code=NOT_FOUND)
         return canvas
 
-    def _heard(self, method: str, params: JsonObject) -> None:
+    def _on_notification(self, method: str, params: JsonObject) -> None:
         if method == plane.REFUSED:
             self._refusal = str(params.get("message"))
 

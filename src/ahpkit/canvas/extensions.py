@@ -110,7 +110,7 @@ class ExtensionProvider:
         except TransportClosed as error:
             raise ProviderGone(f"the canvas extension {self.extension_id} is gone") from error
 
-    def heard(self, method: str, params: JsonObject) -> None:
+    def on_notification(self, method: str, params: JsonObject) -> None:
         """News of the extension. What makes no sense is logged and changes nothing."""
         if method == plane.REGISTRY_CHANGED:
             self._redeclare(params.get("canvases"))
@@ -147,7 +147,7 @@ async def serve_extension(
             _log.warning("%s pushes more than %d changes a second: dropped", transport.peer.address, NEWS_PER_SECOND)
             transport.abort()
         elif provider is not None:
-            provider.heard(method, params)
+            provider.on_notification(method, params)
 
     peer = Peer(max_bytes=MAX_LINE, max_values=MAX_PROGRAM_VALUES, max_escapes=MAX_ESCAPES)
     rpc = RpcConnection(transport, on_request=_no_method, on_notification=on_notification, peer=peer)

@@ -126,7 +126,7 @@ class Canvases(Feature):
         host.turns.canvases.provide(self._runtime)
         host.tools.add(CanvasTools(lambda uri: self._bridge(uri).runtime))
         host.actions.refuse(self._refuse, "session/canvas", "session/activeClientSet")
-        host.actions.listen(self._heard, "session/canvas", "session/activeClient")
+        host.actions.listen(self._on_applied, "session/canvas", "session/activeClient")
 
     def _recover(self) -> None:
         for uri in self.services.unsettled():
@@ -241,7 +241,7 @@ class Canvases(Feature):
             case _:
                 return None
 
-    def _heard(self, applied: SessionApplied) -> None:
+    def _on_applied(self, applied: SessionApplied) -> None:
         bridge = self._bridges.get(applied.channel)
         if bridge is None:
             return

@@ -115,7 +115,7 @@ class Changesets(Feature):
         host.turns.before_end.add(self._before_end)
         host.turns.before_call.add(self._before_call)
         host.turns.writing.add(self._writing)
-        host.actions.listen(self._heard, "changeset/", "chat/", *_MOVED)
+        host.actions.listen(self._on_applied, "changeset/", "chat/", *_MOVED)
         host.actions.refuse(self._views.refuse, "changeset/")
         host.channels.unsubscribed.add(self._views.unsubscribed)
         host.sessions.disposed.add(self._disposed)
@@ -209,7 +209,7 @@ class Changesets(Feature):
                 other.beside.setdefault(other_turn, []).append((followed, turn_id))
         self._directories.remember(followed)
 
-    def _heard(self, applied: AnyApplied) -> None:
+    def _on_applied(self, applied: AnyApplied) -> None:
         action = applied.action
         kind = action["type"]
         if action["type"] == "changeset/filesReviewChanged":

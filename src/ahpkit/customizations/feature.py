@@ -134,7 +134,7 @@ class Customizations(Feature):
             now=services.now,
             off=frozenset(self._settings.off),
         )
-        host.actions.listen(self._heard, "session/", *_AFTER_WORK)
+        host.actions.listen(self._on_applied, "session/", *_AFTER_WORK)
         host.sessions.prepare.add(self._prepare_session)
         host.sessions.disposed.add(self._session_disposed)
         host.sessions.rested.add(self._session_rested)
@@ -219,7 +219,7 @@ class Customizations(Feature):
 
     # -- what changes ----------------------------------------------------------------------------------------------
 
-    def _heard(self, applied: AnyApplied) -> None:
+    def _on_applied(self, applied: AnyApplied) -> None:
         if not self._started:  # A restart freed these roles. `_prepare_session` shows the plugins that remain.
             return
         action = applied.action

@@ -91,7 +91,7 @@ class Spine:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.actions.listen(self.unsettled.heard, "session/", "chat/")
+        registered.actions.listen(self.unsettled.on_applied, "session/", "chat/")
 
     def restore(self) -> None:
         """Take over the states and values that an earlier run has stored."""
@@ -133,7 +133,7 @@ class ClientParts:
         )
 
     def register(self, registered: Registration) -> None:
-        registered.actions.listen(self.times.heard, *STAMPING)
+        registered.actions.listen(self.times.on_applied, *STAMPING)
 
 
 class TurnParts:
@@ -269,7 +269,7 @@ class SessionParts:
 
     def register(self, registered: Registration) -> None:
         registered.actions.wake.provide(self.live.wake)
-        registered.actions.listen(self.sessions.chats.heard, "session/defaultChatChanged")
+        registered.actions.listen(self.sessions.chats.on_applied, "session/defaultChatChanged")
         registered.sessions.creation_interrupted.add(self.sessions.finish)
         registered.recover.add(self.sessions.recover)
 

@@ -4,7 +4,7 @@ A feature adds functions to the tables while the host is put together. They are 
 After that the tables are only read:
 
     host.commands.add(Command("_example/list", self._list))
-    host.actions.listen(self._heard, "chat/")
+    host.actions.listen(self._on_applied, "chat/")
     host.sessions.disposed.add(self._forget)
 """
 
@@ -60,9 +60,9 @@ class Event(Hooks[Callable[_P, object]], Generic[_P]):
 
     def tell(self, *about: _P.args, **more: _P.kwargs) -> None:
         """Call every function, also when one of them fails."""
-        for heard in self:
+        for listener in self:
             try:
-                heard(*about, **more)
+                listener(*about, **more)
             except Exception:  # The other features still have to be called.
                 _log.exception("a feature failed to handle %s", about[0] if about else "an event")
 
@@ -197,15 +197,15 @@ class ActionHooks:
         self.wake = OnlyOne[Callable[[str], None]]("wakes sessions")
         """`wake(channel)`: called before an action is applied. It wakes the session of the channel, if it rests."""
         self.not_stored = Event[[str]]()
-        """`heard(channel)`: an action of this channel could not be stored. It was undone in the channel's state."""
+        """`listener(channel)`: an action of this channel could not be stored. It was undone in the channel's state."""
 
-    def listen(self, heard: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
+    def listen(self, listener: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
         """Have a function called after every action that was applied; with `beginnings`, only for types that begin with
         one of them.
 
         The function must not block. It may dispatch.
         """
-        self._listeners.add(heard, beginnings)
+        self._listeners.add(listener, beginnings)
 
     def refuse(self, rule: Refusal, *beginnings: str) -> None:
         """Add a rule that may refuse actions of clients; with `beginnings`, only types that begin with one of them.
@@ -232,15 +232,15 @@ class ClientEvents:
 
     def __init__(self) -> None:
         self.back = Event[[str, bool]]()
-        """`heard(client_id, resumed)`: a client connected. `resumed`: it used `reconnect`, and follows the channels
+        """`listener(client_id, resumed)`: a client connected. `resumed`: it used `reconnect`, and follows the channels
         that it named."""
         self.gone = Event[[str]]()
-        """`heard(client_id)`: a client's connection ended."""
+        """`listener(client_id)`: a client's connection ended."""
         self.offered_again = Event[[str, str]]()
-        """`heard(client_id, session_uri)`: an active client repeated its offer without a change. Other clients get no
+        """`listener(client_id, session_uri)`: an active client repeated its offer without a change. Other clients get no
         action for this."""
         self.unsubscribed = Event[[str, str]]()
-        """`heard(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
+        """`listener(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
 
 
 class ChannelHooks:
@@ -258,9 +258,9 @@ class ChannelHooks:
         self.telemetry = OnlyOne[TelemetryCapabilities]("advertises telemetry")
         """`InitializeResult.telemetry`: channels, or templates of channels, by signal."""
         self.subscribed = Event[[str]]()
-        """`heard(uri)`: somebody subscribes to a channel."""
+        """`listener(uri)`: somebody subscribes to a channel."""
         self.unsubscribed = Event[[str]]()
-        """`heard(uri)`: a channel lost its last subscriber."""
+        """`listener(uri)`: a channel lost its last subscriber."""
 
 
 # -- sessions, turns and agents ----------------------------------------------------------------------------------------
@@ -285,19 +285,19 @@ class SessionHooks:
         """`prepare(session_uri)`: called before a session that is created, or that wakes, becomes ready. If it raises,
         the creation fails."""
         self.creation_interrupted = Event[[str]]()
-        """`heard(session_uri)`: a session wakes whose creation was interrupted by a restart. Its creation has to be
+        """`listener(session_uri)`: a session wakes whose creation was interrupted by a restart. Its creation has to be
         finished."""
         self.is_busy = Hooks[Callable[[str], bool]]()
         """`is_busy(session_uri)`: whether this feature still needs the session, so that it must not rest."""
         self.rested = Event[[str]]()
-        """`heard(session_uri)`: a session goes to rest. Drop what this feature holds for it in memory; `prepare` is
+        """`listener(session_uri)`: a session goes to rest. Drop what this feature holds for it in memory; `prepare` is
         called again before the session is used."""
         self.disposed = Event[[str]]()
-        """`heard(session_uri)`: a session and its chats are gone."""
+        """`listener(session_uri)`: a session and its chats are gone."""
         self.chat_disposed = Event[[str]]()
-        """`heard(chat_uri)`: a chat is gone, alone or with its session."""
+        """`listener(chat_uri)`: a chat is gone, alone or with its session."""
         self.chat_moved = Event[[str, str]]()
-        """`heard(chat_uri, session_uri)`: a chat belongs to another session now."""
+        """`listener(chat_uri, session_uri)`: a chat belongs to another session now."""
 
 
 class TurnHooks:

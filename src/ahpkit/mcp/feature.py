@@ -90,7 +90,7 @@ class McpServers(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.actions.listen(self._heard, "session/")
+        host.actions.listen(self._on_applied, "session/")
         host.actions.refuse(self._refuse, "session/mcpServerStartRequested")
         host.channels.subscribed.add(self._subscribed)
         host.sessions.prepare.add(self._prepare_session)
@@ -233,7 +233,7 @@ class McpServers(Feature):
         session = self._sessions.get(session_uri)
         return session is not None and any(server.state["kind"] != "stopped" for server in session.servers())
 
-    def _heard(self, applied: SessionApplied) -> None:
+    def _on_applied(self, applied: SessionApplied) -> None:
         session = self._sessions.get(applied.channel)
         if session is None:
             return

@@ -109,7 +109,7 @@ class Telemetry(Feature):
         self.metrics = Metrics(self.resource, services.measures)
         host.channels.telemetry.provide(ADVERTISED)
         host.channels.is_stateless.add(is_channel)
-        host.actions.listen(self.metrics.heard)
+        host.actions.listen(self.metrics.on_applied)
         host.channels.subscribed.add(self._subscribed)
         host.channels.unsubscribed.add(self._unsubscribed)
         host.routes.add(self._mount)

@@ -71,7 +71,7 @@ class Metrics:
             "ahpkit.turn.duration", "s", "How long turns took.", explicit_bucket_boundaries_advisory=_SECONDS
         )
 
-    def heard(self, applied: AnyApplied) -> None:
+    def on_applied(self, applied: AnyApplied) -> None:
         """An action was applied."""
         action = applied.action
         kind: str = action["type"]

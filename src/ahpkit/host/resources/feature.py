@@ -90,7 +90,7 @@ class Resources(Feature):
         host.completions.add(self._mentioned)
         host.sessions.prepare.add(self._directories.prepare)
         host.turns.prepare.add(self._prepare_turn)
-        host.actions.listen(self._heard, "session/customization", "session/workingDirectory")
+        host.actions.listen(self._on_applied, "session/customization", "session/workingDirectory")
         host.sessions.disposed.add(self._directories.changed)
         host.clients.gone.add(self._access.forget)
         host.channels.unsubscribed.add(self._watches.release)
@@ -153,7 +153,7 @@ class Resources(Feature):
 
     # -- what sessions open ----------------------------------------------------------------------------------------
 
-    def _heard(self, applied: SessionApplied) -> None:
+    def _on_applied(self, applied: SessionApplied) -> None:
         if applied.after is not applied.before:
             self._directories.changed(applied.channel)
 

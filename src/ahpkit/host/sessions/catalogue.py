@@ -87,7 +87,7 @@ class SessionTimes:
             return time
         return iso_time(min(now, self._started))
 
-    def heard(self, applied: AnyApplied) -> None:
+    def on_applied(self, applied: AnyApplied) -> None:
         """One of the actions in `STAMPING` was applied. If a client dispatched it, the session was changed now."""
         if applied.client_id is not None and applied.after is not applied.before:
             if not self._changed:
@@ -131,7 +131,7 @@ class SessionCatalogue:
         self._kind_of = kinds
         self._opening_of = opening
         self._clients = clients
-        self._told: dict[str, SessionSummary | None] = {}
+        self._sent: dict[str, SessionSummary | None] = {}
         """By session: the summary that clients got last. None: the session is from before the restart, and its summary
         was not needed yet."""
         self._unread: list[str] = []
@@ -140,8 +140,8 @@ class SessionCatalogue:
 
     def restore(self, uris: Iterable[str]) -> None:
         """Add the sessions from before the restart. Their states are read later, and clients get no notification."""
-        self._told = dict.fromkeys(uris)
-        self._unread = list(reversed(self._told))
+        self._sent = dict.fromkeys(uris)
+        self._unread = list(reversed(self._sent))
 
     async def read(self) -> None:
         """Read the summaries that are not known yet, a few at a time. Several tasks may call this at the same time."""
@@ -152,9 +152,9 @@ class SessionCatalogue:
 
     def _known(self, uri: str) -> SessionSummary | None:
         """The summary that clients got last; if they have not got one yet, the present summary."""
-        if uri in self._told and self._told[uri] is None:
-            self._told[uri] = self._summary(uri)
-        return self._told.get(uri)
+        if uri in self._sent and self._sent[uri] is None:
+            self._sent[uri] = self._summary(uri)
+        return self._sent.get(uri)
 
     def follow(self, changes: ChannelChanges, changed: Iterable[str]) -> None:
         """Take over a commit: the channels that appeared and disappeared, and those with new actions."""
@@ -162,23 +162,23 @@ class SessionCatalogue:
             self._removed(uri)
         for uri in changes.appeared:
             if self._kind_of(uri) == "session":
-                summary = self._told[uri] = self._summary(uri)
+                summary = self._sent[uri] = self._summary(uri)
                 self._clients.to_all("root/sessionAdded", {"channel": ROOT_URI, "summary": summary})
         for uri in changed:
             self._touch(uri.removesuffix(_ANNOTATIONS))
 
     def _removed(self, uri: str) -> None:
-        if uri in self._told:
-            del self._told[uri]
+        if uri in self._sent:
+            del self._sent[uri]
             self._changed.discard(uri)
             self._clients.to_all("root/sessionRemoved", {"channel": ROOT_URI, "session": uri})
 
     def _touch(self, uri: str) -> None:
         """If this channel belongs to a session, note that the session's summary has to be compared."""
-        if uri in self._told and self._times.knows(uri):
+        if uri in self._sent and self._times.knows(uri):
             self._changed.add(uri)
             if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._tell_some)
+                self._timer = asyncio.get_running_loop().call_later(_DEBOUNCE, self._send_some)
 
     def flush(self) -> None:
         """Send the summaries that have changed since the last time."""
@@ -186,19 +186,19 @@ class SessionCatalogue:
             self._timer.cancel()
             self._timer = None
         while self._changed:
-            self._tell(self._changed.pop())
+            self._send(self._changed.pop())
 
-    def _tell_some(self) -> None:
+    def _send_some(self) -> None:
         """Send the changed summaries of a few sessions; others are served before the next few."""
         for _ in range(min(_READ_AT_ONCE, len(self._changed))):
-            self._tell(self._changed.pop())
-        self._timer = asyncio.get_running_loop().call_later(0, self._tell_some) if self._changed else None
+            self._send(self._changed.pop())
+        self._timer = asyncio.get_running_loop().call_later(0, self._send_some) if self._changed else None
 
-    def _tell(self, uri: str) -> None:
+    def _send(self, uri: str) -> None:
         if not self._times.knows(uri):
             return  # The next commit says that it is gone.
-        known, now = self._told[uri] or {}, self._summary(uri)
-        self._told[uri] = now
+        known, now = self._sent[uri] or {}, self._summary(uri)
+        self._sent[uri] = now
         if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
             self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
         elif changes := changed_fields(known, now):
@@ -247,7 +247,7 @@ class SessionCatalogue:
     def summaries(self) -> list[SessionSummary]:
         """All summaries. Only those of sessions that have changed are computed again."""
         changed = {uri for uri in self._changed if self._times.knows(uri)}
-        return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._told.items()]
+        return [self._summary(uri) if told is None or uri in changed else told for uri, told in self._sent.items()]
 
 
 __all__ = ["PREFIX", "STAMPING", "SessionCatalogue", "SessionTimes", "Times"]

@@ -54,7 +54,7 @@ class SessionChannels:
         self._store.open(uri, state, kind="session")
         self._store.open(f"{uri}/annotations", {"annotations": []}, kind="annotations")
         self._index.add_session(uri)
-        self._unsettled.look(uri, state)
+        self._unsettled.note(uri, state)
 
     def close(self, uri: str) -> None:
         """End a session whose chats are closed already."""
@@ -83,11 +83,11 @@ class SessionChannels:
     def _add_to_index(self, uri: str) -> None:
         state = self._store.session(uri) or NO_SESSION
         self._index.add_session(uri)
-        self._unsettled.look(uri, state)
+        self._unsettled.note(uri, state)
         for summary in state["chats"]:
             if (chat := self._store.chat(summary["resource"])) is not None:
                 self._index.add_chat(summary["resource"], uri)
-                self._unsettled.look(summary["resource"], chat)
+                self._unsettled.note(summary["resource"], chat)
 
 
 __all__ = ["SessionChannels"]

@@ -211,7 +211,7 @@ class SessionChats:
         for runner in runners:
             await runner.move(target, lambda: asyncio.shield(session.ready))
 
-    def heard(self, applied: SessionApplied) -> None:
+    def on_applied(self, applied: SessionApplied) -> None:
         """The default chat changed: update which chats can be moved."""
         if applied.action["type"] == "session/defaultChatChanged":
             self.say_movable(applied.channel)

@@ -55,7 +55,7 @@ class Dispatcher:
         self._waiting = waiting
         self._hooks = hooks
         self._turn_ids = policy.TurnIds()
-        self._telling: list[AnyApplied] | None = None
+        self._listening: list[AnyApplied] | None = None
         """Actions for which the listeners still have to be called; None while no listener runs."""
         self._in_step = False
         """Whether something was applied in this step of the event loop."""
@@ -82,7 +82,7 @@ class Dispatcher:
         if kind in HINTED:
             made = with_hints(made, self._store.state(uri), by=None)
         before, after = self._store.apply(uri, made, origin)
-        self._tell(Applied(uri, made, origin.client_id if origin else None, before, after))
+        self._call_listeners(Applied(uri, made, origin.client_id if origin else None, before, after))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. The actions that `do` applies are stored together with those of the
@@ -147,11 +147,11 @@ class Dispatcher:
             reason = reason or refuse(client_id, uri, action, state)
         return reason
 
-    def _tell(self, applied: AnyApplied) -> None:
-        if self._telling is not None:
-            self._telling.append(applied)
+    def _call_listeners(self, applied: AnyApplied) -> None:
+        if self._listening is not None:
+            self._listening.append(applied)
             return
-        self._telling = pending = [applied]
+        self._listening = pending = [applied]
         try:
             for current in pending:  # Listeners may add to this list.
                 for listener in self._hooks.listeners(current.action["type"]):
@@ -160,7 +160,7 @@ class Dispatcher:
                     except Exception:  # The action is applied, and the other listeners still have to be called.
                         _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
         finally:
-            self._telling = None
+            self._listening = None
 
 
 __all__ = ["Dispatcher"]

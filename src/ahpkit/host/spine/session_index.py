@@ -125,13 +125,13 @@ class Unsettled:
     def __contains__(self, uri: str) -> bool:
         return self._values.get(_UNSETTLED + uri) is not None
 
-    def heard(self, applied: AnyApplied) -> None:
+    def on_applied(self, applied: AnyApplied) -> None:
         if applied.action["type"] not in _NEVER and applied.before is not applied.after:
             uri = applied.channel
             if uri in self._index or self._index.session_of(uri) is not None:
-                self.look(uri, applied.after)
+                self.note(uri, applied.after)
 
-    def look(self, uri: str, state: Mapping[str, Any]) -> None:
+    def note(self, uri: str, state: Mapping[str, Any]) -> None:
         """Note whether something is under way in a channel."""
         under_way = is_under_way(state)
         if under_way != (uri in self):

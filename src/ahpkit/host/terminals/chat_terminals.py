@@ -99,7 +99,7 @@ class ChatTerminals:
     def register(self, host: Registration) -> None:
         host.actions.amend("chat/toolCallContentChanged", self._with_results)
         host.actions.amend("chat/toolCallComplete", self._with_results)
-        host.actions.listen(self._heard, *_TURN_ENDS, "terminal/exited")
+        host.actions.listen(self._on_applied, *_TURN_ENDS, "terminal/exited")
         host.sessions.is_busy.add(self._is_needed)
         host.sessions.chat_moved.add(self._moved)
         host.sessions.chat_disposed.add(self._disposed)
@@ -133,7 +133,7 @@ class ChatTerminals:
         result = command_result(state)
         return item if result is None or "result" in item else {**item, "result": result}
 
-    def _heard(self, applied: AnyApplied) -> None:
+    def _on_applied(self, applied: AnyApplied) -> None:
         if applied.action["type"] in _TURN_ENDS:
             self._turn_ended(applied.channel)
         elif applied.action["type"] == "terminal/exited":

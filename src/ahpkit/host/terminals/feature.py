@@ -80,7 +80,7 @@ class Terminals(Feature):
         host.commands.add(Command("createTerminal", self._create, ordered=True, changes=True))
         host.commands.add(Command("disposeTerminal", self._dispose, changes=True))
         host.actions.refuse(self._refuse, "terminal/")
-        host.actions.listen(self._heard, "terminal/")
+        host.actions.listen(self._on_applied, "terminal/")
         host.sessions.disposed.add(self._session_disposed)
         host.sessions.chat_disposed.add(self._chat_disposed)
         host.recover.add(in_chats.recover)
@@ -227,7 +227,7 @@ class Terminals(Feature):
             case kind:
                 return f"a terminal is held by a client or a session, not by a {kind!r}"
 
-    def _heard(self, applied: TerminalApplied) -> None:
+    def _on_applied(self, applied: TerminalApplied) -> None:
         terminal = self._pool.get(applied.channel)
         if terminal is None:
             return

@@ -57,7 +57,7 @@ class InputNeeded:
         self._states = states
         self._dispatch = dispatch
 
-    def heard(self, applied: AnyApplied) -> None:
+    def on_applied(self, applied: AnyApplied) -> None:
         action = applied.action
         kind = action["type"]
         if action["type"] == "session/chatRemoved":

@@ -113,7 +113,7 @@ class ChatRunner:
         elif kind in _TURN_ENDS:
             self._ended(applied)
         elif self.turn is not None:
-            self.turn.heard(action, applied.before, applied.client_id)
+            self.turn.on_applied(action, applied.before, applied.client_id)
         if kind == "chat/pendingMessageSet":
             self.take_next()
 

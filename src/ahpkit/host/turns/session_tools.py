@@ -87,7 +87,7 @@ class SessionTools:
         self._followers.pop(session_uri, None)
         self._runs.pop(session_uri, None)
 
-    def heard(self, applied: SessionApplied) -> None:
+    def on_applied(self, applied: SessionApplied) -> None:
         if applied.action["type"] in _ACTIVE and applied.channel in self._registries:
             self.refresh(applied.channel)
 

@@ -463,7 +463,7 @@ class LiveToolCall:
         if self._span.is_recording():
             self._span.end()
 
-    def heard(self, action: Any, client_id: str | None = None) -> None:
+    def on_applied(self, action: Any, client_id: str | None = None) -> None:
         """A client decided about this call, or finished it."""
         kind = action["type"]
         if kind == "chat/toolCallConfirmed":
@@ -506,7 +506,7 @@ class LiveToolCall:
                 user_suggestion=action.get("userSuggestion"),
             )
             self._ports.say(denied)
-            return  # `heard` is called again for this denial.
+            return  # `on_applied` is called again for this denial.
         self.end()
         reason = _plain(action.get("reasonMessage")) or "the client declined this tool call"
         _resolve(self._completed, _failure(_refusal(reason, action.get("userSuggestion"))))

@@ -331,7 +331,7 @@ class LiveTurn:
             await self._steered.wait()
         return message
 
-    def heard(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
+    def on_applied(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
         """An action of this turn's chat was applied. The agent may be waiting for it."""
         kind = action["type"]
         if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
@@ -341,7 +341,7 @@ class LiveTurn:
         elif (
             isinstance(call_id := action.get("toolCallId"), str) and (call := self.tool_calls.get(call_id)) is not None
         ):
-            call.heard(action, client_id)
+            call.on_applied(action, client_id)
 
     def _answered(self, action: ChatInputCompletedAction, before: ChatState) -> None:
         waiting = self._inputs.get(action["requestId"])

@@ -54,11 +54,11 @@ class TurnTimes(Feature):
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
-        host.actions.listen(self._heard, "chat/")
+        host.actions.listen(self._on_applied, "chat/")
         host.sessions.disposed.add(self._forget)
         host.commands.add(Command("_ahpkit/turns/times", self._serve))
 
-    def _heard(self, applied: ChatApplied) -> None:
+    def _on_applied(self, applied: ChatApplied) -> None:
         kind = applied.action["type"]
         if kind in _CALL:
             self._note(applied, cast("ChatToolCallStartAction", applied.action))  # All name turn and call.

@@ -121,8 +121,8 @@ class Turns:
             *("session/chatAdded", "session/chatUpdated", "session/chatRemoved", "session/defaultChatChanged"),
         )
         host.actions.not_stored.add(self._summaries.renamed)
-        host.actions.listen(self._input_needed.heard, "session/chatRemoved", "chat/")
-        host.actions.listen(self._ports.tools.heard, "session/activeClient")
+        host.actions.listen(self._input_needed.on_applied, "session/chatRemoved", "chat/")
+        host.actions.listen(self._ports.tools.on_applied, "session/activeClient")
         host.sessions.disposed.add(self._ports.tools.forget)
         host.sessions.disposed.add(self._refuse_waiting)
         host.sessions.rested.add(self._ports.tools.forget)
@@ -370,7 +370,7 @@ class Turns:
         if (runner := self._runners.get(uri)) is not None:
             runner.on_applied(applied)
         elif (turn := self._subturns.get(uri)) is not None:
-            turn.heard(applied.action, applied.before, applied.client_id)
+            turn.on_applied(applied.action, applied.before, applied.client_id)
             turn.over = not applied.after.get("activeTurn")
 
     def _configured(self, applied: AnyApplied) -> None:
