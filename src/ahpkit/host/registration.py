@@ -237,7 +237,7 @@ class ClientEvents:
         self.gone = Event[[str]]()
         """`listener(client_id)`: a client's connection ended."""
         self.offered_again = Event[[str, str]]()
-        """`listener(client_id, session_uri)`: an active client repeated its offer without a change. Other clients get no
+        """`listener(client_id, session_uri)`: an active client repeated its offer unchanged. Other clients get no
         action for this."""
         self.unsubscribed = Event[[str, str]]()
         """`listener(client_id, uri)`: a client unsubscribed from a channel. Losing the connection does not count."""
