@@ -238,7 +238,7 @@ async def test_a_result_is_approved_after_looking_at_it() -> None:
 async def test_a_person_who_does_not_answer_leaves_it_to_others_and_a_pipe_denies() -> None:
     person = Person()
     assert await ask_approval(person, confirmation(), read) is None
-    assert person.said[-1].startswith("  left for later: :pending asks again")
+    assert person.said[-1].startswith("  postponed: :pending asks again")
     pipe = Person()
     pipe.interactive = False
     denied = await ask_approval(pipe, confirmation(), read)

@@ -250,7 +250,7 @@ async def test_a_turn_that_failed_goes_on_here_and_is_shown_to_others(host: Host
             await leave(other)
         await person.ready()
         person.enter(":resume")
-        await person.see("✗ there is nothing to go on with")
+        await person.see("✗ there is no turn to continue")
         await leave(person)
 
 
@@ -424,7 +424,7 @@ async def test_a_message_typed_at_an_approval_decides_nothing_and_is_queued(host
         person.enter(sentence)
         await person.see(f"> {sentence}", "queued until this turn is over")
         await person.ready(CHOOSE)
-        assert not any(mark in person.screen.text for mark in ("✓", "not run", "left for later"))
+        assert not any(mark in person.screen.text for mark in ("✓", "not run", "postponed"))
         person.interrupt()
         await person.see("✗ cancelled")
         await person.until(lambda screen: screen.line == f"> {sentence}")
@@ -531,7 +531,7 @@ async def test_later_leaves_the_decision_to_another_client(host: HostProcess) ->
         first.enter(APPROVAL)
         await first.ready(CHOOSE)
         first.type("l")
-        await first.see("left for later")
+        await first.see("postponed")
         async with terminal(["chat", "--session", session_of(first)], host.home) as second:
             await second.ready(CHOOSE)
             second.type("1")
@@ -546,7 +546,7 @@ async def test_what_was_left_for_later_comes_back(host: HostProcess) -> None:
         person.enter(APPROVAL)
         await person.ready(CHOOSE)
         person.type("l")
-        await person.see("left for later: :pending asks again")
+        await person.see("postponed: :pending asks again")
         person.enter(":pending")
         await person.see("? Calculate")
         await person.ready(CHOOSE)

@@ -362,7 +362,7 @@ async def test_a_turn_that_failed_goes_on_from_the_shell(host: HostProcess) -> N
     assert command[0] == "resume"
     assert await finish_cli(command, host.home) == (0, "And here is the second half.\n", "")
     code, _, errors = await finish_cli(command, host.home)
-    assert (code, "its last turn did not fail, or cannot go on" in errors) == (1, True)
+    assert (code, "its last turn did not fail, or cannot be continued" in errors) == (1, True)
 
 
 async def test_one_message_of_an_old_session_goes_to_another_model(host: HostProcess) -> None:

@@ -219,7 +219,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
         "in the chat, :add DIR adds a directory",
     ),
     "a session without a name": (["prompt", "x", "--session", ""], 2, "--session is empty; leave it out"),
-    "resuming what did not fail": (["resume", "QUIET"], 1, "its last turn did not fail, or cannot go on"),
+    "resuming what did not fail": (["resume", "QUIET"], 1, "its last turn did not fail, or cannot be continued"),
     "resuming nothing": (["resume", "nowhere"], 1, "there is no session 'nowhere'"),
     "an empty title": (["sessions", "rename", "QUIET", ""], 1, "Error: a title must not be empty"),
     "a search for blanks": (["sessions", "search", "  "], 2, "give at least one word to look for"),

@@ -421,7 +421,7 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
         )
         return error["action"]["error"]["message"]
 
-    assert "`forbidden` can be called by nobody" in await refused("forbidden")
+    assert "`forbidden` cannot be called" in await refused("forbidden")
     assert "`inner` is for the model alone" in await refused("inner")
     turn = await desk.turn(client, chat, "do it")
     assert "inner" in [offer.name for offer in turn.context.skills]  # The model may.

@@ -135,7 +135,7 @@ def test_the_payload_speaks_both_languages() -> None:
             Verdict(ignored="a Stop hook answered exit status 2, which has no effect here: go on"),
         ),
         ("UserPromptSubmit", 0, "be kind", "", Verdict(context="be kind")),
-        ("UserPromptSubmit", 2, "", "", Verdict(denied=True, reason="a hook said no")),
+        ("UserPromptSubmit", 2, "", "", Verdict(denied=True, reason="a hook denied it")),
         ("PostToolUse", 0, "chatter", "", Verdict()),
         ("PreToolUse", 0, '{"permissionDecision": "deny", "permissionDecisionReason": "r"}', "", Verdict(True, "r")),
         ("PreToolUse", 0, '{"decision": "block", "reason": "r"}', "", Verdict(True, "r")),

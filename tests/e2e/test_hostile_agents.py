@@ -353,7 +353,7 @@ async def test_one_that_does_not_read_is_dropped_with_the_reason(stage: Stage) -
     before = stage.host.memory
     said, chat = await stage.play("unread")
 
-    assert said == "acp/unread: The agent hostile does not read what it is sent."
+    assert said == "acp/unread: The agent hostile does not read its input."
     assert stage.host.memory < before + 150 * MIB
     await works(chat)
 

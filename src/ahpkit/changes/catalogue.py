@@ -44,8 +44,8 @@ _TEMPLATES: Mapping[Kind, tuple[str, str, str]] = {
     ),
 }
 
-UNDO_QUESTION = "Undo these changes in the files? What others changed since stays."
-REMOVE_QUESTION = "Remove this work tree and its branch? What was not merged back is lost."
+UNDO_QUESTION = "Undo these changes in the files? Later changes of others stay."
+REMOVE_QUESTION = "Remove this work tree and its branch? Changes that were not merged are lost."
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class _ListedByDefault(click.Group):
 
 @click.group(cls=_ListedByDefault)
 def agents() -> None:
-    """List the agents that ahpkit knows by name, or install one in a place of its own.
+    """List the agents that ahpkit knows by name, or install one in its own folder.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def _complete_name(context: click.Context, option: click.Parameter, begun: str) 
 @click.argument("name", shell_complete=_complete_name)
 @click.option("--json", "as_json", is_flag=True, help="Print the name and the program as JSON.")
 def install(name: str, as_json: bool) -> None:
-    """Install an agent in a place of its own, with the Node or the Python it needs. Nothing of the system is changed.
+    """Install an agent in its own folder, with the Node or the Python it needs. Nothing of the system is changed.
 
     \b
     Example:
@@ -113,7 +113,7 @@ def _list(found: Sequence[Found]) -> None:
     if notes:
         click.echo("\n" + "\n".join(notes))
     if any(entry.state == "missing" for entry in found):
-        click.echo("\nTo install one in a place of its own:  ahpkit agents install NAME")
+        click.echo("\nTo install one in its own folder:  ahpkit agents install NAME")
 
 
 def _as_json(found: Found) -> dict[str, Any]:

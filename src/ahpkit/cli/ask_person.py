@@ -188,7 +188,7 @@ def _decision(options: Sequence[Any], name: str, edited: str | None) -> Approve 
 def _undecided(console: Console, name: str | None) -> Deny | None:
     if name is None and not console.interactive:
         return Deny(reason=_NOBODY, automatic=True)
-    console.say("  left for later: :pending asks again, other clients may decide, Ctrl-C cancels the turn", "dim")
+    console.say("  postponed: :pending asks again, other clients may decide, Ctrl-C cancels the turn", "dim")
     return None
 
 

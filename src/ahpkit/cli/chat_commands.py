@@ -151,7 +151,7 @@ class Commands:
         try:
             turn = self._chat.resume()
         except LookupError:
-            raise Refused("there is nothing to go on with: the last turn did not fail, or cannot go on") from None
+            raise Refused("there is no turn to continue: the last turn did not fail, or cannot be continued") from None
         await self._show_turn(turn)
 
     async def dirs(self, argument: str) -> None:
@@ -330,7 +330,7 @@ COMMANDS: dict[str, Command] = {
     "queue": Command("", "what waits for the end of the turn", Commands.queue),
     "drop": Command("[N]", "take a queued message back: number N, or the last", Commands.drop),
     "resume": Command("", "go on with a turn that failed", Commands.resume),
-    "pending": Command("", "ask again for what was left for later", Commands.pending),
+    "pending": Command("", "ask again about what was postponed", Commands.pending),
     "plan": Command("", "the agent's plan", Commands.plan),
     "fork": Command("", "go on from here in another chat; this one stays", Commands.fork),
     "side": Command("TEXT", "ask in a side chat that knows this one", Commands.side),

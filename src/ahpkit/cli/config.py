@@ -25,7 +25,7 @@ from ahpkit.cli.text import as_json, printable
 _WIDEST = 50
 """Columns of the values that `config show` prints; longer ones stand out."""
 
-_FIRST_FILE = """# ahpkit: settings of yours. Lines that begin with # are what is built in; remove the # to change them.
+_FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defaults; remove the # to change them.
 # Every key is explained in docs/reference/configuration.md; `ahpkit config show` says what holds.
 
 [host]

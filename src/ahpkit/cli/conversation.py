@@ -85,7 +85,7 @@ class Conversation:
         self._printer = TurnPrinter(console)
         """Shows that turn."""
         self._asking = Tasks()
-        """Asks again for what was left for later."""
+        """Asks again about what was postponed."""
         self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor(self._complete)
         self._queued: dict[str, str] = {}

@@ -110,8 +110,8 @@ def _meant(placed: Sequence[Any], name: str) -> Any:
 @customizations.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
 @click.option("--plugin", "plugins", multiple=True, type=Place(path_type=Path), help="Add a plugin (repeatable).")
-@click.option("--no-user", is_flag=True, help="Leave out what is in your home directory.")
-@click.option("--notes", is_flag=True, help="Show what is odd but harmless, too.")
+@click.option("--no-user", is_flag=True, help="Leave out the customizations in your home directory.")
+@click.option("--notes", is_flag=True, help="Also show oddities that do no harm.")
 @watch_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch one tree on each line.")
 def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, watching: bool, as_json: bool) -> None:

@@ -290,7 +290,7 @@ def _why_it_ended(data_dir: Path, code: int) -> str:
     text = error_file(data_dir).read_text(encoding="utf-8", errors="replace").strip()
     full = shutil.disk_usage(data_dir).free < _LITTLE
     said = text.removeprefix("Error: ") or (
-        f"the disk of {data_dir} is full" if full else f"it ended with code {code} and said nothing"
+        f"the disk of {data_dir} is full" if full else f"it ended with code {code} and wrote no message"
     )
     return f"the host did not start: {said}\nIts log: {log_file(data_dir)}"
 

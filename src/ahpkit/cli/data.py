@@ -133,9 +133,9 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
             for path in Path(place).iterdir():
                 path.rename(directory / path.name)
         trusts = (directory / TRUST_FILE).exists()
-    click.echo(f"{file} is in {directory} now" + (f"; what was there is in {aside}" if aside else ""))
+    click.echo(f"{file} is in {directory} now" + (f"; the earlier files are in {aside}" if aside else ""))
     if trusts:
-        click.echo("What it trusted to run came with it; look at it with: ahpkit trust list")
+        click.echo("Its list of trusted programs was restored, too; to check it: ahpkit trust list")
 
 
 def _extract(file: Path, place: Path) -> None:
@@ -169,7 +169,7 @@ def _move_aside(directory: Path, there: list[Path]) -> Path | None:
 
 
 @data.command()
-@click.option("--older-than", type=Age(), help="Those that nobody changed for this time, such as 90d.")
+@click.option("--older-than", type=Age(), help="Sessions that were not changed for this time, such as 90d.")
 @click.option("--keep", type=WholeNumber(min=0), default=0, help="Keep this many of the newest in any case.")
 @click.option("--archived", is_flag=True, help="Only archived ones.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")

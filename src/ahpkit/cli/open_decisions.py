@@ -51,7 +51,7 @@ class Decisions:
         return True
 
     async def ask_again(self) -> int:
-        """Ask for everything that still waits for a decision, such as what was left for later; how many there were."""
+        """Ask about everything that still waits for a decision, such as postponed questions; returns their number."""
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
         happened = TurnTracker(turn_id).catch_up(dict(self._chat.confirmed))
         waiting = [event for event in happened if isinstance(event, (ConfirmationNeeded, InputNeeded))]

@@ -184,7 +184,7 @@ async def resume(
             return await shot.run(client, opened, Chat.resume, timeout)
         except LookupError:
             raise click.ClickException(
-                f"there is nothing to go on with in {session!r}: its last turn did not fail, or cannot go on"
+                f"there is no turn to continue in {session!r}: its last turn did not fail, or cannot be continued"
             ) from None
 
 

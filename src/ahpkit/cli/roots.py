@@ -122,7 +122,7 @@ def owner_options(function: F) -> F:
     for option in (
         click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="The host's data directory."),
         click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running."),
-        click.option("--token", envvar="AHPKIT_TOKEN", help="Not needed: whoever owns the data directory may do this."),
+        click.option("--token", envvar="AHPKIT_TOKEN", help="Not needed: the owner of the data directory may do this."),
     ):
         function = option(function)
     return function

@@ -472,7 +472,7 @@ async def undo(
 ) -> None:
     """Take a session's changes to files back: all of them, or FILES.
 
-    What others changed since is left alone, and said.
+    Later changes of others are left alone and reported.
 
     \b
     Example:

@@ -250,7 +250,7 @@ class HookEvents:
         facts = {"tool_name": names[-1], "tool_input": _parsed(tool_input)}
         outcome = await self._run("PreToolUse", in_force, chat, facts, names)
         if outcome.denied:
-            return Objection(outcome.reason or "a hook said no")
+            return Objection(outcome.reason or "a hook denied it")
         if not outcome.doubts:
             return None
         reasons = "; ".join(filter(None, outcome.doubts))

@@ -40,7 +40,7 @@ _DECISIONS = ("permissionDecision", "decision", "permission")
 
 _CHANGED_INPUT = ("updatedInput", "modifiedArgs", "updated_input")
 _NO_CHANGE = "a hook wants to change the input of this call, which this host does not do"
-_NO_REASON = "a hook said no"
+_NO_REASON = "a hook denied it"
 
 _ENDED = frozenset({"PostToolUse", "Stop"})
 """Events after the fact: exit status 2 asks the agent to go on or to look again, which the host does not do."""

@@ -261,7 +261,7 @@ class McpServers(Feature):
             return f"the MCP server {placed.entry['name']} is switched off; switch it on first"
         meta: JsonObject = placed.entry.get("_meta") or {}
         if meta.get(TRUST):
-            return f"nobody has agreed to the MCP server {placed.entry['name']} as it is; see: ahpkit trust list"
+            return f"the MCP server {placed.entry['name']} is not trusted as it is now; see: ahpkit trust list"
         if meta.get(DIRECT):
             return f"the MCP server {placed.entry['name']} is run by the agent, not by the host"
         return None

@@ -191,7 +191,7 @@ class Callbacks:
 
     async def _write_approved(self, files: FileAccess, path: Path, content: str, approval: Approval) -> None:
         """Write a file that can make programs run, after a person has seen what it is. No setting replaces that."""
-        refused = PermissionDenied(f"{approval.path} is {approval.what}: nobody approved that it is written")
+        refused = PermissionDenied(f"{approval.path} is {approval.what}: writing it was not approved")
         turn = self._mapper.turn
         if turn is None:
             raise refused

@@ -294,7 +294,7 @@ class AcpConnection:
         if closed.code == TOO_BIG:
             return self._error(f"sent a message of more than {self._max_line} bytes", "acp/message-too-long")
         if closed.code == rpc.UNREAD:
-            return self._error("does not read what it is sent", "acp/unread")
+            return self._error("does not read its input", "acp/unread")
         assert self._process is not None
         await self._process.wait_over(self._exit_patience)
         code = self._process.exit_code

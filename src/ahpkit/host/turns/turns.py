@@ -62,7 +62,7 @@ _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
 
 _SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
 
-INTERRUPTED = "The host stopped while this turn was running. What was not finished was not done."
+INTERRUPTED = "The host stopped while this turn was running. Unfinished work was not done."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ class Placed:
         if self.effective.model_invocable:
             return f"{called} is for the model alone; say in words what you need"
         if self.effective.enabled:
-            return f"{called} can be called by nobody: it is closed to users and to the model"
+            return f"{called} cannot be called: neither users nor the model may invoke it"
         if self.container is not None and not is_enabled(self.container):
             where = f"`{self.container['name']}`, which is {_reason(self.container)}"
             return f"{called} is in {where}; switch that on to use it"
