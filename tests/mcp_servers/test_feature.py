@@ -204,7 +204,7 @@ async def test_what_nobody_ever_agreed_to_is_never_started_and_starts_once_someb
         await client.action("chat/turnComplete")
         newer = await bench.client(client_id="newer", offer=["1.0.0"])
         start = {"type": "session/mcpServerStartRequested", "id": entry["id"]}
-        assert "nobody has agreed" in await newer.rejected(session, start)
+        assert "is not trusted as it is now" in await newer.rejected(session, start)
         assert not mark.exists()
         assert (await shown(bench, client, session, "stopped"))["id"] == entry["id"]
         agreed = {

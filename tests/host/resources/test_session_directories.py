@@ -81,7 +81,7 @@ async def test_what_a_session_does_not_name_any_more_is_closed_whatever_the_disk
     disk.answers.clear()
     await client.ask("disposeSession", "ahp-session:/slow")
     refused = await client.refused("resourceRead", uri=(disk.path / "file").as_uri())
-    assert "outside what you may read" in refused["message"]
+    assert "not among the places you may read" in refused["message"]
 
 
 async def test_the_latest_state_of_a_session_counts(tmp_path: Path, disk: Disk) -> None:
@@ -100,7 +100,7 @@ async def test_the_latest_state_of_a_session_counts(tmp_path: Path, disk: Disk) 
         dispatch(session, session_working_directory_removed(directory=disk.path.as_uri()))
         assert await read(client, tmp_path / "quick" / "file") == "quick"
         disk.answers.set()
-        assert "outside what you may read" in (await asked)["error"]["message"]
+        assert "not among the places you may read" in (await asked)["error"]["message"]
     finally:
         disk.answers.set()
         await bench.stop()

@@ -156,7 +156,7 @@ async def test_a_session_that_is_disposed_of_ends_its_commands(agents: Agents) -
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"cwd": Path("/etc")}, PermissionDenied, "outside what you may read"),
+        ({"cwd": Path("/etc")}, PermissionDenied, "not among the places you may read"),
         ({"cwd": Path("relative")}, InvalidParams, "not absolute"),
     ],
 )

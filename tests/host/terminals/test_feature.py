@@ -192,7 +192,7 @@ async def test_the_shell_sees_no_secret_of_the_host(client: RawClient) -> None:
         ("ahp-terminal:/a", {"claim": {"kind": "nobody"}}, -32602, 'got "nobody"'),
         ("ahp-terminal:/a", {"claim": {"kind": "client", "clientId": "x"}}, -32602, "'x' is not connected"),
         ("ahp-terminal:/a", {"claim": {"kind": "session", "session": "ahp-session:/no"}}, -32602, "no session"),
-        ("ahp-terminal:/a", {"cwd": "file:///etc"}, -32009, "outside what you may read"),
+        ("ahp-terminal:/a", {"cwd": "file:///etc"}, -32009, "not among the places you may read"),
         ("ahp-terminal:/a", {"cwd": "http://a/b"}, -32602, "not a file: URI"),
     ],
 )

@@ -177,7 +177,7 @@ function Server({ uri, item, running }: { uri: string; item: Customization; runn
           {!tools.length && <li class="muted">It has no tools.</li>}
         </ul>
       )}
-      {log && <pre class="output" tabIndex={0} role="region" aria-label={`Log of ${item.name}`}>{log.join("\n") || "It has said nothing."}</pre>}
+      {log && <pre class="output" tabIndex={0} role="region" aria-label={`Log of ${item.name}`}>{log.join("\n") || "The log is empty."}</pre>}
     </>
   );
 }

@@ -132,7 +132,7 @@ def _is_odd(path: str) -> bool:
 def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:
     request: JsonObject = {"channel": ROOT_URI, "uri": uri, "read": True, **({"write": True} if write else {})}
     verb = "write" if write else "read"
-    return PermissionDenied(f"{path} is not among the files you may {verb}; ask with resourceRequest", request=request)
+    return PermissionDenied(f"{path} is not among the places you may {verb}; ask with resourceRequest", request=request)
 
 
 __all__ = ["Access"]
