@@ -58,7 +58,7 @@ function nextRegion(back: boolean): void {
   const here = REGIONS.map((id) => document.getElementById(id)).filter((each): each is HTMLElement => each !== null && each.offsetParent !== null);
   const at = here.findIndex((each) => each.contains(document.activeElement));
   const next = here[(at + (back ? -1 : 1) + here.length) % here.length];
-  next?.classList.add("reached"); // Only who walks by keys needs to see where they are.
+  next?.classList.add("reached"); // Only a person who uses the keyboard needs to see the focus.
   next?.addEventListener("blur", () => next.classList.remove("reached"), { once: true });
   next?.focus();
 }

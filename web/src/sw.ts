@@ -21,7 +21,7 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(self.clients.claim());
 });
 
-/** Files with a hash in their name never change; the page itself is asked for anew as long as the host answers. */
+/** Files with a hash in their name never change. The page itself is requested again as long as the host answers. */
 async function answer(request: Request): Promise<Response> {
   const url = new URL(request.url);
   const cache = await caches.open(SHELL);

@@ -1,6 +1,6 @@
 /**
- * A lasting connection to a host: dial, greet, follow channels, dispatch, and dial again when it is lost.
- * Works outside of a page too: sockets, clock and random numbers are given to it.
+ * A lasting connection to a host: connects, initializes, follows channels, dispatches, and reconnects when the connection is lost.
+ * It also works outside of a page, because sockets, clock and random numbers are passed in.
  */
 
 import { backoff } from "./backoff.ts";
@@ -14,13 +14,13 @@ export const VERSIONS = ["1.0.0"];
 
 /** Milliseconds between pings. */
 const INTERVAL = 10_000;
-/** A link that is silent for so many intervals is dead, whatever the socket says. */
+/** A connection without messages for so many intervals is dead, even if the socket is open. */
 const SILENT_INTERVALS = 3;
-/** How long a link may stay silent after `check()`: a phone that woke up wants to know soon. */
+/** Milliseconds without a message after `check()` until the connection counts as dead. It is short, for a phone that wakes up. */
 const CHECK_TIMEOUT = 4_000;
 const GREETING_TIMEOUT = 30_000;
 
-/** Close codes after which dialling again would only repeat the refusal. */
+/** Close codes after which the host would refuse another connection, too. */
 const FINAL = new Set([1007, 1008, 1009, 4401, 4403]);
 
 export type LinkStatus = "connecting" | "catching-up" | "live" | "offline" | "refused";
@@ -35,7 +35,7 @@ export interface Socket {
 }
 
 export interface ClientOptions {
-  /** A new connection: a browser's WebSocket, or whatever does the same. */
+  /** Makes a new connection: a browser's WebSocket, or an object with the same interface. */
   dial(): Socket | WebSocket;
   clientId: string;
   clientInfo?: { name: string; version?: string; title?: string };
@@ -78,9 +78,9 @@ export class Channel {
 
 export class Client {
   status: LinkStatus = "connecting";
-  /** When the host was last heard, in ms; what the page says about stale data. */
+  /** When the last message of the host came, in ms. The page shows by this how old its data is. */
   lastHeard = 0;
-  /** Why a host refused us for good. */
+  /** Why the host refused this client for good. */
   refusal: string | undefined;
   host: InitializeResult | undefined;
   readonly statusListeners = new Set<(status: LinkStatus) => void>();
@@ -116,7 +116,7 @@ export class Client {
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new ConnectionLost("The client is closed."));
   }
 
-  /** Check the connection now: dial at once when it is lost, ask for a sign of life when there is one. */
+  /** Check the connection now: reconnect at once if it is lost, otherwise send a ping. */
   check(): void {
     if (this.#closed || this.status === "refused") return;
     if (this.status === "offline") {
@@ -131,7 +131,7 @@ export class Client {
     }
   }
 
-  /** Dial again although the host refused: the person has signed in since, or wants to try. */
+  /** Connect again although the host refused, because the person has signed in or wants to try again. */
   retry(): void {
     if (this.status === "live" || this.#closed) return;
     clearTimeout(this.#timer);
@@ -196,7 +196,7 @@ export class Client {
     } else this.#lost();
   }
 
-  /** The link is gone; try again after a while. */
+  /** The connection is lost; try again after a while. */
   #lost(): void {
     this.#drop();
     if (this.#closed) return;
@@ -223,7 +223,7 @@ export class Client {
     }
   }
 
-  /** Ask for a sign of life in every interval; three silent ones end the link. */
+  /** Send a ping in every interval. Three intervals without a message end the connection. */
   #watch(): void {
     clearInterval(this.#watchdog);
     this.#watchdog = setInterval(() => {
@@ -278,7 +278,7 @@ export class Client {
     for (const listener of this.freshListeners) listener(result, again);
   }
 
-  /** False when the host cannot pick up: it does not know this client any more, or lost its log. */
+  /** False if the host cannot resume: it does not know this client any more, or lost its log. */
   async #reconnect(peer: RpcPeer): Promise<boolean> {
     const known = [...this.#channels.values()].filter((channel) => channel.mirror.joined);
     const seen = known.map((channel) => channel.mirror.seq);
@@ -294,9 +294,9 @@ export class Client {
         subscriptions: known.map((channel) => channel.uri),
         _meta: {
           "ahpkit/capabilities": this.options.capabilities ?? {},
-          // A host that has forgotten us would take us for a client of 0.4.
+          // A host that has forgotten this client would treat it as a client of 0.4.
           "ahpkit/spoken": this.host?.protocolVersion,
-          // A host whose log lost its end sees by this that we know actions it does not have.
+          // By this, a host whose log lost its end notices that this client has seen actions that the log lacks.
           "ahpkit/highest": Math.max(0, ...seen),
         },
       });
@@ -375,7 +375,7 @@ export class Client {
     channel.changed();
   }
 
-  /** The host has no such channel: tell those who follow it, and refuse its actions. */
+  /** The host does not have this channel: notify its followers, and refuse its actions. */
   #gone(channel: Channel, error: Error): void {
     channel.error = error;
     for (const clientSeq of [...channel.mirror.pending.keys()]) {
@@ -427,7 +427,7 @@ export class Client {
 
   // Requests and notifications.
 
-  /** Ask the host; waits for the connection first. */
+  /** Send a request to the host. Waits for the connection first. */
   async request<T = unknown>(method: string, params: Record<string, unknown>): Promise<T> {
     const peer =
       this.status === "live" && this.#peer

@@ -1,12 +1,12 @@
 /**
  * One channel's copy of the host's state. Pure: it uses neither a connection nor a clock.
  *
- * - `confirmed` is what the host said: a snapshot and every action after it, each once.
+ * - `confirmed` is the host's state: a snapshot, with every action after it applied once.
  * - `pending` are own actions without an answer.
- * - `optimistic` is confirmed with the pending actions on top; without any it *is* confirmed.
+ * - `optimistic` is `confirmed` with the pending actions applied. Without pending actions it is the same object.
  *
- * An own action is known by its clientSeq, not by its place, because a rejection can overtake an acceptance. What comes
- * while a snapshot or replay is on its way waits for it: nothing is lost, nothing applied to the wrong state.
+ * An own action is recognised by its clientSeq, not by its place, because a rejection can overtake an acceptance. Actions that
+ * arrive before a requested snapshot or replay wait for it, so that no action is lost or applied to the wrong state.
  */
 
 import type { Obj, Reducer } from "./reducers/common.ts";
@@ -19,7 +19,7 @@ export interface Pending {
 
 export type Outcome = { accepted: true; serverSeq: number } | { accepted: false; reason: string };
 
-/** What an envelope did: changed the confirmed state, answered an own action, or both. */
+/** The effect of an envelope: it changed the confirmed state, answered an own action, or both. */
 export interface Taken {
   applied: boolean;
   settled?: { clientSeq: number; outcome: Outcome };
@@ -29,7 +29,7 @@ export class Mirror {
   confirmed: Obj | undefined;
   /** serverSeq of the last action that `confirmed` contains. */
   seq = 0;
-  /** Whether there is a state, maybe an old one while the connection is away. */
+  /** Whether there is a state. While there is no connection it may be old. */
   joined = false;
   readonly pending = new Map<number, Pending>();
   #waiting: ActionEnvelope[] | undefined = [];
@@ -54,12 +54,12 @@ export class Mirror {
     return this.#optimistic;
   }
 
-  /** A snapshot or replay was asked for: what comes in the meantime follows it. */
+  /** A snapshot or replay was requested. Actions that arrive before it are applied after it. */
   expect(): void {
     this.#waiting = [];
   }
 
-  /** The host's state takes the place of ours, whatever we had. */
+  /** Replace the whole state by the host's. */
   snapshot(state: Obj | undefined, fromSeq: number): void {
     this.confirmed = state;
     this.seq = fromSeq;
@@ -67,21 +67,21 @@ export class Mirror {
     this.#optimistic = undefined;
   }
 
-  /** The channel is complete up to here: take in what waited. */
+  /** The channel is complete up to here: apply the actions that waited. */
   resume(): Taken[] {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     return waiting.map((envelope) => this.take(envelope));
   }
 
-  /** One live action; it waits when the state it follows is not here yet. */
+  /** One live action. It waits if the state before it has not arrived yet. */
   envelope(envelope: ActionEnvelope): Taken {
     if (this.#waiting === undefined) return this.take(envelope);
     this.#waiting.push(envelope);
     return { applied: false };
   }
 
-  /** One action of a replay, or one that is in order. What is known already is dropped. */
+  /** One action in order, live or from a replay. An action that is already applied is dropped. */
   take(envelope: ActionEnvelope): Taken {
     if (envelope.rejectionReason !== undefined)
       return { applied: false, ...this.#settle(envelope, { accepted: false, reason: envelope.rejectionReason }) };

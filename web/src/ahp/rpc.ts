@@ -55,7 +55,7 @@ export class RpcPeer {
     if (!this.#closed) this.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
   }
 
-  /** One frame from the other side. What is not JSON-RPC is ignored. */
+  /** Handle one frame of the other side. A frame that is not JSON-RPC is ignored. */
   receive(text: string): void {
     let message: Record<string, unknown>;
     try {
@@ -68,7 +68,7 @@ export class RpcPeer {
     else if (typeof message.id === "number") this.#answered(message.id, message);
   }
 
-  /** The connection ended: everyone who waits for an answer is told. */
+  /** The connection ended: all waiting requests fail. */
   close(error: Error = new ConnectionLost()): void {
     if (this.#closed) return;
     this.#closed = true;

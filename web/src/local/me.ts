@@ -1,4 +1,4 @@
-/** Who this browser is to the host: its right, and the ways in and out. Cookies do the rest; scripts never see them. */
+/** This browser's identity at the host: its right, pairing and signing out. The secret is in a cookie that scripts cannot read. */
 
 import { signal } from "@preact/signals";
 
@@ -40,7 +40,7 @@ async function call<T>(path: string, body?: unknown): Promise<T> {
   return (await answer.json()) as T;
 }
 
-/** Ask who we are. Without an answer, as when offline, the page starts anyway. */
+/** Ask the host who this browser is. Without an answer (offline) the page starts anyway. */
 export async function arrive(): Promise<void> {
   if (location.pathname === "/in") entry.value = "wrong-code";
   try {
@@ -48,17 +48,17 @@ export async function arrive(): Promise<void> {
     if (answer.status === 401) return void (entry.value = entry.value === "wrong-code" ? "wrong-code" : "out");
     if (answer.ok) me.value = (await answer.json()) as Me;
   } catch {
-    // Offline: what was loaded before is shown until the host is back.
+    // Offline: the page shows the loaded data until the host is back.
   }
   entry.value = "in";
 }
 
-/** After a lost connection: a browser that was revoked is told so, instead of trying for ever. */
+/** After a lost connection: check whether this browser was revoked, instead of reconnecting for ever. */
 export async function stillKnown(): Promise<void> {
   try {
     if ((await fetch("/page/me", { headers: { Accept: "application/json" } })).status === 401) entry.value = "out";
   } catch {
-    // The host cannot be reached, so nothing is known.
+    // The host cannot be reached, so the answer is not known.
   }
 }
 
@@ -73,6 +73,6 @@ export const frameFor = (data: string): Promise<{ path: string }> => call("/page
 export const leave = (): Promise<unknown> => call("/page/out", {});
 
 export const mayWrite = (): boolean => (me.value?.right ?? "everything") === "everything";
-/** What a device without a right is told in the place of what it may not do. */
+/** The text that replaces a control which this device may not use. */
 export const onlyWords = (): string => `This device may ${me.value?.right} only.`;
 export const mayAnswer = (): boolean => (me.value?.right ?? "everything") !== "watch";

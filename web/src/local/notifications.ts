@@ -47,16 +47,16 @@ async function closeTag(tag: string): Promise<void> {
   for (const each of (await worker?.getNotifications({ tag })) ?? []) each.close();
 }
 
-/** What is known already, and whether nobody was looking when it came. */
+/** The requests that are known already, each with whether the page was hidden when it came. */
 const told = new Map<string, boolean>();
 let primed = false;
 
-/** Announce what is new, once and in words. What was there when the page was opened is not announced. */
+/** Announce each new request once, in words. Requests from before the page was opened are not announced. */
 function tell(items: InboxItem[]): void {
   const here = new Set(items.map((item) => item.key));
   for (const item of items) {
     if (told.has(item.key)) continue;
-    // What a session wants may be known a moment after that it wants something: the first moment counts.
+    // The details of a session's request may become known a moment later. The first moment counts.
     const unseen = told.get(item.session) ?? document.hidden;
     told.set(item.key, unseen);
     if (primed && notifyMe.value && possible.value === "allowed" && unseen && document.hidden && !item.reading)
@@ -80,7 +80,7 @@ export function startNotifications(): void {
   });
 }
 
-/** A turn that ended after a while: notify when nobody was looking. */
+/** A long turn has ended: notify if the page is hidden. */
 export function tellFinished(session: string, title: string, took: number, url: string): void {
   if (took > 30_000 && notifyMe.value && possible.value === "allowed" && document.hidden)
     void show(title, "The answer is complete.", session, url);

@@ -49,19 +49,19 @@ function fail(message: Failed): void {
   failedMessages.value = [...failedMessages.value, message];
 }
 
-/** Whether a chat has a message after all: the page was closed after the host had taken it, and before it could say so. */
+/** Whether a chat has a message already: the page may have been closed after the host had accepted it and before the answer came. */
 export const arrived = ({ id }: Failed, chat: ChatState): boolean =>
   chat.activeTurn?.id === id || chat.turns.some((turn) => turn.id === id) || Boolean(chat.queuedMessages?.some((each) => each.id === id));
 
 export const userMessage = (text: string, extra: Partial<Message> = {}): Message => ({ text, origin: { kind: "user" }, ...extra });
 
-// What a closed page left.
+// Messages that a closed page has left.
 
 const PLACE = "unsent:";
 const LEFT = "the page was closed before the host had it";
 
 interface Kept extends Failed {
-  /** The window that sends it. */
+  /** The window that sends this message. */
   window: string;
 }
 
@@ -74,7 +74,7 @@ function remember(message: Failed): void {
 
 const lockOf = (window: string): string => `ahpkit:window:${window}`;
 
-/** Show what was left. It is not sent by itself: that may be long ago. What another open window sends is that one's. */
+/** Show the messages that a closed page has left. They are not sent automatically, because they may be old. Messages of another open window are not shown. */
 export async function startOutbox(): Promise<void> {
   const left = keysBelow(PLACE).map((key) => kept<Kept | undefined>(key, undefined)).filter((each) => each !== undefined);
   void navigator.locks?.request(lockOf(clientId), () => new Promise(() => undefined)); // Held as long as this window is open.

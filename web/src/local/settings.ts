@@ -1,4 +1,4 @@
-/** What this browser remembers: theme, keys, folds, widths, drafts. Nothing secret is ever kept here. */
+/** Settings that this browser stores: theme, keys, folds, widths, drafts. Nothing secret is stored here. */
 
 import { effect, signal, type Signal } from "@preact/signals";
 
@@ -11,7 +11,7 @@ export function kept<T>(key: string, fallback: T): T {
   }
 }
 
-/** False when it could not be kept: storage may be full or forbidden, and the page works without it. */
+/** Store a value; false if that failed. Storage may be full or forbidden, and the page works without it. */
 export function keep(key: string, value: unknown): boolean {
   try {
     if (value === undefined) localStorage.removeItem(`ahpkit:${key}`);
@@ -22,7 +22,7 @@ export function keep(key: string, value: unknown): boolean {
   }
 }
 
-/** Names below a name under which something is kept. */
+/** The stored names that begin with a prefix. */
 export function keysBelow(start: string): string[] {
   try {
     return Object.keys(localStorage).filter((key) => key.startsWith(`ahpkit:${start}`)).map((key) => key.slice("ahpkit:".length));

@@ -9,18 +9,18 @@ export interface InboxItem {
   key: string;
   session: Uri;
   title: string;
-  /** What is wanted, in words without code. */
+  /** What the person is asked for, in words. */
   what: string;
   url: string;
   summary: SessionSummary | undefined;
   request: InputNeeded | undefined;
   kind: "approval" | "question" | "sign-in" | "failure";
   resource?: string;
-  /** What the session wants is being read: this stands for it until then. */
+  /** A placeholder for a session whose requests are still being read. */
   reading?: boolean;
 }
 
-/** More sessions than this at once are counted and shown by their summary only. */
+/** If more sessions than this wait, the others are only counted and shown by their summaries. */
 const FOLLOWED = 40;
 
 interface Watched<T> {
@@ -29,7 +29,7 @@ interface Watched<T> {
 }
 
 const watched = signal<ReadonlyMap<Uri, Watched<SessionState>>>(new Map());
-/** Chats of those sessions that wait, for a host that does not keep the session's own queue. */
+/** The waiting chats of these sessions, for a host that does not keep a queue in the session. */
 const chats = signal<ReadonlyMap<Uri, Watched<ChatState>>>(new Map());
 
 /** Follow exactly `uris`; nothing changes when they are the same as before. */
@@ -46,7 +46,7 @@ function follow<T>(held: Signal<ReadonlyMap<Uri, Watched<T>>>, uris: ReadonlySet
   held.value = next;
 }
 
-/** Chats of a session that wait although its queue does not say so. */
+/** Chats of a session that wait but are missing in the session's queue. */
 const silent = (state: SessionState): Uri[] =>
   (state.inputNeeded ?? []).some(asksPerson) ? [] : state.chats.filter((chat) => activity(chat.status) === "needs").map((chat) => chat.resource);
 
@@ -60,10 +60,10 @@ export function waitingIn(state: SessionState | undefined, open?: ChatState): In
   return found;
 }
 
-/** The thing that somebody asked to be brought to, until its card has the keyboard. */
+/** The request that the person wants to see; set until its card has the keyboard focus. */
 export const pointed = signal<string | undefined>(undefined);
 
-/** Follow exactly the sessions that need somebody. */
+/** Follow exactly the sessions that wait for a person. */
 export function startInbox(): void {
   effect(() => {
     const wanted = [...sessions.value.values()]
@@ -100,7 +100,7 @@ function* ofSession(summary: SessionSummary, followed: Watched<SessionState> | u
     yield { ...shared, key: summary.resource, kind: "approval", what: "Needs you", url: sessionUrl(summary.resource), request: undefined, reading: followed !== undefined };
 }
 
-/** What one session asks for stays in the order in which it was asked. */
+/** The requests of one session keep the order in which they were asked. */
 function newestFirst(a: InboxItem, b: InboxItem): number {
   const [one, other] = [a.summary?.modifiedAt ?? "", b.summary?.modifiedAt ?? ""];
   return one < other ? 1 : one > other ? -1 : 0;

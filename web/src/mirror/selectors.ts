@@ -1,4 +1,4 @@
-/** What views want to know, derived from states. Pure but for the clock that is passed in. */
+/** Values for views, computed from states. Pure: the time is passed in. */
 
 import {
   type ActiveTurn, type ChatState, type Customization, ERROR, IN_PROGRESS, INPUT_NEEDED, type InputNeeded, IS_ARCHIVED, IS_READ,
@@ -23,7 +23,7 @@ export const WORDS: Record<Activity, string> = {
 export const isRead = (status: number): boolean => (status & IS_READ) !== 0;
 export const isArchived = (status: number): boolean => (status & IS_ARCHIVED) !== 0;
 
-/** Marks of Markdown around words. An underscore inside a word is none: `my_file.py` keeps its name. */
+/** Markdown marks around words. An underscore inside a word is not a mark: `my_file.py` does not change. */
 const AROUND = /`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<![\p{L}\p{N}_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}_])/gu;
 
 /** Text of a string-or-markdown value, without its marks: for titles and announcements. A string has none. */
@@ -46,7 +46,7 @@ export const nameOf = (uri: Uri): string => pathOf(uri).replace(/\/+$/, "").spli
 
 const foldersOf = (uri: Uri): string[] => pathOf(uri).split("/").filter(Boolean);
 
-/** The folders above a directory that tell it from others of the same name; empty where no other has its name. */
+/** The folders above a directory that distinguish it from others with the same name; empty if its name is unique. */
 export function placeOf(directory: Uri, others: Uri[]): string {
   const own = foldersOf(directory);
   const twins = others.filter((other) => other !== directory && nameOf(other) === nameOf(directory)).map(foldersOf);
@@ -59,7 +59,7 @@ export function placeOf(directory: Uri, others: Uri[]): string {
 
 export const directoryOf = (summary: SessionSummary): string => summary.workingDirectories?.[0] ?? "";
 
-/** How long ago, in few letters. */
+/** How long ago, in a few letters. */
 export function age(iso: string, at: number): string {
   const seconds = Math.max(0, (at - Date.parse(iso)) / 1000);
   if (Number.isNaN(seconds)) return "";
@@ -84,18 +84,18 @@ export function duration(time: number): string {
   return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** How long something runs by now; nothing in its first second, because nobody can read that. */
+/** How long something has been running; empty in the first second, because it would change too fast to read. */
 export const elapsed = (time: number): string => (time >= 1000 ? duration(time) : "");
 
-const UNTITLED = /^(New session)?$/; // What the host calls a session that nobody has named.
+const UNTITLED = /^(New session)?$/; // The host's title for a session without a name.
 
-/** The slash command that a session without a title began with: no title, but it tells such sessions apart. */
+/** The slash command that a session without a title began with. It helps to distinguish such sessions. */
 export function opening(summary: SessionSummary | undefined): string | undefined {
   const command = summary?._meta?.["ahpkit/opening"];
   return summary && UNTITLED.test(summary.title.trim()) && typeof command === "string" ? command : undefined;
 }
 
-/** What a session is called in lists. */
+/** The title of a session in lists. */
 export const titleOf = (summary: SessionSummary): string => opening(summary) ?? (summary.title || "Untitled");
 
 // Sessions: what waits comes first, then the newest.
@@ -127,7 +127,7 @@ export function groups(all: Iterable<SessionSummary>, query: string, archived: b
 
 export const asksPerson = (request: InputNeeded): boolean => request.kind !== "toolClientExecution";
 
-/** A question that the chat says is answered, although the session's queue does not know it yet: one's own answer is seen at once. */
+/** Whether a question is answered in the chat, although the session's queue still has it. So one's own answer is shown at once. */
 const isAnswered = (entry: InputNeeded, chat: ChatState): boolean =>
   entry.kind === "chatInput" && entry.chat === chat.resource &&
   Boolean(chat.activeTurn?.responseParts.some((part) => part.kind === "inputRequest" && part.request.id === entry.request.id && part.response !== undefined));
@@ -168,7 +168,7 @@ function* inChat(chat: ChatState): Generator<InputNeeded> {
 
 // Tool calls.
 
-/** A call that is denied already is pending for one action, because only such a call can be denied. */
+/** Whether a pending call is already denied: the host shows a denied call as pending for one action, because only a pending call can be denied. */
 export const waitsForPerson = (call: ToolCall): boolean =>
   (call.status === "pending-confirmation" && call._meta?.["ahpkit/settled"] === undefined) || call.status === "pending-result-confirmation";
 export const isOpen = (call: ToolCall): boolean => call.status !== "completed" && call.status !== "cancelled";
@@ -180,11 +180,11 @@ export function inputText(call: ToolCall): string | undefined {
 }
 
 const JSON_PARTS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
-const DEEPEST = 50; // Indenting what is nested deeper costs more than it helps.
+const DEEPEST = 50; // Deeper nesting is not indented, because that costs more than it helps.
 
 /**
- * The parts of a JSON text as they were written: numbers keep every digit, and a name that comes twice is there twice. A
- * parsed value would lose both, and show something else than what runs. None when it is not JSON, or very large.
+ * The parts of a JSON text as they were written: numbers keep every digit, and a name that occurs twice is shown twice. A
+ * parsed value would lose both, and would differ from the input that runs. Undefined if the text is not JSON, or very large.
  */
 function jsonParts(text: string): string[] | undefined {
   if (!/^\s*[{[]/.test(text) || text.length > 200_000) return undefined;
@@ -196,10 +196,10 @@ function jsonParts(text: string): string[] | undefined {
   return text.match(JSON_PARTS) ?? undefined;
 }
 
-/** A string without its quotes and escapes; everything else as it was written. */
+/** A string without its quotes and escapes; any other value as it was written. */
 const written = (part: string): string => (part.startsWith('"') ? String(JSON.parse(part)) : part);
 
-/** Members of a JSON object without structure inside, as names and values; none when it is anything else. */
+/** The members of a flat JSON object as names and values; undefined for anything else. */
 export function fields(text: string): [string, string][] | undefined {
   const inside = jsonParts(text)?.slice(1, -1);
   if (!/^\s*\{/.test(text) || !inside?.length || inside.length >= 16 * 4 || inside.some((part) => opens(part) || closes(part))) return undefined;
@@ -211,7 +211,7 @@ export function fields(text: string): [string, string][] | undefined {
 const opens = (part: string | undefined): boolean => part === "{" || part === "[";
 const closes = (part: string | undefined): boolean => part === "}" || part === "]";
 
-/** Input for a person: JSON is spread over lines. */
+/** Input for a person: JSON is indented. */
 export function pretty(text: string): string {
   const parts = jsonParts(text) ?? [];
   let out = "";
@@ -236,7 +236,7 @@ export function* customizationsOf(session: SessionState | undefined): Generator<
   }
 }
 
-/** Whose tool a call uses, in words: an MCP server, a client; nothing for the agent's own. */
+/** The owner of a call's tool, in words: an MCP server or a client; empty for the agent's own tools. */
 export function ownerOf(call: ToolCall, session: SessionState | undefined): string | undefined {
   const by = call.contributor;
   if (by?.kind === "mcp") {
@@ -254,7 +254,7 @@ export interface Helper {
   agentName?: string;
 }
 
-/** Helpers of a call: those that its content names, then those whose own chat says that this call started it. */
+/** The helpers of a call: those that its content names, then those whose chats name this call as their origin. */
 export function helpersOf(call: ToolCall, chat: Uri, session: SessionState | undefined): Helper[] {
   const named: Helper[] = (call.content ?? []).flatMap((content) => (content.type === "subagent" ? [content] : []));
   const silent = (session?.chats ?? []).filter(({ resource, origin }) =>
@@ -308,7 +308,7 @@ interface Cost {
   currency: string;
 }
 
-/** What a turn cost, when its agent says so. An amount without a currency is in dollars. */
+/** The cost of a turn, if its agent reports it. An amount without a currency is in dollars. */
 export function costOf(turn: Turn | ActiveTurn): Cost | undefined {
   const meta = turn.usage?._meta ?? {};
   for (const value of [meta["ahpkit/cost"], (meta["ahpkit/acp"] as Record<string, unknown> | undefined)?.cost, meta.cost]) {
@@ -318,7 +318,7 @@ export function costOf(turn: Turn | ActiveTurn): Cost | undefined {
   return undefined;
 }
 
-/** Tokens, when an agent counted them; anything else would make the whole sum no number. */
+/** A number of tokens; undefined for any other value, because it would make the whole sum NaN. */
 const counted = (tokens: unknown): number => (typeof tokens === "number" && tokens >= 0 ? tokens : 0);
 
 export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
@@ -337,7 +337,7 @@ export function total(turns: Iterable<Turn | ActiveTurn>): Totals {
   return sum;
 }
 
-/** An amount in words; an agent may name a currency that nobody knows. */
+/** An amount as text; an agent may name an unknown currency. */
 function money(amount: number, currency: string): string {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(amount) < 1 ? 4 : 2 };
   if (/^[A-Za-z]{3}$/.test(currency)) return new Intl.NumberFormat(undefined, { style: "currency", currency, ...digits }).format(amount);
@@ -354,7 +354,7 @@ export function price(sum: Totals): string {
 export const tokens = (count: number): string =>
   count < 1000 ? String(count) : count < 1e6 ? `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k` : `${(count / 1e6).toFixed(1)}M`;
 
-// Plans stand in the session's `_meta`, by chat.
+// Plans are in the session's `_meta`, by chat.
 
 export interface PlanEntry {
   content: string;

@@ -1,15 +1,15 @@
-/** A socket whose reading is done in a worker. Without workers it is a plain WebSocket. */
+/** A socket that is read in a worker. If workers are not available, it is a plain WebSocket. */
 
 import type { Socket } from "../ahp/index.ts";
 
-/** What the page wants of the worker. */
+/** Messages from the page to the worker. */
 export type Wanted = { id: number } & (
   | { kind: "dial"; url: string; protocol: string }
   | { kind: "send"; text: string }
   | { kind: "close"; code?: number; reason?: string }
 );
 
-/** What the worker tells the page. */
+/** Messages from the worker to the page. */
 export type Told = { id: number } & (
   | { kind: "open" }
   | { kind: "texts"; texts: string[] }

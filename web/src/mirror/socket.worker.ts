@@ -3,7 +3,7 @@
 import type { Told, Wanted } from "./socket.ts";
 
 const FRAME = 16;
-/** Up to this many messages of one frame are handed over at once, each by itself, so that answers do not wait. */
+/** Up to this many messages of one frame are passed on at once, one by one, so that answers do not wait. */
 const FEW = 4;
 
 const sockets = new Map<number, WebSocket>();

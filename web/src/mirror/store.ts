@@ -1,4 +1,4 @@
-/** The host's state as signals: one per channel, painted every second frame however much arrives. Uses no DOM elements. */
+/** The host's state as signals: one per channel, updated every second frame, however many messages arrive. Uses no DOM elements. */
 
 import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -25,31 +25,31 @@ export const sessions = signal<ReadonlyMap<Uri, SessionSummary>>(new Map());
 export const sessionsLoaded = signal(false);
 /** Sign-ins that the host asked for outside of any session's queue. */
 export const signIns = signal<{ resource: string; name: string; channel: Uri }[]>([]);
-/** How far sessions are that this window asked for. */
+/** Progress of the sessions that this window is creating. */
 export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: number; message?: string }>>(new Map());
 /** How often the link was lost, was refused or could not be made. */
 export const losses = signal(0);
-/** A message for everybody, shown once: the host that came back is not the same as before. */
+/** A notice that is shown once: after a reconnect the host is not the same as before. */
 export const notice = signal<string | undefined>(undefined);
 
 /**
- * Who this tab is to the host. A reload keeps it, so that its terminals stay its own. It is in the tab's storage only
- * between two pages: a duplicated tab finds no id there and becomes another client.
+ * The client id of this tab. A reload keeps the id, so that the tab still holds its terminals. It is in the tab's storage only
+ * while a page is unloaded: a duplicated tab finds no id there, and becomes another client.
  */
 export const clientId = sessionStorage.getItem("client") ?? crypto.randomUUID();
 sessionStorage.removeItem("client");
 window.addEventListener("pagehide", () => sessionStorage.setItem("client", clientId));
 window.addEventListener("pageshow", () => sessionStorage.removeItem("client"));
 
-/** How this tab is listed in a session that it shows. */
+/** This tab's entry in the list of active clients of a session. */
 export const presence = (): { clientId: string; displayName: string; tools: never[]; canRenderCanvases: true } =>
   ({ clientId, displayName: `Page on ${/Android|iPhone|iPad/.test(navigator.userAgent) ? "a phone" : "a computer"}`, tools: [], canRenderCanvases: true });
 
 let client: Client;
 export const now = (): number => Date.now();
 
-// Painting: states are applied at once. Signals are written every second frame at most, and seldom enough that drawing takes
-// half of the time at most, however much there is to draw.
+// Painting: states are applied at once, but signals are written at most every second frame, and so rarely that drawing takes
+// at most half of the time, however much there is to draw.
 
 const dirty = new Set<() => void>();
 let scheduled = false;
@@ -61,7 +61,7 @@ let notBefore = 0;
 function schedule(): void {
   if (scheduled) return;
   scheduled = true;
-  // A hidden page has no frames; its title and notifications still have to follow.
+  // A hidden page has no frames, but its title and notifications still have to be updated.
   if (document.hidden) setTimeout(flush, 200);
   else requestAnimationFrame(flush);
 }
@@ -81,7 +81,7 @@ function flush(): void {
     for (const write of writes) write();
   });
   notBefore = begun + PAUSE;
-  // The next task comes when the views and the browser have drawn.
+  // The next task runs when the views and the browser have finished drawing.
   setTimeout(() => {
     notBefore = begun + Math.min(Math.max(PAUSE, 2 * (performance.now() - begun)), LONGEST_PAUSE);
   });
@@ -98,7 +98,7 @@ interface Held {
 }
 
 const held = new Map<Uri, Held>();
-/** A channel nobody looks at is kept for a moment: going back is instant. */
+/** A channel that is no longer shown is kept for a moment, so that going back is instant. */
 const KEEP = 20_000;
 const WINDOW = 60;
 
@@ -140,7 +140,7 @@ function letGo(uri: Uri, entry: Held): void {
 
 const NEVER = signal<Seen<unknown>>(NOTHING);
 
-/** Follow a channel while the component is there. */
+/** Follow a channel while the component is mounted. */
 export function useChannel<T>(uri: Uri | undefined, kind?: ChannelKind): ReadonlySignal<Seen<T>> {
   const entry = useMemo(() => (uri ? hold(uri, kind) : undefined), [uri]);
   useEffect(() => {
@@ -150,16 +150,16 @@ export function useChannel<T>(uri: Uri | undefined, kind?: ChannelKind): Readonl
   return (entry?.seen ?? NEVER) as unknown as ReadonlySignal<Seen<T>>;
 }
 
-/** Follow a channel until the returned function is called; for what is not a component. */
+/** Follow a channel until the returned function is called; for code outside of components. */
 export function watch<T>(uri: Uri, kind?: ChannelKind): { seen: ReadonlySignal<Seen<T>>; stop(): void } {
   const entry = hold(uri, kind);
   return { seen: entry.seen as unknown as ReadonlySignal<Seen<T>>, stop: () => letGo(uri, entry) };
 }
 
-/** What is known of a channel that somebody follows, without following it. */
+/** The present state of a channel, if something else follows it. This does not follow the channel itself. */
 export const known = <T>(uri: Uri): T | undefined => held.get(uri)?.channel.state as T | undefined;
 
-/** What `find` sees in a channel, as soon as it sees something; nothing when the channel is gone, or after `patience` milliseconds. */
+/** Wait until `find` returns a value for a channel; undefined if the channel is gone, or after `patience` milliseconds. */
 export async function firstSeen<T, Found>(uri: Uri, kind: ChannelKind, find: (state: T) => Found | undefined, patience?: number): Promise<Found | undefined> {
   const { seen, stop } = watch<T>(uri, kind);
   let end = stop;
@@ -189,7 +189,7 @@ export const root: ReadonlySignal<RootState | undefined> = computed(() =>
   hostInfo.value ? (rootEntry.seen.value?.state as RootState | undefined) : undefined,
 );
 
-/** An agent as people call it. */
+/** The name of an agent for people. */
 export const agentName = (provider: string | undefined): string =>
   root.value?.agents.find((each) => each.provider === provider)?.displayName ?? provider ?? "";
 
@@ -208,10 +208,10 @@ function merge(uri: Uri, changes: Record<string, unknown>): void {
 
 const PAGE = 200;
 
-/** Have agents started that do not run, to learn which conversations they keep by themselves. */
+/** Have the host start agents that do not run, so that they list the conversations that they keep. */
 export const askAgents = (): Promise<void> => listSessions({ "ahpkit/ask-agents": true });
 
-/** What the host told about sessions since a list of them was asked for: it is newer than the list, and follows it. */
+/** Notifications about sessions since the list was requested. They are newer than the list, so they are applied after it. */
 const listings = new Set<(() => void)[]>();
 
 async function listSessions(meta?: Record<string, unknown>): Promise<void> {
@@ -241,7 +241,7 @@ async function listSessions(meta?: Record<string, unknown>): Promise<void> {
   });
 }
 
-/** Take in what a notification says about the list of sessions, now and after each list that is under way. */
+/** Apply a notification to the list of sessions, now and again after each list that was already requested. */
 function listed(change: () => void): void {
   change();
   for (const since of listings) since.push(change);
@@ -258,7 +258,7 @@ function notified(method: string, params: Record<string, unknown>): void {
     listed(() => merge(params.session as Uri, params.changes as Record<string, unknown>));
   } else if (method === "root/progress") {
     const { progressToken, ...told } = params as { progressToken: string; progress: number; total?: number; message?: string };
-    // Only the last few: a session that is ready needs none.
+    // Only the last few are kept: a session that is ready needs no progress.
     creating.value = new Map([...[...creating.value].slice(-8), [progressToken, told]]);
   } else if (method === "auth/required") {
     const resource = params.resource as { resource: string; resource_name?: string };
@@ -293,7 +293,7 @@ export function start(title: string): Client {
     dial,
     clientId,
     clientInfo: { name: "ahpkit-page", title },
-    // `mcpApps` opens the side channel of MCP servers: their tools can be listed.
+    // `mcpApps` allows the side channel of MCP servers, so that their tools can be listed.
     capabilities: { mcpApps: {}, _meta: { "ahpkit/canvases": true } },
     locale: navigator.language,
     onNotification: notified,
@@ -322,7 +322,7 @@ export const refusal = (): string | undefined => client.refusal;
 
 export function dispatch(uri: Uri, action: Action, kind?: ChannelKind): Promise<Outcome> {
   const { outcome } = client.dispatch(uri, action, kind);
-  held.get(uri)?.write(); // Own actions are seen at once: a control must not jump back until the next frame.
+  held.get(uri)?.write(); // Own actions are shown at once, because a control must not jump back until the next frame.
   return outcome;
 }
 
@@ -332,7 +332,7 @@ export function request<T>(method: string, params: Record<string, unknown>): Pro
 
 const contents = new Map<string, Promise<{ data: string; encoding: string; contentType?: string }>>();
 
-/** Read a resource. Large ones come whole: the host sets the limit. */
+/** Read a resource. A large one is read as a whole, up to the host's limit. */
 export function read(uri: Uri, fresh = false): Promise<{ data: string; encoding: string; contentType?: string }> {
   let answer = contents.get(uri);
   if (!answer || fresh) {

@@ -2,7 +2,7 @@
 
 import Anser from "anser";
 
-/** What has no colour of ours keeps the text's own: it can be read on any background. */
+/** Text without a known colour keeps the normal one, which can be read on any background. */
 const COLOUR = /^ansi-(bright-)?(red|green|yellow|blue|cyan|magenta)$|^ansi-bright-black$/;
 
 export function pieces(text: string): { text: string; class: string }[] {

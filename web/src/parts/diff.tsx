@@ -23,7 +23,7 @@ export interface Row {
   changed?: [number, number];
 }
 
-/** Say where lines that replace each other differ: the first removed one and the first added one, and so on. */
+/** Mark where lines that replace each other differ: the first removed and the first added line, and so on. */
 function markChanged(rows: Row[]): Row[] {
   for (let at = 0; at < rows.length; at += 1) {
     if (rows[at]?.kind !== "del") continue;
@@ -44,7 +44,7 @@ function markChanged(rows: Row[]): Row[] {
   return rows;
 }
 
-/** Everything out, everything in: for texts that are too different to be compared in time. */
+/** All old lines removed and all new lines added: for texts that are too different to be compared quickly. */
 function replacedWhole(before: string, after: string): Row[] {
   const lines = (text: string): string[] => (text ? text.replace(/\n$/, "").split("\n") : []);
   return [
@@ -76,7 +76,7 @@ export function rowsOf(before: string, after: string): Row[] {
 export interface LineComments {
   /** Text of comments by line of the new file. */
   at(line: number): string[];
-  /** Not there for who may not write. */
+  /** Missing if this device may not write. */
   add?(line: number): void;
 }
 
@@ -182,7 +182,7 @@ function Split({ rows, comments, colours }: Shown): JSX.Element {
 
 type Loaded = { rows: Row[]; before: string; after: string } | { binary: true } | { error: string } | undefined;
 
-/** Where both sides end their lines as Windows does, that is no part of what changed. Where only one does, its lines show it. */
+/** If both sides have Windows line ends, these are not shown. If only one side has them, its lines show them. */
 export function endsAlike(before: string, after: string): [string, string] {
   const windows = (text: string): boolean => !/(?<!\r)\n/.test(text);
   return windows(before) && windows(after) ? [before.replaceAll("\r\n", "\n"), after.replaceAll("\r\n", "\n")] : [before, after];

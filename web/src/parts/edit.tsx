@@ -11,13 +11,13 @@ const GENERATED = /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|uv\.lock
 
 export const editPath = (edit: FileEdit): string => pathOf(edit.after?.uri ?? edit.before?.uri ?? "");
 
-/** A path inside one of the session's directories is said from there. */
+/** A path inside one of the session's directories is shown relative to it. */
 export function fromRoot(path: string, roots: readonly string[] = []): string {
   const within = roots.map((root) => pathOf(root).replace(/\/*$/, "/")).filter((root) => path.startsWith(root));
   return path.slice(Math.max(0, ...within.map((root) => root.length)));
 }
 
-/** The name first, because it tells most; its folder after it, as far as there is room. */
+/** The name comes first, because it matters most; then the folder, as far as there is room. */
 export function FileName({ path, roots }: { path: string; roots?: readonly string[] | undefined }): JSX.Element {
   const shown = fromRoot(path, roots);
   const folder = shown.slice(0, Math.max(0, shown.lastIndexOf("/")));

@@ -1,4 +1,4 @@
-/** What a program printed: the first and last lines, carriage returns folded, colours where there are any. */
+/** The output of a program: the first and last lines, with carriage returns applied and with its colours. */
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { size } from "./markdown.tsx";
 const LINES = 100;
 const BYTES = 32_000;
 
-/** A line that was written over by `\r` shows what stood last; titles and links for a terminal are left out. */
+/** A line that was overwritten after `\r` shows its last text. Titles and links for a terminal are left out. */
 export function folded(text: string): string {
   const shown = text.includes("\u001b]") ? text.replace(/\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g, "") : text;
   if (!shown.includes("\r")) return shown;
@@ -64,7 +64,7 @@ function Coloured({ text }: { text: string }): JSX.Element {
   return <>{pieces.map((piece, index) => (piece.class ? <span key={index} class={piece.class}>{piece.text}</span> : piece.text))}</>;
 }
 
-/** `fromEnd`: the end is what tells, as of a command that runs or that failed. It stays in sight unless somebody scrolls away from it. */
+/** `fromEnd`: the end matters most, for a command that runs or has failed. It stays visible unless the person scrolls away. */
 export function Output({ text, live = false, fromEnd = false }: { text: string; live?: boolean; fromEnd?: boolean }): JSX.Element {
   const box = useRef<HTMLPreElement>(null);
   const follows = useRef(true);

@@ -1,4 +1,4 @@
-/** The one door for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
+/** The only way in for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
 
 import DOMPurify from "dompurify";
 import { marked, type Token, type Tokens, type TokensList } from "marked";

@@ -1,4 +1,4 @@
-/** A live terminal. Its code is large, so it comes only when a terminal is shown. */
+/** A live terminal. Its code is large, so it is loaded only when a terminal is shown. */
 
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
@@ -51,14 +51,14 @@ export default function TerminalView({ uri, typing = false }: { uri: string; typ
   return state?.isPty === false ? <pre class="term">{printed(state)}</pre> : <Screen uri={uri} typing={typing} />;
 }
 
-/** Whoever holds a terminal types into it and gives it its size. Everybody else sees it in the size it has. */
+/** The holder of a terminal types into it and sets its size. All others see it in that size. */
 export const isMine = (state: TerminalState | undefined): boolean =>
   state?.claim.kind === "client" && state.claim.clientId === clientId && state.lifecycle.status === "running";
 
 /** Older output than this is not drawn again when a terminal is opened. */
 const REDRAWN = 200_000;
 
-/** The lines that hold something, so that three lines of output do not take a whole screen. */
+/** The number of lines that are not empty, so that three lines of output do not take a whole screen. */
 function usedRows(term: Terminal): number {
   const buffer = term.buffer.active;
   if (buffer.type === "alternate" || buffer.baseY > 0) return term.rows;
@@ -67,7 +67,7 @@ function usedRows(term: Terminal): number {
   return Math.max(2, last + 1);
 }
 
-/** Programs ask a terminal questions. Only what comes live is answered: answers to old ones would be typed into the shell. */
+/** Programs send queries to a terminal. Only live ones are answered, because answers to old ones would be typed into the shell. */
 function write(term: Terminal, text: string, replaying: { current: number }, live: boolean, drawn: () => void): void {
   if (!text) return;
   replaying.current += live ? 0 : 1;
@@ -92,7 +92,7 @@ function Screen({ uri, typing }: { uri: string; typing: boolean }): JSX.Element 
     if (!term || !box.current || !drawn || isMine(seen.peek().state)) return;
     box.current.style.height = `${Math.ceil((drawn.clientHeight / term.rows) * usedRows(term)) + 12}px`;
   };
-  /** The holder's window gives the size; whoever watches takes it. */
+  /** The holder's window sets the size; all others use it. */
   const size = (): void => {
     const shown = terminal.current;
     const now = seen.peek().state;

@@ -1,4 +1,4 @@
-/** Small pieces of interface: icons, marks, menus, dialogs, toasts, and the one voice for screen readers. */
+/** Small pieces of interface: icons, marks, menus, dialogs, toasts, and the announcements for screen readers. */
 
 import { signal } from "@preact/signals";
 import { Component, type ComponentChildren, type FunctionComponent, h, type JSX, type RefObject } from "preact";
@@ -6,7 +6,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { pointed } from "../mirror/inbox.ts";
 import { type Activity, WORDS } from "../mirror/selectors.ts";
 
-/** Draw a component again only when one of its properties changed. */
+/** Draw a component again only if one of its properties changed. */
 export function memo<P extends object>(view: (props: P) => JSX.Element | null): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
@@ -80,28 +80,28 @@ export interface MenuEntry {
   disabled?: boolean;
   /** The first of a group: a line separates it from those above. */
   apart?: boolean;
-  /** Several ways to do it, side by side below the label; `full` says the whole of each. */
+  /** Several variants, side by side below the label; `full` is the complete text of each. */
   choices?: { label: string; full: string; run(): void }[];
   run(): void;
 }
 
 /**
- * Characters that nobody sees, or that turn those around them: with them a command could look different from what runs.
- * Joiners and variants belong to letters of many languages and to emoji; after a letter of a command they only hide.
+ * Characters that are invisible, or that change the order of others. With them a command could look different from the one that runs.
+ * Joiners and variant selectors belong to letters of many languages and to emoji; after a letter of a command they only hide something.
  */
 const UNSEEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\p{Cs}]|\r(?!\n)|(?![\u200c\u200d\ufe00-\ufe0f])\p{Default_Ignorable_Code_Point}|(?<=[\u0000-\u007f])[\u200c\u200d\ufe00-\ufe0f](?!\u20e3))/u;
 
 /** The same, and spaces that only look like one: to a program they are letters. */
 const UNSEEN_OR_ODD = new RegExp(`${UNSEEN.source.slice(0, -1)}|(?! )\\p{Zs})`, "u");
 
-/** A text in which nothing is hidden: what nobody sees stands there as its number. `input` is for a program, prose may have its spaces. */
+/** A text in which nothing is hidden: invisible characters are shown by their numbers. `input`: the text is for a program, so unusual spaces are shown as well. */
 export function Exact({ text, input = false }: { text: string; input?: boolean }): JSX.Element {
   const hidden = input ? UNSEEN_OR_ODD : UNSEEN;
   if (!hidden.test(text)) return <>{text}</>;
   return <>{text.split(hidden).map((part, index) => (index % 2 ? <span key={index} class="unseen">U+{part.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span> : part))}</>;
 }
 
-/** What cannot be drawn, because something in it is not as it should be, does not take the rest of the page with it. Another `of` is tried anew. */
+/** If drawing the content fails, only this part of the page is lost. With another `of` it is drawn again. */
 export class Boundary extends Component<{ of?: unknown; children: ComponentChildren }, { broken: boolean }> {
   override state = { broken: false };
   static override getDerivedStateFromError(): { broken: boolean } {
@@ -191,7 +191,7 @@ export function Dialog(props: { label: string; onClose(): void; children: Compon
   );
 }
 
-// A question before something that cannot be taken back.
+// A question before something that cannot be undone.
 
 const asked = signal<{ text: string; yes: string; resolve(answer: boolean): void } | undefined>(undefined);
 
@@ -261,7 +261,7 @@ export function Toasts(): JSX.Element {
   );
 }
 
-/** What happened to an answer that the host refused. */
+/** The text about an answer that the host refused. */
 export const tellRefused = (reason: string): void => toast(`Not done: ${reason}`);
 
 // What screen readers say: "Working", "Answer complete", "Needs approval: run command".
@@ -272,7 +272,7 @@ export const announce = (text: string): void => {
 };
 export const Announcer = (): JSX.Element => <div class="sr" role="status" aria-live="polite">{said.value}</div>;
 
-/** The time, again every so often: ages and durations that count. */
+/** The present time, updated regularly, for ages and durations. */
 export function useNow(every: number, active = true): number {
   const [at, set] = useState(Date.now());
   useEffect(() => {
@@ -304,10 +304,10 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
   );
 }
 
-/** A field that somebody asked for has the keyboard as soon as it is there. */
+/** Gives a field that the person opened the focus as soon as it exists. */
 export const focusNow = (element: HTMLElement | null): void => element?.focus();
 
-/** The region that has the keyboard only because what had it is gone. */
+/** The region that has the focus only because the focused element was removed. */
 let lent: Element | undefined;
 
 /** Put the keyboard where one writes next, unless somebody put it elsewhere. Not on a phone: its keyboard would cover the page. */
@@ -319,8 +319,8 @@ export function focusWhenNowhere(element: HTMLElement | null | undefined): void 
 const REGIONS = "#region-sessions, #region-main, #region-side";
 
 /**
- * Nobody loses the keyboard. When what had it is gone, such as the button of an answer, the region around it gets it; in the
- * main region that is the field in which one writes next. When it is switched off, a button beside it gets the keyboard.
+ * The focus is never lost. When the focused element is removed, such as the button of an answer, the region around it gets the focus; in the
+ * main region that is the field for the next message. When the element is disabled, a button beside it gets the focus.
  */
 export function keepKeyboard(): void {
   let last: { element: Element; region: Element | null } | undefined;
@@ -341,7 +341,7 @@ export function keepKeyboard(): void {
     (region as HTMLElement | null)?.focus({ preventScroll: true });
     lent = region ?? undefined;
   };
-  // A moment later: a dialog gives the keyboard back, a view that opens takes it.
+  // A moment later, because a dialog gives the focus back, or a view that opens takes it.
   const look = (): void => void (isOut() && requestAnimationFrame(() => requestAnimationFrame(give)));
   addEventListener("focusin", remember);
   addEventListener("pointerdown", remember);

@@ -1,4 +1,4 @@
-/** Approvals: what is asked, in full, and the answers. A card never takes the focus and ignores hasty presses. */
+/** Approvals: the whole question and its answers. A card never takes the focus, and ignores presses that come too early. */
 
 import { signal } from "@preact/signals";
 import type { JSX, Ref } from "preact";
@@ -19,7 +19,7 @@ type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
 /** Characters of an input that are drawn at once. */
 const LONG = 200_000;
 
-/** Milliseconds in which a press cannot have been meant for a button that just came or moved. */
+/** Milliseconds after a button appeared or moved in which a press is ignored, because it was probably meant for something else. */
 const HASTY = 400;
 
 /** True once the element has stood still for long enough. Read when a press happens; tests see it as `data-still`. */
@@ -50,7 +50,7 @@ async function answer(request: Approval, action: Record<string, unknown>): Promi
   return outcome.accepted;
 }
 
-/** Whether the chat says that this call waits for nobody any more. */
+/** Whether the call does not wait for an answer any more, according to the chat. */
 function isAnswered({ chat, turnId, toolCall }: Approval): boolean {
   const state = known<ChatState>(chat);
   const turn = state && [...state.turns, ...(state.activeTurn ? [state.activeTurn] : [])].find((each) => each.id === turnId);
@@ -74,7 +74,7 @@ const deny = (request: Approval, option?: ConfirmationOption, note?: string): Pr
         ...(option ? { selectedOptionId: option.id } : {}), ...(note ? { reasonMessage: note } : {}),
       });
 
-/** The narrowest option of a kind: hosts put it first, and "always" never counts as narrow. */
+/** The narrowest option of a kind: the first one that is not "always". */
 export function narrowest(options: ConfirmationOption[] | undefined, kind: string): ConfirmationOption | undefined {
   const fitting = (options ?? []).filter((option) => option.kind === kind);
   // Options of the first group are about this call only.
@@ -104,7 +104,7 @@ function useReference(call: ToolCall): string | undefined {
   return text;
 }
 
-/** A text in which nothing is interpreted. Of a very long one the beginning and the end, and all of it when asked for. */
+/** A plain text. Of a very long text the beginning and the end are shown, and all of it on request. */
 function Long({ text }: { text: string }): JSX.Element {
   const [all, set] = useState(text.length <= LONG);
   const { head, tail, left } = all ? { head: text, tail: "", left: 0 } : ends(text);
@@ -204,7 +204,7 @@ export function grouped(options: ConfirmationOption[], run: (option: Confirmatio
   return out;
 }
 
-/** What somebody wrote beside a question that is still open: it stays when another one is looked at meanwhile. */
+/** The text that a person wrote beside an open question. It is kept while another question is shown. */
 const begun = new Map<string, { editing?: string | undefined; note?: string | undefined }>();
 
 function Answers({ request }: { request: Approval }): JSX.Element {
@@ -274,7 +274,7 @@ export function ApprovalCard(props: { request: Approval; session: SessionState |
 /** The call whose question stands above the composer. */
 const docked = signal<string | undefined>(undefined);
 
-/** At the call itself: that it waits. It is answered where its whole input is in sight, and this brings it there. */
+/** A note at the call that it waits, with a button that leads to its question, where the whole input is visible. */
 export function InlineApproval({ request }: { request: Approval; session: SessionState | undefined }): JSX.Element {
   const call = request.toolCall;
   const key = keyOf(request);
@@ -306,7 +306,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
   const allowAll = (): void => {
     void Promise.all(approvals.map((each) => allow(each, narrowest(each.toolCall.options, "approve")))).then((taken) => {
-      const count = taken.filter(Boolean).length; // Each of the others has said why not.
+      const count = taken.filter(Boolean).length; // Each of the others has shown why not.
       if (count) toast(count === 1 ? "1 call allowed once" : `${count} calls allowed once`);
     });
     list(false);

@@ -1,7 +1,7 @@
 /** Which URLs a canvas may be loaded from. A URL that a browser would have to repair is refused. */
 
 export interface Verdict {
-  /** The URL to load, or none and why not. */
+  /** The URL to load, or the reason why there is none. */
   url: string | undefined;
   reason: string;
   /** The host that would be asked, when it is not this machine and not this page's own. */

@@ -1,4 +1,4 @@
-/** The conversation: a window of turns, what waits for an answer above the composer, and the composer. */
+/** The conversation: a window of turns, the open requests above the composer, and the composer. */
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -27,7 +27,7 @@ const MORE = 40;
 
 type Run = { kind: "run"; calls: ToolCall[] } | { kind: "part"; part: ResponsePart; index: number };
 
-/** Finished calls that follow each other become one line; running, failed and pending ones stay open. */
+/** Several finished calls in a row become one line. Running, failed and pending calls stay visible. */
 export function runs(parts: ResponsePart[]): Run[] {
   const out: Run[] = [];
   for (const [index, part] of parts.entries()) {
@@ -162,9 +162,9 @@ interface TurnProps {
   turn: Turn | ActiveTurn;
   previous: string | undefined;
   live: boolean;
-  /** Somebody has to answer before it goes on: this turn asks, or a helper of it. */
+  /** Whether the turn waits for an answer: it asks a question itself, or one of its helpers does. */
   waits: boolean;
-  /** What the agent says it does. */
+  /** The agent's own description of its activity. */
   activity: string | undefined;
   last: boolean;
   sending: "sent" | "sending" | "waiting";
@@ -201,7 +201,7 @@ function Working({ turn, waits, activity }: { turn: ActiveTurn; waits: boolean; 
 
 const clock = (at: string): string => new Date(at).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" }).replace(/\s/g, "\u00a0");
 
-/** A model as people call it. */
+/** The name of a model for people. */
 const modelName = (id: string | undefined): string => root.value?.agents.flatMap((agent) => agent.models).find((model) => model.id === id)?.name ?? id ?? "";
 
 /** How many files the calls of a turn edited, and by how many lines. */
@@ -259,13 +259,13 @@ async function resend(chat: Uri, previous: string | undefined, { text, attachmen
   if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, message, "turn");
 }
 
-/** What is selected inside a turn: a side chat is then about those words. */
+/** The words that are selected inside a turn: a side chat can be about them. */
 function selected(): string {
   const words = getSelection()?.toString().trim() ?? "";
   return document.activeElement?.closest("textarea, input") ? "" : words.slice(0, 4_000);
 }
 
-/** A new chat of the session: with this one's turns so far (fork), or beside it, knowing them without showing them. */
+/** A new chat of the session: with this chat's turns so far (fork), or beside it: its agent knows the turns, but the chat does not show them (side chat). */
 async function branch(around: Around, turnId: string, kind: "fork" | "sideChat"): Promise<void> {
   const chat = `ahp-chat:/${crypto.randomUUID()}`;
   const text = kind === "sideChat" ? selected() : "";
@@ -316,7 +316,7 @@ function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
     void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id });
     toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message }) });
   };
-  // It leaves the queue once it is taken: an agent that cannot be steered gets it later, as before.
+  // It leaves the queue when the agent takes it. An agent that cannot be steered gets it after the turn.
   const steer = async (each: PendingMessage): Promise<void> => {
     if (await act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message }))
       await act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id });
@@ -401,10 +401,10 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
 
 const QuietComposer = memo(Composer);
 
-/** Frames until turns that come into sight have their true heights: before that they are estimated. */
+/** Frames until turns that scroll into view have their real heights. Before that, heights are estimated. */
 const SETTLING = 12;
 
-/** Keep a turn where it is on the screen while what is above it gets its height. */
+/** Keep a turn at its place on the screen while the turns above it get their real heights. */
 function hold(box: Element, turn: Element, top: number, frames = SETTLING): void {
   const moved = turn.getBoundingClientRect().top - top;
   if (Math.abs(moved) >= 1) box.scrollTop += moved;
@@ -416,7 +416,7 @@ function alignDock(box: HTMLElement | null): void {
   if (box) box.parentElement?.style.setProperty("--gutter", `${(box.offsetWidth - box.clientWidth) / 2}px`);
 }
 
-/** Bring a card into sight: in the middle, or from its beginning when it is taller than the room. */
+/** Scroll a card into view: in the middle, or from its top if it is taller than the view. */
 function showWhole(card: Element | null, box: Element | null): void {
   card?.scrollIntoView({ block: card.clientHeight > (box?.clientHeight ?? 0) ? "start" : "center" });
 }
@@ -467,7 +467,7 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
   return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
-/** A question whose beginning would be out of sight at the end of the chat is shown from there. Once it is answered, the end is followed again. */
+/** A question that is too tall for the view is shown from its top. When it is answered, the chat follows its end again. */
 function useQuestion(asked: string | undefined, { ref, detached, letGo, toEnd }: ReturnType<typeof useFollowing>): void {
   const held = useRef(false);
   useEffect(() => {
@@ -504,7 +504,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
 
   const older = async (): Promise<void> => {
     const box = ref.current;
-    letGo(); // Somebody who asks for older turns reads there: do not jump to the end while they come.
+    letGo(); // A person who loads older turns reads them: do not jump to the end meanwhile.
     const turn = box?.querySelector(".turn");
     anchor.current = { turn, top: turn?.getBoundingClientRect().top ?? 0, first: turns[0]?.id };
     mounted.value += MORE;
@@ -512,14 +512,14 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
       await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
   };
 
-  // What the composer needs of the chat does not change with every word of the answer.
+  // The composer's properties do not change with every word of the answer.
   const still = useMemo(() => chat, [chat.draft, chat.activeTurn?.id, chat.interactivity, chat.resource, chat.turns.length]);
   const comments = reviewCount(uri);
   const review = useMemo(() => ({ count: comments, attachment: () => reviewAttachment(uri, session), sent: () => sentReview(uri) }), [comments, uri, session]);
   const onSent = useRef(toEnd);
   const first = Math.max(0, chat.turns.length - mounted.value);
   const turns = chat.turns.slice(first);
-  // The anchor: what was in sight stays there when older turns are put above it.
+  // The anchor: the visible turns stay in place when older turns are added above them.
   useLayoutEffect(() => {
     const { turn, top, first: before } = anchor.current ?? {};
     if (!anchor.current || before === turns[0]?.id || !ref.current) return;
@@ -607,7 +607,7 @@ function Empty({ session }: { session: SessionState | undefined }): JSX.Element 
   );
 }
 
-/** Tells screen readers what happened, not every word. */
+/** Announces events to screen readers, but not every word. */
 function useAnnouncements(chat: ChatState, waitingFor: string, tool: string | undefined): void {
   const running = chat.activeTurn?.id;
   const before = useRef<string | undefined>(running);

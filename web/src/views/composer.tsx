@@ -22,7 +22,7 @@ interface Completion {
   attachment: Attachment;
 }
 
-/** What it does or is, where the host says so; its name again would tell nothing. */
+/** The description of a completion, if the host gives one that is not just the name. */
 function aboutCompletion({ insertText, attachment }: Completion): string {
   const about = attachment?._meta?.description;
   if (typeof about === "string" && about) return about;
@@ -90,7 +90,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const readOnly = chat.interactivity === "read-only" || chat.interactivity === "hidden";
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
 
-  // Another window typed: take it over unless something of our own is not shared yet.
+  // Another window has changed the draft: take it over, unless this window has unsent changes.
   const remote = chat.draft?.text ?? "";
   useEffect(() => {
     if (remote === shared.current) return;
@@ -132,7 +132,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     clearTimeout(timer.current);
     timer.current = undefined;
     setDraft({ text: "", attachments: [], at: Date.now() });
-    saveDraft(chatUri, undefined); // From here on the message itself is kept until the host has it.
+    saveDraft(chatUri, undefined); // From here on the outbox keeps the message until the host has it.
     setItems([]);
     if (link.value !== "live") toast("Not connected. The message goes out when the host is back.");
     void sendMessage(chatUri, message, how).then((accepted) => {
@@ -178,7 +178,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     const attachments = item.attachment && !plainOne ? [...draft.attachments, item.attachment as Draft["attachments"][0]] : draft.attachments;
     const caret = start + item.insertText.length;
     if (area.current) {
-      // At once, not with the next frame: a key that is pressed meanwhile belongs behind the completion.
+      // Now, not in the next frame, because a key that is pressed meanwhile must come after the completion.
       area.current.value = text;
       area.current.setSelectionRange(caret, caret);
       area.current.focus();

@@ -34,7 +34,7 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
   );
 }
 
-/** As many questions are shown at once while other things wait as well. */
+/** While other requests wait as well, so many questions of a form are shown. */
 const QUESTIONS = 3;
 
 /** A long form would hide what waits below it: it opens when somebody wants to answer it. */

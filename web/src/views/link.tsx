@@ -17,7 +17,7 @@ export function LinkState(): JSX.Element {
   );
 }
 
-/** In the place of what nobody knows without the host. */
+/** Shown in place of data that is missing without the host. */
 export const Away = (): JSX.Element => (
   <div class="empty">
     <p>The host cannot be reached. This page connects by itself as soon as it can.</p>

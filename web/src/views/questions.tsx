@@ -18,7 +18,7 @@ function initial(question: InputQuestion): AnswerValue | undefined {
   return undefined;
 }
 
-/** What an answer is before anything was chosen, by kind of question. */
+/** The initial answer of each kind of question. */
 const EMPTY: Record<string, AnswerValue> = {
   boolean: { kind: "boolean", value: false },
   "single-select": { kind: "selected", value: "" },
@@ -38,7 +38,7 @@ function isGiven(value: AnswerValue | undefined): boolean {
   return value.kind !== "number" || Number.isFinite(value.value);
 }
 
-/** A number that was erased, or is half typed: the form waits with it, nobody else hears of it. */
+/** A number that is erased or incomplete. It is not shared with other windows, and the form cannot be sent yet. */
 const isNothing = (answer: InputAnswer): boolean => {
   const value = valueOf(answer);
   return value?.kind === "number" && Number.isNaN(value.value);
@@ -152,7 +152,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
   const closed = response !== undefined || expired;
   const form = usePointed<HTMLFormElement>([`${chat} ${request.id}`]);
 
-  // What the host has caught up with is no longer ours: another window may change it.
+  // A value that the host has confirmed does not belong to this window any more: another window may change it.
   useEffect(() => {
     setLocal((mine) => Object.fromEntries(Object.entries(mine).filter(([id, answer]) => JSON.stringify(request.answers?.[id]) !== JSON.stringify(answer))));
   }, [request.answers]);

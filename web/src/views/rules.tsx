@@ -1,4 +1,4 @@
-/** Approval rules and what was decided: what is allowed or denied without asking, who decided which call; each rule can be taken back. */
+/** Approval rules and the record of decisions: what is allowed or denied without asking, and who decided about which call. Each rule can be removed. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ export interface Rule {
   place?: string;
   createdAt?: number;
   createdBy?: string;
-  /** It stands in the host's settings and is taken out there. */
+  /** The rule is in the host's settings, and can only be removed there. */
   configured?: boolean;
 }
 

@@ -19,7 +19,7 @@ import { markRead, menuFor } from "./sessions.tsx";
 
 type Here = Route & { name: "session" };
 
-/** Tell the others that somebody looks at this session from a page. */
+/** Show other clients that a page has this session open. */
 function usePresence(uri: string, state: SessionState | undefined): void {
   const ready = state?.lifecycle === "ready";
   useEffect(() => {
@@ -29,13 +29,13 @@ function usePresence(uri: string, state: SessionState | undefined): void {
   }, [uri, ready]);
 }
 
-/** Whether somebody can see this window: what ends while nobody can is read when they come back. */
+/** Whether this window is visible. A turn that ends while it is hidden is marked as read when the person comes back. */
 const visible = signal(!document.hidden);
 document.addEventListener("visibilitychange", () => (visible.value = !document.hidden));
 
 /**
- * What is looked at becomes read. The list's entry says how it stands: the session's own status is not told when a turn
- * ends. What becomes unread while nothing else changes was marked so by somebody, and stays so until more happens.
+ * Mark the visible session as read. The list's entry has the present status: the session's own status is not sent when a turn
+ * ends. A session that becomes unread without another change was marked so by a person, and stays unread until something happens.
  */
 function useReading(uri: string, summary: SessionSummary | undefined): void {
   const before = useRef({ what: "", read: false, kept: false });
@@ -72,7 +72,7 @@ function useFinished(uri: string, title: string, chat: ChatState | undefined): v
 
 function Rename({ uri, title, onEnd }: { uri: string; title: string; onEnd(): void }): JSX.Element {
   const [text, write] = useState(title);
-  const over = useRef(false); // The field also loses the keyboard when it goes away.
+  const over = useRef(false); // The field also loses the focus when it is removed.
   const end = (keep: boolean): void => {
     if (over.current) return;
     over.current = true;
@@ -153,7 +153,7 @@ async function newChat(session: string): Promise<void> {
   }
 }
 
-/** What can be done with one of several chats. */
+/** The menu of one of several chats. */
 function chatMenu(session: string, chat: ChatState, state: SessionState | undefined): { label: string; danger?: boolean; run(): void }[] {
   const archived = isArchived(chat.status);
   const entries = [{ label: archived ? "Take this chat out of the archive" : "Archive this chat", run: () => void flag(chat.resource, "chat/isArchivedChanged", "isArchived", !archived) }];
@@ -225,7 +225,7 @@ export function SessionView({ at }: { at: Here }): JSX.Element {
   );
 }
 
-/** Before there is a chat: how far its creation is, as the host tells who asked for it. */
+/** Shown before there is a chat: the progress of the session's creation. */
 export function Creating({ uri }: { uri: string }): JSX.Element {
   const told = creating.value.get(uri);
   return (

@@ -38,7 +38,7 @@ export function decided(item: Customization, kind: Enablement["kind"], enabled: 
   return [...others, mine].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
 }
 
-/** Where it comes from, in words. */
+/** The origin of a customization, in words. */
 export function sourceOf(item: Customization, parent: Customization | undefined): string {
   if (item.clientId ?? parent?.clientId) return "from a connected client";
   if (parent?.type === "plugin") return `from the plugin ${parent.name}`;
@@ -107,7 +107,7 @@ function Item(props: ItemProps): JSX.Element {
   );
 }
 
-/** What a container holds; its servers are listed above, with all the others. */
+/** The content of a container. Its servers are listed above, with all others. */
 function Inside({ uri, session, item }: ItemProps): JSX.Element {
   const children = (item.children ?? []).filter((child) => child.type !== "mcpServer");
   const [open, set] = useState(children.length <= 3);

@@ -1,4 +1,4 @@
-/** A turn on a line of time: what ran when, for how long, and when it waited for whom. Helpers included. */
+/** A turn as a timeline: its calls with their times, and when they waited for a person. Helpers are included. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

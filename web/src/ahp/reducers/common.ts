@@ -1,4 +1,4 @@
-/** What all reducers share: the dispatch with its one guard, and edits that copy. Nothing changes = the same object. */
+/** Shared by all reducers: the dispatch with its check, and functions that copy and edit. If nothing changes, they return the same object. */
 
 import type { Action } from "../types.ts";
 
