@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ahpkit.changes.feature import Changesets
 from ahpkit.dialects.v0_4.terminal import terminal_reducer
 from ahpkit.host.terminals import output
 from ahpkit.log.entry import Batch
@@ -52,15 +53,23 @@ MINE = {"kind": "client", "clientId": "me"}
 
 
 @requirement("core:wire:client-requests")
-async def test_with_files_and_terminals_a_host_serves_every_request(client: RawClient) -> None:
+async def test_with_files_and_terminals_a_host_serves_every_request(work: Path, tmp_path: Path) -> None:
     manifest = tomllib.loads((Path(__file__).parents[3] / "requirements" / "core.toml").read_text(encoding="utf-8"))
     listed = manifest["core:wire:client-requests"]["text"].partition(": ")[2].rstrip(".")
     methods = re.split(r", | and ", listed)
     assert len(methods) == 27
-    for method in methods:
-        answer = await client.call(method, "ahp-session:/none", uri=5)
-        assert answer.get("error", {}).get("code") != -32601, method
-    assert (await client.refused("createSomething"))["code"] == -32601
+    bench = TerminalBench(work)
+    bench.renew()
+    bench.features = [*bench.features, Changesets(tmp_path / "ours", default_directory=work)]
+    await bench.start()
+    try:
+        client = await bench.client("ahp-root://", client_id="me")
+        for method in methods:
+            answer = await client.call(method, "ahp-session:/none", uri=5)
+            assert answer.get("error", {}).get("code") != -32601, method
+        assert (await client.refused("createSomething"))["code"] == -32601
+    finally:
+        await bench.stop()
 
 
 # -- as newer clients see them -----------------------------------------------------------------------------------------
