@@ -1,10 +1,9 @@
-"""Finds hooks and servers together with the files that they name, for trust. It reads files and starts nothing.
+"""Finds hooks and servers together with the files that they name, for trust. It reads files, but starts nothing.
 
 Trust is bound to this content (`ahpkit.host.trust`). The words of a command may name files: those in the workspace, in
 the plugin or in the user's home are part of the content, and so are the files that `make`, `npm` and the like read
-there. Folders, wild cards, variables and modules in the line are followed. What those files load in turn is not.
-
-It is long because each launcher (`make`, `npm`, `python -m` …) names its files in its own way.
+there. Folders, wildcards, variables and modules in the command line are resolved. Files that those files load are not.
+This module is long because each launcher (`make`, `npm`, `python -m` …) names its files in its own way.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ahpkit.protocol.meta_keys import TRUST
 from ahpkit.protocol.session.enablement import walk
 
 FOLDER_LIMIT = 20_000
-"""Folders looked at when a directory is trusted: those near its top first."""
+"""Folders that are searched when a directory is trusted, beginning with those near its top."""
 
 CHANGED = "changed since it was trusted, so it does not run; look at it with `ahpkit trust show`"
 """The reason for a hook or server whose content is not the one that was trusted."""
@@ -59,7 +58,7 @@ _MAX_WORDS = 1_000
 _MAX_PLACES = 10
 _MAX_ALTERNATIVES = 32
 _MAX_MATCHES = 500
-"""How much of a command is looked at: words, folders that they name, ways to read one, and files that match."""
+"""Limits for one command: words, folders that they name, ways to read one word, and matching files."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 _INTERPRETERS = _SHELLS | {"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "xargs", "source"}
@@ -96,11 +95,12 @@ _IMPLIED = {
     "bundle": ("Gemfile",),
     "foreman": ("Procfile",),
 }
-"""Programs that run what a file of the folder says, without naming it."""
+"""Programs that run the content of a file in the folder without naming the file, such as `make`."""
 
 _NODE = frozenset({"node", "bun", "deno", "npx", "tsx", "ts-node", "nodemon"})
 _NODE_ENDINGS = (".js", ".mjs", ".cjs", ".ts")
-"""What these programs add to a name. For a folder they take its `index.js`, or what its `package.json` says."""
+"""Endings that these programs add to a name. For a folder they use its `index.js`, or the file that its `package.json`
+names."""
 
 _RUNS_FOLDERS = frozenset({"run-parts"})
 """Programs that run each file of a folder."""
@@ -108,7 +108,7 @@ _RUNS_FOLDERS = frozenset({"run-parts"})
 
 _GIT_RUNS = re.compile(r"^\s*\[\s*(?:(?:filter|merge)[\s.]+[^\s\]]|include)|hookspath", re.IGNORECASE | re.MULTILINE)
 _GIT_SETTING = re.compile(r"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?([A-Za-z][\w-]*)[ \t]*=[ \t]*(.*)$", re.MULTILINE)
-"""Settings of Git that make it run something, and the form of a setting."""
+"""Settings of Git that make it run a program, and the form of a setting."""
 
 _MAX_TEXT = 256 * 1024
 """Bytes of a hook or of Git's settings that are looked at for names of files."""
@@ -116,19 +116,19 @@ _MAX_TEXT = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """Where something would run."""
+    """The place where a hook or server would run."""
 
     workspace: str
     plugin_root: str | None = None
     home: str | None = None
 
     def filled(self, word: str) -> str:
-        """A word with the places that a shell would fill in."""
+        """A word in which variables for places are filled in, as a shell would do."""
         places = {"PWD": self.workspace, "CLAUDE_PROJECT_DIR": self.workspace, "HOME": self.home, None: self.home}
         return _PLACE.sub(lambda match: places.get(match[1], self.plugin_root) or match[0], word)
 
     def holds(self, path: str) -> bool:
-        """Whether a file is in a place where people change files, unlike the programs of the system."""
+        """Whether a file is in a place where people change files. Programs of the system are not."""
         return any(
             place is not None and path.startswith(f"{followed(place).rstrip('/')}/")
             for place in (self.workspace, self.plugin_root, self.home)
@@ -150,13 +150,13 @@ def _hook_files(detail: HookDetail, around: Surrounding) -> Iterator[str]:
         command = command_of(action, workspace=around.workspace, plugin_root=around.plugin_root, environment={})
         if command is not None:
             env = _texts(action.get("env"))
-            data = ServerData((), env, command="", fill=around.filled)  # Such as the file that it logs to.
+            data = ServerData((), env, command="", fill=around.filled)  # For example a file that it writes its log to.
             found = _named_files(command.argv, command.cwd, around, env)
             yield from (path for word, path in found if not data.holds(word, path))
 
 
 def _server_files(detail: ServerDetail, around: Surrounding) -> tuple[list[str], list[str]]:
-    """The files that a server names and may run; and the data that could become such a file."""
+    """The files that a server names and may run, and the data files that could become such a file."""
     config = launch_config(detail, Surroundings(plugin_root=around.plugin_root, workspace=around.workspace))
     command = config.get("command")
     args = [word for word in config.get("args", ()) if isinstance(word, str)]
@@ -178,15 +178,16 @@ def _texts(env: Any) -> dict[str, str]:
 
 
 def _files(words: Sequence[str], cwd: str, around: Surrounding) -> Iterator[str]:
-    """The files that the words of a command name: there, or in a folder that another word names, as after `cd`."""
+    """The files that the words of a command name: in the place where it runs, or in a folder that another word names,
+    as after `cd`."""
     return (path for _, path in _named_files(words, cwd, around, {}))
 
 
 def _named_files(
     words: Sequence[str], cwd: str, around: Surrounding, env: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """The same, each with the word that names it, and with those of variables: they may name a program, folders in
-    which programs are, or what is loaded before it."""
+    """The files that a command and its variables name, each with the word that names it. Variables may name a program,
+    folders with programs, or files that are loaded first."""
     said = (*named_by(words), *(piece for value in env.values() for piece in _pieces(value)))
     named = list(dict.fromkeys(_filled(islice(said, _MAX_WORDS), around, env)))
     programs = {os.path.basename(word) for word in named}
@@ -205,7 +206,7 @@ def _named_files(
 
 
 def _filled(words: Iterable[str], around: Surrounding, env: Mapping[str, str]) -> Iterator[str]:
-    """The words, also with the variables that are set there or in the same line."""
+    """The words, with the variables filled in that the declaration or the same line sets."""
     known = dict(env)
     for word in words:
         filled = around.filled(word)
@@ -228,7 +229,7 @@ def _folders_named(named: Sequence[str], cwd: str, around: Surrounding) -> list[
 
 
 def _in_reach(paths: Iterable[str], around: Surrounding) -> Iterator[str]:
-    """Of these the files that people change."""
+    """Those of the files that people change."""
     for path in paths:
         real = followed(path)
         if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
@@ -236,7 +237,7 @@ def _in_reach(paths: Iterable[str], around: Surrounding) -> Iterator[str]:
 
 
 def _node_paths(path: str) -> Iterator[str]:
-    """What Node takes for a name: with an ending, or in a folder."""
+    """The paths that Node tries for a name: with an ending, or in a folder."""
     yield from (f"{path}{ending}" for ending in _NODE_ENDINGS)
     package = os.path.join(path, "package.json")
     if os.path.isdir(path):
@@ -291,8 +292,8 @@ def _alternatives(word: str) -> Iterator[str]:
 
 
 def named_by(words: Sequence[str]) -> Iterator[str]:
-    """The words of a command that may name a file that it runs. Rather too many than too few, but without data and
-    output."""
+    """The words of a command that may name a file which it runs. In doubt a word is included, but data and output files
+    are not."""
     if len(words) > 2 and os.path.basename(words[0]) in _SHELLS and words[1].startswith("-") and "c" in words[1]:
         yield from _named_by_line(words[2])
         words = [words[0], *words[3:]]
@@ -305,10 +306,10 @@ def _named_by_line(text: str) -> Iterator[str]:
     """The same for lines of shell."""
     try:
         commands = [command for line in text.splitlines() for command in _commands(line)]
-    except ValueError:  # Quotes over several lines: everything counts.
+    except ValueError:  # Quotes over several lines: all words count.
         yield from _pieces(text)
         return
-    filled_in = "$(" in text or "`" in text  # What such a command prints is run, or may be.
+    filled_in = "$(" in text or "`" in text  # The output of such a command may be run.
     runs_data = filled_in or any(_program(command) in _INTERPRETERS for command in commands)
     for command in commands:
         for word in command:
@@ -354,7 +355,8 @@ def _pieces(word: str) -> Iterator[str]:
 def runnables_in(
     parsed: Parsed, around: Surrounding, *, container: Mapping[str, Any] | None = None
 ) -> dict[str, Runnable]:
-    """What a container would run, by the id of the child. `container`: as clients see it, where that says more."""
+    """The hooks and servers that a container would run, by the id of the child. `container`: its form for clients, if
+    that has more."""
     found: dict[str, Runnable] = {}
     for child in parsed.container.get("children", ()):
         detail = parsed.details.get(child["id"])
@@ -372,7 +374,8 @@ def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
 
 
 def surrounding_of(location: Location, home: Path | None) -> Surrounding:
-    """Where things of a location run when a session works in the folder that it belongs to."""
+    """The place where hooks and servers of a location run, when a session works in the folder that the location belongs
+    to."""
     folder = None if home is None else str(home)
     if location.trusted:  # It runs in any workspace: files that it names there belong to the workspace.
         return Surrounding(_NOWHERE, str(location.root.absolute()) if location.place is None else None, folder)
@@ -383,7 +386,7 @@ def surrounding_of(location: Location, home: Path | None) -> Surrounding:
 
 
 def runs_something(location: Location) -> bool:
-    """Whether what is found there could run at all."""
+    """Whether a location can contain hooks or servers."""
     return location.place is None or location.place.contents in _RUNS
 
 
@@ -391,7 +394,7 @@ def runs_something(location: Location) -> bool:
 
 
 def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
-    """What a directory and everything below it would run, or one file that declares something. Blocks."""
+    """The hooks and servers of a directory and everything below it, or of one file with declarations. Blocks."""
     real = Path(followed(path))
     if real.is_file() and ".git" in real.parts:
         return [one for one in git_runnables(Path(*real.parts[: real.parts.index(".git")])) if one.source == str(real)]
@@ -402,7 +405,7 @@ def runnables_at(path: Path, *, home: Path | None) -> list[Runnable]:
 
 
 def own_runnables(home: Path | None, plugins: Sequence[Path]) -> list[Runnable]:
-    """What the user's own configuration would run: the home folders, and plugins that were named. Blocks."""
+    """The hooks and servers of the user's own configuration: the home folders, and plugins that were named. Blocks."""
     return _read(filter(runs_something, locate(None, home=home, plugins=plugins)), home)
 
 
@@ -456,7 +459,7 @@ def _folders(directory: Path) -> Iterator[Path]:
 
 
 def git_runnables(top: Path) -> list[Runnable]:
-    """What Git would run from a repository: its hooks, and the programs in its settings. Blocks."""
+    """The programs that Git would run from a repository: its hooks, and the programs in its settings. Blocks."""
     around, settings = Surrounding(str(top)), _git_settings(top)
     found: list[Runnable] = []
     for path in _git_hooks(top, settings):
@@ -516,7 +519,7 @@ def _beginning(path: str) -> str:
 
 
 def repository_is_trusted(folder: Path, trust: Trust) -> bool:
-    """Whether Git may run what a repository brings: all of it is as it was trusted."""
+    """Whether Git may run the programs of a repository: all of them still have the trusted content."""
     real = Path(followed(folder))
     top = next((one for one in (real, *real.parents) if (one / ".git").is_dir()), None)
     found = [] if top is None else git_runnables(top)
@@ -537,7 +540,8 @@ class OwnerTrust:
         self._own = own or Trust(None)
 
     def standing(self, runnable: Runnable) -> Standing:
-        """`trusted` means that it may run; of clients, that the owner consented."""
+        """The standing of a hook or server; `trusted` means that it may run. For clients it means that the owner
+        consented."""
         if runnable.of_client:
             return "trusted" if self.trust.consented(runnable) else "unknown"
         found = {self.trust.standing(runnable), self._own.standing(runnable)}
@@ -545,7 +549,7 @@ class OwnerTrust:
 
 
 def judged(in_force: InForce, trust: OwnerTrust, home: Path | None) -> InForce:
-    """The same customizations, with the answer which of their hooks and servers may run. Reads the files they name."""
+    """The customizations, with the ids of the hooks and servers that may run. Reads the files that these name."""
     standings: dict[str, Standing] = {}
     for runnable_id, runnable in offered(in_force, home).items():
         detail = in_force.details[runnable_id]
@@ -569,7 +573,7 @@ def offered(in_force: InForce, home: Path | None) -> dict[str, Runnable]:
 
 
 def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
-    """A container that shows which of its children may run, and what changed since it was trusted."""
+    """A container whose children show whether they may run, and whether they changed since they were trusted."""
     children = [_told(child, standings.get(child["id"])) for child in parsed.container.get("children", ())]
     changed = [child["name"] for child in children if standings.get(child["id"]) == "changed"]
     if not children:

@@ -1,7 +1,7 @@
-"""Says which of the files that an MCP server's declaration names are data that it works on, not what it runs.
+"""Finds out which files in an MCP server's declaration are data that the server works on, and not programs.
 
-Such files are no part of what was trusted: the server itself writes them. In doubt a file is not data.
-`docs/decisions/2026-11-17-data-of-servers.md` says why.
+Data files are not part of the trusted content, because the server itself writes them. In doubt a file does not count as
+data. `docs/decisions/2026-11-17-data-of-servers.md` says why.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BINARY_ENDINGS = frozenset(
         *(".pdf", ".epub", ".docx", ".xlsx", ".pptx", ".png", ".jpg", ".jpeg", ".webp"),
     }
 )
-"""Files that no program starts, and that none reads to learn what to start."""
+"""Endings of files that are never started, and that never say what to start."""
 
 _TEXT_ENDINGS = frozenset(
     {
@@ -27,7 +27,7 @@ _TEXT_ENDINGS = frozenset(
         *(".canvas", ".excalidraw", ".drawio", ".geojson"),
     }
 )
-"""Text that an interpreter would run if it were told to: data only where a name says so."""
+"""Endings of text that an interpreter could run. Such a file is data only if a name says so."""
 
 _MIXED_ENDINGS = frozenset({".json", ".txt", ".xml"})
 """Endings of both data and settings. Such a file counts as data only if its name says so and its text names no
@@ -46,7 +46,8 @@ _SETTING_WORDS = frozenset(
         *("hook", "hooks", "command", "commands", "startup", "init", "rc", "preload", "require", "requirements"),
     }
 )
-"""Words in the name of an option, a variable or a file. One of the second kind is enough to be no data."""
+"""Words in the name of an option, a variable or a file that mean data, and words that mean something else. One word of
+the second kind is enough to exclude data."""
 
 _LOADING = frozenset(
     {
@@ -62,16 +63,16 @@ _STARTERS = frozenset(
         *("python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "tsx", "ts-node", "npx", "run"),
     }
 )
-"""What stands first after one of these is run, whatever its ending."""
+"""The first word after one of these is run, whatever its ending."""
 
 _NAMES_PROGRAMS = re.compile(
     rb'"(?:command|cmd|exec|executable|program|scripts?|shell|run|args|argv|env|hooks|plugins|(?:mcp)?servers)"\s*:',
     re.IGNORECASE,
 )
-"""Keys of JSON that say what to start."""
+"""Keys of JSON that name a program to start."""
 
 _MOST = 16 * 1024 * 1024
-"""Bytes that are searched for such keys. A larger file counts as if it had one."""
+"""Bytes that are searched for such keys. A larger file is treated as if it had one."""
 
 _ESCAPED = re.compile(rb"\\u00([0-7][0-9a-f])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -79,7 +80,7 @@ _VERSION = re.compile(r"[\d.]+$")
 
 
 class ServerData:
-    """What one declaration says about the files that it names. `fill`: puts places into a word, such as the home."""
+    """Judges the files that one declaration names. `fill`: fills in places in a word, such as the home."""
 
     def __init__(
         self, args: Sequence[str], env: Mapping[str, str], *, command: str, fill: Callable[[str], str]
@@ -94,7 +95,7 @@ class ServerData:
             self._say(fill(word), False)
 
     def _say(self, word: str, is_data: bool | None) -> None:
-        """Note whether a word names data. A word that does not in one place does not in any."""
+        """Note whether a word names data. If it does not in one place of the declaration, it does not in any."""
         before = self._said.get(word)
         self._said[word] = False if False in (before, is_data) else before or is_data
 
@@ -122,7 +123,7 @@ def _ending(path: str) -> str:
 
 
 def _flat(words: Sequence[str]) -> Iterator[str]:
-    """The words; of a line of shell also its own words."""
+    """The words of a declaration. A line of shell is split into its words."""
     for word in words:
         yield word
         pieces = BETWEEN_WORDS.split(word)
@@ -153,7 +154,7 @@ def _started(words: Sequence[str]) -> Iterator[str]:
 
 
 def _calls_data(name: str) -> bool | None:
-    """Whether a name says that something is data; None: it says nothing about that."""
+    """Whether a name says that something is data; None: the name does not say."""
     words = {word.lower() for word in _WORD.findall(name)}
     return False if words & _SETTING_WORDS else bool(words & _DATA_WORDS) or None
 
@@ -176,7 +177,7 @@ def _names_programs(path: str) -> bool:
 
 
 def _read(path: str, most: int) -> bytes:
-    """The beginning of a regular file; nobody waits for a pipe."""
+    """The beginning of a regular file. Pipes are not read, because that would wait."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"#!"
 

@@ -1,4 +1,4 @@
-"""Holds the customizations of one session: where they were found, what was read, and what clients see.
+"""Holds the customizations of one session: their places, the read content, and the entries for clients.
 
 The functions before the class are pure: they build the entries of the session's state, and the actions that update it.
 """
@@ -22,7 +22,7 @@ from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import DECIDED, decided_note
 
 DecisionsOf = Callable[[JsonObject, JsonObject | None], Sequence[JsonObject]]
-"""What was decided about an entry of a container (None at top level), the most specific first."""
+"""Gets a container (None at top level) and an entry; returns the decisions about the entry, the most specific first."""
 
 _RUNTIME = ("state", "channel", "mcpApp")
 """Fields of a server that say how it runs; reading its declaration again does not change them."""
@@ -35,7 +35,7 @@ _WORDS = 200
 def keeping_runtime(
     entry: JsonObject, before: JsonObject | None, same: Callable[[str], bool], crashed: Collection[str] = ()
 ) -> JsonObject:
-    """An entry whose servers keep the state they are in, as long as their declaration is the same.
+    """An entry whose servers keep their present state, as long as their declaration is the same.
 
     A container with a server that failed is degraded until that server works again. `crashed`: servers that ended
     by themselves and are being started again.
@@ -112,7 +112,7 @@ def _decided(entry: JsonObject, decisions: Sequence[JsonObject]) -> JsonObject:
 
 
 def changes(wanted: Sequence[JsonObject], state: Sequence[JsonObject]) -> Iterator[SessionAction]:
-    """Actions that make `state` show `wanted`, leaving alone what is not ours."""
+    """Actions after which `state` shows `wanted`. Entries of other features are not changed."""
     shown = {entry["id"]: entry for entry in state}
     ids = {entry["id"] for entry in wanted}
     for entry in state:
@@ -147,12 +147,12 @@ class ClientPlugin:
     client_id: str
     parsed: Parsed | None = None
     read: Parsed | None = None
-    """As it was read, before it was decided which parts may run."""
+    """The content that was read, before it was judged which parts may run."""
     interrupted: bool = False
     """The client left before everything was read. It is read again when the client is back."""
 
     def decisions(self, entry: JsonObject, container: JsonObject | None) -> Sequence[JsonObject]:
-        """What its publisher decided about it, or about a child that it bundles."""
+        """The publisher's decisions about the plugin, or about a child in it."""
         if container is None:
             return self.published.get("enablement") or ()
         children: JsonObject = self.published.get("childEnablement") or {}
@@ -160,7 +160,7 @@ class ClientPlugin:
 
     @property
     def entry(self) -> JsonObject:
-        """What clients see: under the publisher's id, marked with the publisher."""
+        """The entry for clients: under the publisher's id, marked with the publisher."""
         base: JsonObject = {key: self.published[key] for key in ("type", "id", "uri", "name")}
         base["enabled"] = True
         if "icons" in self.published:
@@ -178,15 +178,15 @@ class SessionTree:
     uri: str
     workspace: Path
     decisions: Callable[[str, str], Here]
-    """What was decided about customizations, as a session in a workspace sees it; both are given as URIs."""
+    """Gets the URIs of a session and its workspace; returns the decisions that count there."""
     locations: list[Location] = field(default_factory=list[Location])
     is_located: bool = False
-    """Whether `locations` are known. Until then the session shows what it showed before it rested."""
+    """Whether `locations` are known. Until then the session shows the entries from before it rested."""
     is_reading: bool = False
     """Whether its places are being read. It gets all of them at the end, and earlier those that it is the first to
     read."""
     expected: frozenset[str] = frozenset()
-    """Locations that are shown as loading: there is something, or clients can save into them."""
+    """Locations that are shown as loading: they exist, or clients can save into them."""
     read: dict[str, Parsed | None] = field(default_factory=dict[str, "Parsed | None"])
     plugins: dict[str, ClientPlugin] = field(default_factory=dict[str, ClientPlugin])
     configured: Sequence[tuple[JsonObject, ServerDetail]] = ()
@@ -196,7 +196,7 @@ class SessionTree:
     discovery: Discovery = field(default_factory=lambda: Discovery([], {}, {}))
 
     def actions(self, state: Sequence[JsonObject]) -> list[SessionAction]:
-        """What to dispatch so that the session shows what is known now."""
+        """The actions after which the session shows the present customizations."""
         return list(changes(self.entries(state), state))
 
     def entries(self, state: Sequence[JsonObject]) -> list[JsonObject]:
@@ -223,7 +223,7 @@ class SessionTree:
         ]
 
     def in_force(self, state: Sequence[JsonObject], workspace: Path) -> InForce:
-        """What a turn may use. Nothing of it may run before it was judged."""
+        """The customizations for a turn. None may run before it was judged."""
         return InForce(state, self.discovery.details, self.discovery.roots, str(workspace), {})
 
     def _parsed(self) -> Iterator[Parsed]:
@@ -244,7 +244,7 @@ class SessionTree:
                 yield cast("JsonObject", location.loading)
 
     def shows(self, location: Location) -> bool:
-        """Whether the session shows something of a place: what was read there, or that it is being read."""
+        """Whether the session shows an entry for a place: its content, or that it is being read."""
         return self.read.get(location.id) is not None or self._is_loading(location)
 
     def _is_loading(self, location: Location) -> bool:

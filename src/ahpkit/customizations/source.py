@@ -1,4 +1,4 @@
-"""The files of a container: the interface, a folder on disk, and the loop that feeds them to a parser.
+"""Reads the files of a container: the interface, a folder on disk, and the loop that gives files to a parser.
 
 `Source` is the interface. A folder on disk implements it here, a client behind a connection in `client_plugins`. Its
 methods take batches, so that a remote source can ask for many things at once.
@@ -33,7 +33,7 @@ _BATCH = 256
 
 @dataclass(slots=True)
 class Listing:
-    """What is in one folder."""
+    """The content of one folder."""
 
     files: list[File] = field(default_factory=list[File])
     folders: list[str] = field(default_factory=list[str])
@@ -98,7 +98,8 @@ async def _fetch(source: Source, tree: FileTree, limits: Limits, budget: int) ->
 
 
 async def survey(source: Source, limits: Limits) -> FileTree:
-    """List everything below the root, level by level: what is near the root is seen first when a limit is hit."""
+    """List everything below the root, level by level, so that files near the root are listed first if a limit is
+    reached."""
     tree = FileTree(source.uri, source.name)
     left = limits.entries
     level = [""]
@@ -182,7 +183,7 @@ class DiskSource:
         return [self._read(file, limit) for file in files]
 
     def _named(self, paths: Sequence[str]) -> Listing:
-        """Only some files of the root, wherever below it they are."""
+        """Only some files of the root, in any folder below it."""
         listing = Listing(missing=not os.path.isdir(self._real_root))
         for path in paths:
             full = os.path.join(self._real_root, path)

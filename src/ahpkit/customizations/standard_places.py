@@ -39,20 +39,20 @@ class StandardPlace:
     contents: ChildCustomizationType
     layout: Layout
     files: tuple[str, ...] = ()
-    """Only these files of the folder; such a place is listed when one of them holds something."""
+    """Only these files of the folder. Such a place is listed if one of them has content."""
     writable: bool = True
-    """Whether clients may write there. Never for hooks and servers, because what clients write would run."""
+    """Whether clients may write there. They never may for hooks and servers, because those would run."""
     offered: bool = False
-    """Listed even before it exists, so that clients know that they can save this kind of thing there, or must not."""
+    """Whether it is listed even before it exists, so that clients know whether they can save such files there."""
     title: str = ""
     quiet: bool = False
-    """Listed only when it holds something."""
+    """Whether it is listed only if it has content."""
     without: tuple[str, ...] = ()
-    """Folders in it that hold something else."""
+    """Folders in it with files of another kind."""
 
     @property
     def path(self) -> str:
-        """What the place is named after: its folder, or its file when it is one."""
+        """The path that names the place: its folder, or its file if it has only one."""
         return "/".join(part for part in (self.folder, *(self.files if len(self.files) == 1 else ())) if part)
 
 
@@ -103,7 +103,7 @@ OTHER_PRODUCTS = (
     "firebender.json",
     ".aider.conf.yml",
 )
-"""Settings of other products. They may name customizations, but have no meaning here: they are only named."""
+"""Settings of other products. They may name customizations, but have no meaning here, so they are only reported."""
 
 SKILLS_ONLY = (
     ".antigravity",

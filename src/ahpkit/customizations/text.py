@@ -16,7 +16,7 @@ _BOMS = (
 """UTF-32 before UTF-16: the little-endian mark of the first begins with that of the second."""
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-"""Unicode categories that nobody sees: controls, bidi marks and tags, surrogates, private use, unassigned."""
+"""Unicode categories of invisible characters: controls, bidi marks and tags, surrogates, private use, unassigned."""
 
 _JOINERS = "\u200c\u200d"
 """Formatting characters that ordinary words and emoji need."""
@@ -73,12 +73,13 @@ def clean_label(text: str) -> str:
 
 
 def clean_name(text: str) -> str:
-    """A name that can be part of a longer one: neither `/` nor `:`, which mean structure."""
+    """A name that can be part of a longer one: without `/` and `:`, which separate parts."""
     return re.sub(r"[/\\:]+", "-", clean_label(text)).strip("- ")
 
 
 def slug(name: str) -> str:
-    """What is typed after `/` or `@` for `name`: no spaces, and only the punctuation that tells names apart."""
+    """The form of `name` that is typed after `/` or `@`: without spaces, and only with punctuation that distinguishes
+    names."""
     words = re.sub(r"[^\w.:+#-]+", "-", name)
     return re.sub(r":?-+:?|:{2,}", _joint, words).strip("-.:")
 

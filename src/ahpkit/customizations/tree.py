@@ -1,4 +1,4 @@
-"""A container's files as data: what is there, and the contents that were fetched so far.
+"""The files of a container as data: their paths, and the contents that were fetched so far.
 
 Parsers are pure functions of a `FileTree`. When a parser needs a file whose contents are not fetched yet, it leaves the
 file out and the tree remembers the request. `source.load` then fetches it and parses again, until nothing is missing.
@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file. Equal `stamp`s mean equal contents; None says nothing."""
+    """One file. Equal `stamp`s mean equal contents; None means that this is not known."""
 
     path: str
     real: str
@@ -48,7 +48,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a file, and what was odd about reading it."""
+    """The bytes of a file, and problems while reading it."""
 
     data: bytes
     warning: str | None = None
@@ -66,7 +66,7 @@ class Folder:
 
 @dataclass(slots=True)
 class FileTree:
-    """What is in a container. Paths are relative to its root, with `/`."""
+    """The content of a container. Paths are relative to its root, with `/`."""
 
     uri: str
     name: str
@@ -75,7 +75,7 @@ class FileTree:
     folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
     contents: dict[str, Content | Unreadable] = field(default_factory=dict[str, "Content | Unreadable"])
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    """What was odd about listing the files."""
+    """Problems while listing the files."""
     known: Documents = field(default_factory=dict[str, tuple[Any, Document]])
     documents: dict[str, tuple[Any, Document]] = field(default_factory=dict[str, tuple[Any, Document]])
     """The texts this tree's parser used; the next tree's `known`."""
@@ -89,7 +89,7 @@ class FileTree:
         return content
 
     def document(self, path: str) -> Document | Unreadable | None:
-        """A text file as header and body, under the same rule."""
+        """A text file as header and body; None when its contents are not fetched yet: then they are requested."""
         file = self.files[path]
         done = self.documents.get(file.real) or self.known.get(file.real)
         if done is not None and file.stamp is not None and done[0] == file.stamp:

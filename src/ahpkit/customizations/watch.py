@@ -1,8 +1,8 @@
 """Watches places for changes, and reports in which of them something changed.
 
-Every folder of a place is watched by itself, never a whole workspace: `node_modules` and the like stay out of it. For a
-place that does not exist yet, the nearest existing folder is watched. When folders appear or disappear, the watches are
-set up again before the change is reported, so that a reader of the place misses nothing.
+Every folder of a place is watched separately, but never a whole workspace, so that `node_modules` and similar folders
+are not watched. For a place that does not exist yet, the nearest existing folder is watched. When folders appear or
+disappear, the watches are set up again before the change is reported, so that a reader of the place misses nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ahpkit.platform.files import followed
 _log = logging.getLogger(__name__)
 
 _STEP_MS = 30
-"""Quiet that ends a burst (an editor's save, a checkout)."""
+"""Seconds without a change that end a burst of changes (an editor's save, a checkout)."""
 
 _DEBOUNCE_MS = 120
-"""After this time a burst that does not end is reported; clients must get a change within 300 ms."""
+"""Seconds after which a burst that does not end is reported, because clients must get a change within 300 ms."""
 
 _PAUSE = 0.25
 """Seconds before everything is watched again after the backend failed, so that repeated failures cost little."""
@@ -42,12 +42,12 @@ _FOLDER_LIMIT = 20_000
 
 _TEMPORARY_ENDINGS = ("~", ".swp", ".swo", ".swx", ".tmp", ".crswap", ".part", "#")
 _TEMPORARY_BEGINNINGS = (".#", ".goutputstream-", "4913")
-"""Names editors give to files they write beside the one they save."""
+"""Names of temporary files that editors write beside the file that they save."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A place: a folder with all it holds, or only some files below it."""
+    """A place: a folder with everything in it, or only some files below it."""
 
     key: str
     root: Path
@@ -82,11 +82,11 @@ class Watcher:
         self._wake = asyncio.Event()
         self._stale = False
         self._wanted = self._set_up_for = 0
-        """How often the places changed, and up to which change they are watched."""
+        """The number of changes of the set of places, and the number up to which they are watched."""
         self._changing = asyncio.Lock()
         self._current: _WatchedFolders | None = None
         self._retiring: asyncio.Task[None] | None = None
-        """A watch that was replaced, and still reports what it noticed before."""
+        """A watch that was replaced, but still reports the changes that it noticed before."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,7 +104,7 @@ class Watcher:
             await self._retired()
 
     async def watch(self, places: Iterable[Watched]) -> None:
-        """Watch exactly these places; returns when every change from now on will be noticed."""
+        """Watch exactly these places. When this returns, every later change will be noticed."""
         wanted = {place.key: place for place in places}
         if wanted != self._places:
             self._places = wanted
@@ -134,7 +134,7 @@ class Watcher:
                 yield frozenset(changed)
 
     async def _set_up(self) -> None:
-        """Update the watches. When many tasks ask at once, it is done twice at most."""
+        """Update the watches. If many tasks call this at once, it is done at most twice."""
         async with self._changing:
             if self._set_up_for == self._wanted:
                 return
@@ -158,7 +158,7 @@ class Watcher:
             self._retiring = asyncio.create_task(asyncio.to_thread(old.close, patience))
 
     async def _retired(self) -> None:
-        """Wait until there is one watch only. So there are never more than two."""
+        """Wait until there is only one watch, so that there are never more than two."""
         if self._retiring is not None:
             await self._retiring
             self._retiring = None
@@ -172,13 +172,13 @@ class Watcher:
 
 
 class _Places:
-    """Which places a change concerns, found by its path: the cost does not depend on how many places there are."""
+    """Finds the places that a change concerns by its path. The cost does not depend on the number of places."""
 
     def __init__(self, places: Iterable[Watched]) -> None:
         self._at: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
         """By the root of a place."""
         self._below: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
-        """By what is watched there, and by every folder on the way to it."""
+        """Places by each watched path, and by every folder above it."""
         for place in places:
             for root in _spellings(place.root):
                 self._at[root].add((place, root))
@@ -215,7 +215,7 @@ class _WatchedFolders:
         while True:
             try:
                 changes = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, self._stop)
-            except RuntimeError as error:  # A name that is not UTF-8: the backend is of no use any more.
+            except RuntimeError as error:  # A name that is not UTF-8: the backend cannot continue.
                 _log.debug("a change was not understood, everything is looked at again: %s", error)
                 if not self._stop.wait(_PAUSE):
                     self._tell(self.folders)
@@ -230,12 +230,12 @@ class _WatchedFolders:
         files."""
         relevant = [path for path in paths if not _is_temporary(path)]
         keys = frozenset(key for path in relevant for key in self.places.concerned(path))
-        if keys:  # Folders that came before this watch was replaced were seen when the other one was set up.
+        if keys:  # Folders that appeared before this watch was replaced were found when the new one was set up.
             folders = not self.replaced and any(path in self.folders or os.path.isdir(path) for path in relevant)
             self._heard(keys, folders)
 
     def close(self, patience: float) -> None:
-        """Stop watching after some seconds, so that what was noticed already is reported. Blocks."""
+        """Stop watching after some seconds, so that changes that were noticed already are reported. Blocks."""
         time.sleep(patience)
         self._stop.set()
         self._thread.join()
@@ -278,7 +278,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _spellings(root: Path) -> set[str]:
-    """The root as given and as it resolves: systems differ in which one they report."""
+    """The root as it was given and with links resolved, because systems differ in which form they report."""
     return {str(root), followed(root)}
 
 

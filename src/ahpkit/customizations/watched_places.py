@@ -1,4 +1,5 @@
-"""Reads and watches the places where sessions look for customizations, each once for all sessions that share it."""
+"""Reads and watches the places in which sessions search for customizations. A place is read and watched once for all
+sessions that share it."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ _NAMED = "named by "
 """Prefix of a location's key: the key under which the files that it names are watched."""
 
 _SPARE = 200
-"""Unused places that may stay watched: setting up all watches again costs more than they do."""
+"""Unused places that may stay watched, because setting up all watches again costs more."""
 
 
 class Judged(NamedTuple):
-    """What was read of a place, with what of it may run, and the files that it names that matter for this."""
+    """The content of a place, judged which parts may run, and the files whose content decides this."""
 
     parsed: Parsed
     names: tuple[str, ...]
 
 
 class Read(NamedTuple):
-    """What a place holds now (None: nothing), and whether that changed."""
+    """The present content of a place (None: nothing), and whether it changed."""
 
     parsed: Parsed | None
     is_news: bool
@@ -43,7 +44,7 @@ class Places:
         plugins: Sequence[Path],
         besides: Sequence[Watched] = (),
     ) -> None:
-        """`besides` is watched too; its keys are reported like those of locations."""
+        """`besides` are further places to watch. Their keys are reported like those of locations."""
         self._judge = judge
         self._home = home
         self._plugins = plugins
@@ -52,11 +53,11 @@ class Places:
         self._watcher = Watcher()
         self._reading = asyncio.Lock()
         self.known: dict[str, Location] = {}
-        """Where sessions look, by key."""
+        """The locations of all sessions, by key."""
         self._users: dict[str, set[str]] = {}
-        """Sessions that look there, by the same key."""
+        """By the same key: the sessions that use the location."""
         self._latest: dict[str, Parsed | None] = {}
-        """What was read last, by key; it is valid as long as the place is watched."""
+        """By key: the content that was read last. It is valid as long as the place is watched."""
         self._names: dict[str, tuple[str, ...]] = {}
         """Files that hooks and servers name, by key: a script that changes changes what was trusted."""
         self._names_changed = False
@@ -73,9 +74,8 @@ class Places:
         return tuple(self._users.get(location.key, ()))
 
     async def look(self, session_uri: str, workspace: Path, before: Iterable[Location]) -> list[Location]:
-        """Set where a session looks from now on. Places are watched before they are read, so that no change is missed.
-
-        `before` is where it looked until now.
+        """Set the locations of a session; `before` are its present ones. Places are watched before they are read, so
+        that no change is missed.
         """
         found = await asyncio.to_thread(locate, workspace, home=self._home, plugins=self._plugins)
         known = set(self.known)
@@ -88,7 +88,8 @@ class Places:
         return found
 
     def leave(self, session_uri: str, locations: Iterable[Location]) -> bool:
-        """Forget a session. True when so many unused places are still watched that `watch` should be called."""
+        """Forget a session. Returns True if too many unused places are still watched, so that `watch` should be
+        called."""
         left = self._forget_user(session_uri, locations)
         for key in left:
             self._library.forget(key)
@@ -97,7 +98,7 @@ class Places:
         return bool(left) and self._watcher.count > 2 * len(self.known) + _SPARE
 
     def _forget_user(self, session_uri: str, locations: Iterable[Location]) -> list[str]:
-        """Remove a session from places; the keys of those that no session uses now."""
+        """Remove a session from places; returns the keys of places that no session uses any more."""
         left: list[str] = []
         for location in locations:
             users = self._users.get(location.key, set())
@@ -108,7 +109,7 @@ class Places:
         return left
 
     async def read(self, locations: Iterable[Location], *, again: bool) -> AsyncIterator[tuple[Location, Read]]:
-        """What places hold, in their order. Without `again`, the result of another session is reused, which is valid
+        """Read places in their order. Without `again`, content that another session has read is reused; it is valid
         because the place is watched.
 
         A session that shares its places with many others costs no more than the first.
@@ -128,7 +129,8 @@ class Places:
             left = left[len(read) :]
 
     def _read_next(self, locations: Iterable[Location]) -> dict[str, Parsed | None]:
-        """Read until a place holds something. Most hold nothing: a step of a worker for each costs more than a look."""
+        """Read places until one has content. Most places are empty, and a separate step of a worker for each would cost
+        more than the reading."""
         found: dict[str, Parsed | None] = {}
         for location in locations:
             found[location.key] = held = self._read_now(location)
@@ -152,13 +154,13 @@ class Places:
             yield frozenset(key.removeprefix(_NAMED) for key in keys)
 
     async def watch_named(self) -> None:
-        """Watch the files that places name, if what was read names others now."""
+        """Watch the files that places name, if these have changed."""
         if self._names_changed:
             self._names_changed = False
             await self.watch()
 
     async def watch(self) -> None:
-        """Watch exactly the places that sessions look at."""
+        """Watch exactly the places that sessions use."""
         places = [
             Watched(location.key, location.root.absolute(), location.place.files if location.place else ())
             for location in self.known.values()

@@ -1,8 +1,8 @@
 """Reads YAML as strings, lists and mappings, within limits, and converts them to the types that people mean. Pure.
 
-Built from parser events instead of a loader: nothing recurses (deeply nested YAML crashes the C composer), an alias
-costs what it expands to, and `on`, `1.10` or `2025-01-01` stay the words they are. The reader of a header converts each
-value to its type with the functions at the end.
+It uses parser events instead of a loader. So nothing recurses (deeply nested YAML crashes the C composer), an alias
+counts as much as its expansion, and `on`, `1.10` or `2025-01-01` stay texts. The reader of a header converts each value
+to its type with the functions at the end.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Builder:
 
 
 class _Collection:
-    """A sequence or mapping whose end has not come yet."""
+    """A sequence or mapping whose end was not reached yet."""
 
     def __init__(self, mapping: bool, anchor: str | None) -> None:
         self.mapping = mapping
@@ -140,14 +140,14 @@ class _Collection:
 
 
 def _scalar(event: Any) -> str | None:
-    """Plain scalars may be null; everything else is the text as written."""
+    """The value of a scalar: null if it is a plain null, otherwise the text as written."""
     if not event.style and event.value in _NULLS:
         return None
     return event.value
 
 
 def _key_text(key: Any) -> str:
-    """A key that is no string, as text: `? [a, b]` and `{{x}}` happen."""
+    """A key that is not a string, as text: `? [a, b]` and `{{x}}` occur in real files."""
     if key is None:
         return ""
     if isinstance(key, list):

@@ -24,7 +24,7 @@ from ahpkit.log.storage import Storage
 _log = logging.getLogger(__name__)
 
 OPENED = "opened/"
-"""Prefix of the durable value with the number after which a channel's state can be rebuilt from entries alone."""
+"""Prefix of the durable value with the number after which a channel's state can be computed from entries alone."""
 
 _PAGE = 1000
 """Entries read at a time for a follower that starts in the past."""
@@ -56,7 +56,7 @@ class Draft(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """An entry that the log cannot hold, the step it was, and why."""
+    """An entry that the log cannot store, its step, and the reason."""
 
     entry: Entry
     step: int
@@ -64,7 +64,7 @@ class Refused(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What became durable together."""
+    """Entries that became durable together."""
 
     entries: list[Entry]
     """In the order of their numbers."""
@@ -107,7 +107,7 @@ class LogEngine(Protocol):
 
     @property
     def failing(self) -> str | None:
-        """Why nothing can be made durable now, for a person; None: it can."""
+        """Why nothing can be made durable now, in words for a person; None: entries can be stored."""
         ...
 
     async def wait_failing(self) -> None:
@@ -119,26 +119,26 @@ class LogEngine(Protocol):
         ...
 
     def skip(self, at: int) -> int:
-        """Use a number for something that is not kept; returns its step.
+        """Use a number for a message that is not stored; returns its step.
 
         The commit of that step has an entry with only the number (`hole`), which `read` never returns.
         """
         ...
 
     def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
-        """A channel begins here, with this state, or with what follows the parts that were written `ahead` with this
-        `at`."""
+        """Open a channel with this state. If parts were written `ahead` under the number `at`, `state` is the rest
+        after these parts."""
         ...
 
     def reserve(self, channel: str) -> int:
-        """Parts of the first state of a channel may be written ahead. Until it is opened, there is no such channel."""
+        """Allow parts of a channel's first state to be written ahead. The channel does not exist until it is opened."""
         ...
 
     async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
         """Store a part of a large state before its `open` or `checkpoint`, so that no commit has to take all of it at
         once.
 
-        `at` is that of the checkpoint, and higher than that of the state which is stored; parts are numbered from 0.
+        `at` is the number of the later checkpoint, and higher than that of the stored state. Parts are numbered from 0.
         Returns when the part is durable. Parts without a checkpoint are ignored.
         """
         ...
@@ -146,12 +146,12 @@ class LogEngine(Protocol):
     def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
         """Store the state of a channel after every entry up to a durable number: a restart need not replay those.
 
-        `state` is all of it, or what follows the parts that were written `ahead`.
+        `state` is the whole state, or the rest after the parts that were written `ahead`.
         """
         ...
 
     def close(self, channel: str) -> int:
-        """A channel is gone, and its entries with it."""
+        """Remove a channel with its entries."""
         ...
 
     def set_value(self, key: str, data: bytes | None) -> int:
@@ -159,7 +159,7 @@ class LogEngine(Protocol):
         ...
 
     def may_wait(self) -> None:
-        """The steps since the last `await` may become durable a moment later, together with what follows them."""
+        """Allow the steps since the last `await` to become durable a moment later, together with later steps."""
         ...
 
     def checkpoints_due(self) -> list[str]:
@@ -201,7 +201,7 @@ class LocalLog:
     """One storage on this machine. Implements `LogEngine`; a number is known as soon as its entry is appended."""
 
     def __init__(self, storage: Storage, *, retention: Retention | None = None, moment: float = MOMENT) -> None:
-        """`moment`: the seconds that something which may wait waits at most."""
+        """`moment`: the seconds that steps which may wait are held back at most."""
         self._log = Log(
             storage,
             on_commit=self._committed,
@@ -296,7 +296,7 @@ class LocalLog:
         return self._log.snapshots_due()
 
     async def follow(self, after: int, take: Callable[[Commit], None]) -> None:
-        meanwhile = list[Commit]()  # What is committed while the past is read.
+        meanwhile = list[Commit]()  # Commits that happen while older ones are read.
         self._followers.append(meanwhile.append)
         try:
             async for past in self._past(after, until=self._durable_seq):

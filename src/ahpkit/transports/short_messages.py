@@ -1,11 +1,12 @@
 """Takes short messages out of what a WebSocket client sends, and leaves all other frames to the library.
 
 Almost everything that clients send is one masked text frame below 64 KiB. The library reads it with a chain of
-generators; that was a tenth of all that the host did for an action (docs/decisions, 2026-11-15). Here it is a few
-steps. The head of every frame is followed (RFC 6455, 5.2), so it is known where the next one begins and whether a
-message in fragments is under way, without a look into the library. What is wrong with a frame, the library says.
+generators; that was a tenth of all that the host did for an action (docs/decisions, 2026-11-15). Here a frame takes a
+few steps. The head of every frame is followed (RFC 6455, 5.2), so this module knows where the next frame begins and
+whether a message in fragments is incomplete, without asking the library. Faulty frames go to the library, which refuses
+them.
 
-It also counts the frames that the library gets: no limit of messages knows of pings and fragments.
+It also counts the frames that the library gets, because the limits of messages do not count pings and fragments.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from websockets.frames import apply_mask  # pyright: ignore[reportPrivateImportU
 _FINAL = 0x80
 _TEXT = _FINAL | 0x1
 _KIND, _CONTROL = 0x0F, 0x8
-"""Of the first byte of a frame: it ends its message; so does a text; the bits of its kind; the lowest kind that is not
-data."""
+"""Values in the first byte of a frame: it is the last of its message; it is a text and the last; the mask for its kind;
+the lowest kind that is not data."""
 
 _MASKED, _SIZE, _TWO_BYTES = 0x80, 0x7F, 126
-"""Of the second byte: it is masked; the bits of its size; a size which says that the size is in the next two bytes. The
-only larger one says that it is in the next eight."""
+"""Values in the second byte: the frame is masked; the mask for its size; the size 126, which means that the size
+follows in two bytes. The size 127 means eight bytes."""
 
 _MASK = 4
 """Bytes of the mask, directly before the data."""
 
 _MAX_OTHERS = 2048
-"""Frames that the library gets in one portion. It reads all of them in one step of the event loop, which takes some
-milliseconds. A portion can hold 40,000 pings: those took 146."""
+"""Frames that the library gets from one portion of bytes. It reads all of them in one step of the event loop, which
+takes some milliseconds. One portion can contain 40,000 pings; reading those took 146 ms."""
 
 
 class TooManyFrames(Exception):
@@ -40,29 +41,29 @@ class TooManyFrames(Exception):
 
 
 class ShortMessages:
-    """Divides the bytes that one client sends, from the beginning of a frame on."""
+    """Divides the bytes of one client into short messages and bytes for the library."""
 
     __slots__ = ("_begun", "_in_fragments", "_left", "_longest", "_passed_on")
 
     def __init__(self, longest: int) -> None:
-        """`longest`: bytes of a message that may be taken."""
+        """`longest`: the bytes of the longest message that is taken here."""
         self._longest = longest
         self._begun = b""
-        """The beginning of a frame: of a short message, or less than the head of another frame."""
+        """The beginning of a frame that is not complete: of a short message, or of the head of another frame."""
         self._passed_on = 0
-        """Bytes of it that the library has."""
+        """How many bytes of it the library already has."""
         self._left = 0
-        """Bytes that are still to come of a frame that the library reads."""
+        """Bytes that are still missing of a frame that the library reads."""
         self._in_fragments = False
         """Whether the library has the beginning of a message, but not its last frame."""
 
     @property
     def held_back(self) -> bytes:
-        """What arrived and was given to nobody yet."""
+        """The bytes that arrived and were not passed on yet."""
         return self._begun[self._passed_on :]
 
     def split(self, data: bytes) -> Iterator[tuple[list[bytes], bytes]]:
-        """Divide what arrived: some short messages, then bytes for the library, then messages again … Raises
+        """Divide the bytes that arrived: yields short messages with the bytes for the library that follow them. Raises
         `TooManyFrames`."""
         data = self._begun + data
         messages: list[bytes] = []
@@ -89,7 +90,7 @@ class ShortMessages:
             else:
                 allowed -= 1
                 if allowed < 0:
-                    yield messages, data[others:at]  # The library may find that one of them is wrong.
+                    yield messages, data[others:at]  # The library may find a faulty one among them.
                     raise TooManyFrames
                 if first & _KIND < _CONTROL:
                     self._in_fragments = first < _FINAL
@@ -101,8 +102,8 @@ class ShortMessages:
 
 
 def _place(data: bytes, at: int, second: int) -> tuple[int, int]:
-    """Where the data of a frame begins and ends. It begins after all that arrived when its head is not there as a
-    whole."""
+    """Where the data of a frame begins and ends. If its head is incomplete, the beginning is after the end of the bytes
+    that arrived."""
     start = at + 2
     size = second & _SIZE
     if size >= _TWO_BYTES:

@@ -1,8 +1,8 @@
 """Uses an open WebSocket as a transport, on either side: frames and close codes.
 
 Frames are built once and written to the socket as they are, however many connections they go to (docs/decisions,
-2026-11-15). That is sound because nothing is compressed and nothing is written unless the connection is open. A long
-message goes out in fragments, one after the other, as the peer reads.
+2026-11-15). This is correct because nothing is compressed and nothing is written unless the connection is open. A long
+message is sent in fragments, as fast as the peer reads.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ PING_INTERVAL = 20.0
 """Seconds between pings, and for the pong to come: a peer that vanished is noticed within a minute."""
 
 CLOSE_TIMEOUT = 2.0
-"""Seconds for the closing handshake. Who does not answer by then is cut off."""
+"""Seconds for the closing handshake. A peer that does not answer by then is disconnected."""
 
 HIGH_WATER = 64 * 1024
 """`drain` waits while more than this is buffered."""
 
 _SEND_BUFFER = 256 * 1024
-"""Kernel memory for what one peer does not read. Left alone, Linux gives a stalled reader almost 4 MB."""
+"""Bytes of kernel memory for data that one peer does not read. By default, Linux gives a stalled reader almost 4 MB."""
 
 MAX_UNREAD = 64 * 1024 * 1024
-"""A peer that makes us answer (pings) and never reads is cut off. Who writes messages has tighter limits."""
+"""Bytes. A peer that causes answers (by pings) and never reads is disconnected. The writers of messages have lower
+limits."""
 
 _MAX_QUEUED = 2
-"""Messages that wait to be taken before no more is read from the socket: each may be as large as messages can be. Short
-ones come many at a time all the same."""
+"""If more messages wait to be taken, nothing more is read from the socket, because each may be very large. Many short
+messages may still arrive at once."""
 
 _MAX_FRAGMENTS = 4096
 """Fragments of one message. Each takes memory, however short it is."""
@@ -58,13 +59,13 @@ _MAX_REASON = 123
 
 log = logging.getLogger("ahpkit.transports.websocket")
 log.setLevel(logging.INFO)
-"""For the library. At DEBUG it would print request headers, and with them the token."""
+"""The logger for the library. At DEBUG it would print request headers, which contain the token."""
 
 
 class Inbox:
-    """Whole messages that nobody has taken yet. While there are several, nothing more is read from the socket.
+    """Complete messages that were not taken yet. While several wait, nothing more is read from the socket.
 
-    The library's own queue is one of frames, and takes several times as many steps.
+    The library's own queue holds frames, and takes several times as many steps.
     """
 
     __slots__ = ("_is_paused", "_messages", "_transport", "_waiting")
@@ -77,7 +78,7 @@ class Inbox:
         self._waiting: asyncio.Future[None] | None = None
 
     def put(self, messages: Sequence[bytes]) -> None:
-        """Add some; at least one."""
+        """Add one or more messages."""
         if self._messages is None:
             self._messages = deque(messages)
         else:
@@ -88,7 +89,7 @@ class Inbox:
         self.wake()
 
     def take(self) -> bytes | None:
-        """The next message, if it is here."""
+        """The next message; None if there is none."""
         if self._messages is None:
             return None
         message = self._messages.popleft()
@@ -100,7 +101,7 @@ class Inbox:
         return message
 
     async def wait(self) -> None:
-        """Wait until something is put here, or until `wake`."""
+        """Wait until a message is added, or until `wake` is called."""
         self._waiting = asyncio.get_running_loop().create_future()
         try:
             await self._waiting
@@ -108,7 +109,7 @@ class Inbox:
             self._waiting = None
 
     def wake(self) -> None:
-        """Let go who waits."""
+        """End a `wait`."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
@@ -117,8 +118,8 @@ class _TextConnection(Connection):
     """What both sides add to the library's connection: text only, bounded buffers, control frames that never wait.
 
     The library waits for a full socket before it goes on, also with pings and closes, so it would not notice that a
-    reader stalled. Here the library is never paused when the socket is full (`pause_writing` ends at us); only `drain`
-    waits.
+    reader stalled. Here the library is never paused when the socket is full (`pause_writing` is not passed on to it).
+    Only `drain` waits.
     """
 
     # Slots, because more attributes in the instance's dictionary would cost every connection 1.5 KiB.
@@ -204,16 +205,16 @@ class ServerSide(_TextConnection, ServerConnection):
     __slots__ = ("_short", "admission")
 
     admission: Admission
-    """Set during the handshake, when the gate let it in."""
+    """Set during the handshake, when the gate has admitted the client."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._short: ShortMessages | None = ShortMessages(self.protocol.max_message_size or MAX_UNREAD)
-        """None when the library gets everything: from the end of the connection on."""
+        """None: the library gets all bytes, because the connection is ending."""
 
     def data_received(self, data: bytes) -> None:
-        """The first call is the request of the handshake, without anything that follows it. A client that does not wait
-        for the answer is heard too."""
+        """The first call is the request of the handshake, without anything that follows it. What a client sends before
+        the answer is read as well."""
         if self._short is None or self.request is None:
             super().data_received(data)
         elif self._is_ending:
@@ -237,7 +238,7 @@ class ServerSide(_TextConnection, ServerConnection):
             if others:
                 super().data_received(others)
                 if self._is_ending:
-                    self._short = None  # The library takes nothing any more, and neither do we.
+                    self._short = None  # The library reads nothing any more, so nothing more is split.
                     break
 
 
@@ -307,7 +308,7 @@ class WebSocketTransport:
             self._connection.transport.write(frames)
 
     def _write_tls(self, frames: bytes) -> None:
-        """In slices: what one write hands to TLS is not in `buffered` any more, however much it is."""
+        """Write in slices, because bytes that were given to TLS in one write do not count in `buffered` any more."""
         view = memoryview(frames)
         for start in range(0, len(frames), HIGH_WATER):
             self._connection.transport.write(view[start : start + HIGH_WATER])
@@ -326,7 +327,7 @@ class WebSocketTransport:
 
     def abort(self) -> None:
         self._end("connection aborted", ABNORMAL_CLOSURE)
-        if not self._connection.connection_lost_waiter.done():  # Else asyncio fails, when something was left unsent.
+        if not self._connection.connection_lost_waiter.done():  # Otherwise asyncio fails if bytes were not sent.
             self._connection.transport.abort()
 
     def _end(self, reason: str, code: int) -> None:
