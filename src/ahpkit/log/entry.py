@@ -1,4 +1,4 @@
-"""The records of a log: what is written, and what comes back after a restart.
+"""The records of a log, as they are written and as they are read after a restart.
 
 A channel is open from its first snapshot to its removal. Its state is that snapshot plus the entries after it.
 """
@@ -23,13 +23,13 @@ class Entry(NamedTuple):
     at: int
     """When it was written, in milliseconds since the epoch; only used to trim by age."""
     type: str = ""
-    """The type of its action, while that is known: it is not stored."""
+    """The type of its action. It is not stored, so it is unknown for an entry that was read from the log."""
     forms: Any = None
-    """Further forms of it for its readers; not stored either."""
+    """Other forms of the action for readers. They are not stored, either."""
 
 
 def hole(seq: int, at: int) -> Entry:
-    """An entry that only uses up a number, for something that is not kept or could not be written. Readers never see
+    """An entry that only uses a number, for a message that is not stored or could not be written. Readers never see
     it."""
     return Entry(seq, "", b"", None, None, at if 0 <= at < 1 << 53 else 0)
 
@@ -60,19 +60,19 @@ class StatePart(NamedTuple):
 
     channel: str
     seq: int
-    """That of the snapshot."""
+    """The number of the snapshot that it belongs to."""
     number: int
     """Its place among the parts: 0 is the first."""
     data: bytes
 
 
 RESERVED = -1
-"""The `seq` of a snapshot without a state: the parts of its channel's first state are being written. If nobody opens
-the channel, there is none."""
+"""The `seq` of a snapshot without a state: the parts of its channel's first state are being written. A channel that is
+never opened does not exist."""
 
 
 class PartAhead(NamedTuple):
-    """What a snapshot says about a part that was written before it."""
+    """The description of a part that was written before its snapshot: its size and checksum."""
 
     size: int
     checksum: int
@@ -84,7 +84,7 @@ class ChannelSnapshot(NamedTuple):
     channel: str
     seq: int
     state: bytes
-    """All of it, or what follows the parts that were written ahead."""
+    """The whole state, or the rest after the parts that were written ahead."""
     ahead: tuple[PartAhead, ...] = ()
 
     @property
@@ -109,11 +109,11 @@ class Value(NamedTuple):
 Step = Entry | ChannelSnapshot | StatePart | Removal | Value
 
 Batch = list[Step]
-"""What is committed together: all of it or nothing, in this order."""
+"""Steps that are committed together, in this order: all or none."""
 
 
 class Mark(NamedTuple):
-    """Where the log stood at an entry: when it was written, and the payload bytes logged up to and including it."""
+    """The position of an entry: when it was written, and the bytes of all payloads up to and including it."""
 
     at: int
     total: int
@@ -124,7 +124,7 @@ class Recovery:
     """What a storage returns when it is opened: enough to rebuild every state, and no more."""
 
     head_seq: int = 0
-    """The highest number ever used; it outlives the entry that had it."""
+    """The highest number that was ever used. It is kept even if its entry is trimmed."""
     oldest_seq: int = 1
     """The log can replay from this number on."""
     snapshots: dict[str, ChannelSnapshot] = field(default_factory=dict[str, ChannelSnapshot])
@@ -135,7 +135,7 @@ class Recovery:
     clients: dict[str, int] = field(default_factory=dict[str, int])
     """The highest clientSeq logged for each client."""
     problems: list[str] = field(default_factory=list[str])
-    """What was damaged and what was done about it, for a person. Empty when all is well."""
+    """Descriptions of damage and its repair, for a person. Empty if nothing was damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Statistics:
     oldest_seq: int
     channels: int
     payload_bytes: int
-    """Of the entries that can be replayed."""
+    """The bytes of the entries that can be replayed."""
     disk_bytes: int
 
 

@@ -1,7 +1,7 @@
 """The ordered durable log, for the event loop.
 
-Everything that is queued is committed in the order of the calls. What is queued without an `await` in between is
-committed together, so a crash keeps all of it or nothing. Nothing is reported before it is safe.
+Steps are committed in the order of the calls. Steps that are queued without an `await` in between are committed
+together, so a crash keeps all of them or none. A step is reported only when it is durable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ahpkit.log.writer import Refusals, Writer
 _logger = logging.getLogger(__name__)
 
 MOMENT = 0.01
-"""Seconds that something may wait for what follows it. Nobody sees so short a time."""
+"""Seconds that a step may wait for the next one. Nobody notices so short a time."""
 
 
 class Log:
@@ -65,15 +65,16 @@ class Log:
         self._checkpoints = checkpoints or Checkpoints()
         self._moment = moment
         self._gathered: Batch = []
-        """Queued in this step of the event loop, and before it what may wait; the writer gets it as one batch."""
+        """Steps that were queued in this step of the event loop, after those that were allowed to wait. The writer gets
+        them as one batch."""
         self._may_wait = False
-        """Whether it need not be handed over at the end of the step."""
+        """Whether the gathered steps may wait after the end of this step of the event loop."""
         self._waiting: asyncio.TimerHandle | None = None
-        """While it waits for what follows: when that has taken too long."""
+        """The timer that ends the waiting; None while no steps wait."""
         self.queued = 0
         """The number of all steps queued so far."""
         self.durable = 0
-        """The number of steps committed so far: the first of those queued."""
+        """The number of steps that were committed so far, in the order in which they were queued."""
         self._flushes: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def __aenter__(self) -> Self:
@@ -104,7 +105,7 @@ class Log:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what is queued. If the storage still fails, it is lost; it was never reported."""
+        """Commit all queued steps. If the storage still fails, they are lost; they were never reported."""
         self._hand_over()
         await self._loop.run_in_executor(self._readers, self._close)
         self._readers.shutdown()
@@ -125,17 +126,17 @@ class Log:
 
     @property
     def head_seq(self) -> int:
-        """The highest number given out, durable or not."""
+        """The highest number that was given to an entry, durable or not."""
         return self._order.head_seq
 
     @property
     def oldest_seq(self) -> int:
-        """Replay is possible for whoever has everything before this number."""
+        """A client that has everything before this number can get a replay."""
         return self._writer.oldest_seq
 
     @property
     def failing(self) -> str | None:
-        """Why nothing can be made durable now, for a person; None: it can."""
+        """Why nothing can be made durable now, in words for a person; None: it can."""
         return self._writer.failing
 
     @property
@@ -144,7 +145,7 @@ class Log:
         return self.queued - self.durable
 
     def append(self, entry: Entry) -> None:
-        """Queue an entry; raises `OutOfOrder` for a gap, a step back or a channel that is not open."""
+        """Queue an entry. Raises `OutOfOrder` if its number is not the next one, or its channel is not open."""
         self._order.append(entry)
         if not is_hole(entry):
             self._checkpoints.append(entry)
@@ -154,7 +155,8 @@ class Log:
         self._put(entry)
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
-        """Queue a state: the first one of a channel opens it, later ones shorten what a restart has to replay."""
+        """Queue a state. The first one of a channel opens the channel. After a later one, a restart has fewer entries
+        to apply."""
         self._order.snapshot(snapshot)
         self._checkpoints.snapshot(snapshot)
         self._put(snapshot)
@@ -208,7 +210,7 @@ class Log:
         """The number this action of a client got, 0 if that is trimmed, None if it is new. New ones cost no I/O."""
         if self.is_new(client_id, client_seq):
             return None
-        # In this order: what is committed in between is found by the second lookup.
+        # In this order, so that the second lookup finds an entry that is committed in between.
         for step in [*self._writer.pending(), *self._gathered]:
             if type(step) is Entry and step.client_id == client_id and step.client_seq == client_seq:
                 return step.seq
@@ -219,8 +221,8 @@ class Log:
         return await self._loop.run_in_executor(self._readers, self._storage.statistics)
 
     def may_wait(self) -> None:
-        """What was queued in this step of the event loop need not be committed at once: it waits a moment for something
-        to be committed with."""
+        """Let the steps that were queued in this step of the event loop wait a moment, so that they are committed
+        together with later ones."""
         self._may_wait = bool(self._gathered)
 
     def _put(self, step: Step) -> None:

@@ -26,8 +26,8 @@ from ahpkit.log.wal import damage
 _log = logging.getLogger(__name__)
 
 _MOVE_BYTES = 1 << 20
-"""Bytes in the write-ahead log that are moved into the main file although more is waiting: rare enough to cost little,
-few enough that what waits does not wait for long."""
+"""Bytes in the write-ahead log at which they are moved into the main file even if commits wait. This is rare, so it
+costs little, and the bytes are few, so the commits do not wait for long."""
 _TIDY_BYTES = 256 << 10
 """Bytes in the write-ahead log above which they are moved into the main file when nothing is waiting. That costs two
 syncs, and a commit that comes meanwhile waits for it: with four times as many, an even stream had gaps of 12 ms."""
@@ -48,9 +48,9 @@ _CONTENT = (
     sqlite3.ProgrammingError,  # a value of a type that it does not know
     sqlite3.NotSupportedError,
 )
-"""What writing raises when the fault lies in the values."""
+"""Errors of a write that are caused by the values."""
 Stored = tuple[int, str, bytes, str | None, int | None, int]
-"""What is stored of an entry: all but the forms for readers, which may be several times as large."""
+"""The stored members of an entry. The other forms for readers are not stored; they may be several times as large."""
 _HEADER_VERSIONS = (b"\1\1", b"\2\2")
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR_SHORT_READ}
 _REASONS = {
@@ -89,7 +89,8 @@ class SqliteStorage:
         self._written = 0
         """Bytes written since the write-ahead log was last moved into the main file, about."""
         self._unmoved: list[list[Step | Stored]] = []
-        """All batches since everything was in the main file: the write-ahead log can be made again from them."""
+        """All batches since the write-ahead log was last moved into the main file. The write-ahead log can be written
+        again from them."""
         self._wal_size = 0
         """How long the write-ahead log was after we last wrote. SQLite makes it shorter only when we ask for it."""
         self._files: tuple[int | None, ...] | None = None
@@ -145,14 +146,14 @@ class SqliteStorage:
             self._check_files()
             self._unplaced = None
             if self._written >= _MOVE_BYTES:
-                with suppress(sqlite3.Error, OSError):  # The batch is safe; this is tried again.
+                with suppress(sqlite3.Error, OSError):  # The batch is durable. Only this is tried again.
                     self._move()
 
     def _write(self, batch: Batch) -> None:
         try:
             self._written += _COMMIT_BYTES + self._writer.commit(batch)
         except _CONTENT as exc:
-            if not self._connections:  # Closed: the values are not to blame.
+            if not self._connections:  # The log is closed, so the values did not cause this.
                 raise
             raise ContentRefused(f"{self._path} cannot hold it: {exc}") from exc
 
@@ -352,7 +353,8 @@ class SqliteStorage:
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """What is there itself: SQLite opens no write-ahead log behind a link."""
+    """The status of the path itself. Links are not followed, because SQLite does not open a write-ahead log through a
+    link."""
     try:
         return path.lstat()
     except FileNotFoundError:

@@ -62,7 +62,7 @@ class Storage(Protocol):
     """Where the records are. `ahpkit.testing.storage` checks that an implementation does what it must."""
 
     def load(self) -> Recovery:
-        """Open it and repair it if needed; returns what a restart needs, and what was wrong."""
+        """Open the storage, and repair it if needed; returns the data for a restart, and descriptions of damage."""
         ...
 
     def commit(self, batch: Batch) -> None:
@@ -89,11 +89,11 @@ class Storage(Protocol):
         ...
 
     def mark(self, seq: int) -> Mark:
-        """Where the log stood at an entry that is still there."""
+        """The position of an entry that is still stored."""
         ...
 
     def trim(self, before_seq: int) -> int:
-        """Forget entries below a number, but none that a state still needs; returns the oldest number left."""
+        """Forget entries below a number, except those that a state still needs; returns the oldest remaining number."""
         ...
 
     def tidy(self, *, at_rest: bool = False) -> bool:
@@ -105,7 +105,7 @@ class Storage(Protocol):
         ...
 
     def statistics(self) -> Statistics:
-        """How large it is."""
+        """How large the log is."""
         ...
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
-"""The thread that writes a log: it takes everything that is queued, commits it together, and reports.
+"""The thread that writes a log: it takes all queued steps, commits them together, and reports the commit.
 
 While one batch is written to the disk, the next one gathers. So a single entry does not wait, and a thousand share one
 sync.
 
-A storage that fails is tried again until it works. A batch that is refused because of its content is written in parts,
-without the step that causes it.
+If the storage fails, the batch is tried again until it works. A batch that is refused because of its content is written
+in parts, without the faulty step.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ahpkit.log.retention import Retention
 from ahpkit.log.storage import Storage
 
 _MAX_BATCH = 2048
-"""Steps after which a commit is full. More gains nothing per entry and makes the first of them wait for the last."""
+"""Steps of one commit. More steps would not be faster per entry, and the first would wait for the last."""
 _MAX_BATCH_BYTES = 4 << 20
-"""Bytes of entries after which a commit is full: it is delivered in one step of the event loop."""
+"""Bytes of the entries of one commit, because a commit is delivered in one step of the event loop."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is tried again this soon, so free space is noticed within two seconds."""
 _REST_S = 2.0
-"""After this long without a commit the storage may do what would hold up commits."""
+"""Seconds without a commit after which the storage may do work that would delay commits."""
 _BREAK_S = 0.001
-"""How long commits may begin between two pieces of work that can wait."""
+"""Seconds between two pieces of work that can wait, so that a commit can begin in between."""
 _HOUSEKEEPING_EVERY = 1000
 """Entries between two checks of the retention. A check takes some twenty lookups, little compared with a thousand
 inserts."""
 _TRIM_AT_MOST = 10_000
-"""Entries forgotten in one go, so that a lowered limit never holds up commits for long. Several times what arrives
-between two looks, so trimming always catches up."""
+"""Entries that are forgotten at once, so that a lowered limit does not delay commits for long. This is several times
+the number that arrives between two checks, so trimming always catches up."""
 
 _HARMLESS = Value("", None)
 """A step that changes nothing: a storage that refuses it refuses everything."""
@@ -89,7 +89,7 @@ class Writer:
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Write what is queued and end; blocks. What a failing storage refuses once more is dropped and never
+        """Write all queued steps and end; blocks. Steps that a failing storage refuses once more are dropped and never
         reported."""
         with self._lock:
             self._stopping = True
@@ -118,7 +118,7 @@ class Writer:
             timeout = _BREAK_S if more else self._rest_s
 
     def _take(self, timeout: float | None) -> Batch | None:
-        """What is queued, as soon as there is something. Nothing when the log is closed, None after the timeout."""
+        """The queued steps, as soon as there are any. Empty if the log is closed, None after the timeout."""
         with self._lock:
             self._writing = []
             while not self._queue and not self._stopping:
@@ -134,7 +134,7 @@ class Writer:
             return self._writing
 
     def _commit(self, batch: Batch) -> bool:
-        """Try until it works; False when the log is closed before that."""
+        """Commit a batch, and try again until it works; False if the log is closed before."""
         rest, delay = batch, _RETRY_FIRST_S
         while True:
             try:
@@ -155,7 +155,7 @@ class Writer:
             self._storage.commit(steps)
         except (StorageError, OSError):
             raise
-        except Exception as exc:  # The storage objects to a value: find out to which.
+        except Exception as exc:  # The storage refuses a value: find out which step has it.
             if len(steps) > 1:
                 return self._store(steps[: len(steps) // 2])
             self._leave_out(steps[0], exc)
@@ -177,7 +177,7 @@ class Writer:
             self._on_error(exc)
 
     def _wait_to_retry(self, delay: float) -> bool:
-        """Whether it is time to give up. A stop during the wait allows one more try."""
+        """Wait before the next try; returns whether to give up. A stop during the wait allows one more try."""
         with self._lock:
             if self._stopping:
                 return True
@@ -195,7 +195,7 @@ class Writer:
             self._trim()
 
     def _tidy(self, *, at_rest: bool = False) -> bool:
-        """Do some of what can wait; whether there is more of it."""
+        """Do some of the work that can wait; returns whether there is more."""
         try:
             return self._storage.tidy(at_rest=at_rest)
         except StorageError as exc:

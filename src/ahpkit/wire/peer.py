@@ -1,7 +1,7 @@
 """A JSON-RPC 2.0 peer without I/O: ids, pending requests in both directions, limits.
 
-    Peer.request / notify / respond / fail    what we say, as bytes to send
-    Peer.receive(bytes) -> Event              what the other side said
+    Peer.request / notify / respond / fail    our messages, as bytes to send
+    Peer.receive(bytes) -> Event              one message of the other side
 
 `receive` never raises: a message that breaks the rules becomes `Rejected`, with a reply to send if one is needed.
 """
@@ -43,7 +43,7 @@ MAX_PENDING = 1024
 """Requests in flight, each way: far above any honest use, low enough that a runaway loop is stopped early."""
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Size of one message. Transports have tighter limits of their own; this one is for those that have none."""
+"""Bytes of one message. Most transports have a lower limit; this one is for transports without a limit."""
 
 TOO_MANY_REQUESTS = -32099
 """Sent for a request over `max_pending`; from the range JSON-RPC leaves to implementations, unused by AHP and
@@ -61,7 +61,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The other side broke the rules. Send `reply` if there is one, log `error`, go on."""
+    """The other side broke the rules. Send `reply` if there is one, log `error`, and continue."""
 
     reply: bytes | None
     error: AhpError
@@ -103,7 +103,7 @@ class Peer:
         self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
 
-    # What we say.
+    # Our messages.
 
     def request(self, method: str, params: Mapping[str, Any]) -> tuple[int, bytes]:
         """A request of ours: its id and what to send. Raises `LocalProtocolError` when too many wait."""
@@ -145,19 +145,19 @@ class Peer:
         self._asked.discard(id)
 
     def close(self) -> list[int]:
-        """The connection is over: the ids of our requests that were never answered, oldest first."""
+        """Note that the connection is over; returns the ids of our requests without an answer, the oldest first."""
         unanswered = sorted(self._asked)
         self._asked.clear()
         return unanswered
 
-    # What the other side says.
+    # Messages of the other side.
 
     def receive(self, data: bytes) -> Event:
-        """What the other side said. Never raises."""
+        """Read and handle one message of the other side. Never raises."""
         return self.take(self.read(data))
 
     def read(self, data: bytes) -> Message | RpcError:
-        """The message in `data`, or what is wrong with it. Changes nothing, so a thread may do it for a long one."""
+        """The message in `data`, or the error in it. This changes nothing, so a thread may read a long message."""
         try:
             return decode(
                 data,
@@ -208,7 +208,7 @@ class Peer:
         return Answered(response.id, response.result)
 
     def _on_invalid_answer(self, error: InvalidAnswer) -> Answered | Rejected:
-        """Fail the request at once: its answer came and cannot be read."""
+        """Fail the request at once, because its answer cannot be read."""
         if not isinstance(error.answers, int) or error.answers not in self._asked:
             return Rejected(encode_error(None, error), error)
         self._asked.discard(error.answers)

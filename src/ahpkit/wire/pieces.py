@@ -1,7 +1,7 @@
 """Writes and reads a large JSON value piece by piece: no step takes long, and pieces are made only as they are needed.
 
-A value may hold parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long list.
-It may also hold JSON that is written already: `msgspec.Raw`.
+A value may contain parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long
+list. It may also contain finished JSON: `msgspec.Raw`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ async def _read_each(parts: Iterable[msgspec.Raw]) -> list[Json]:
 
 
 def _parts(value: Json) -> Iterator[bytes | Pieces]:
-    """The same, in parts of any size up to a few times `PIECE`."""
+    """`value` as compact JSON, in parts of any size up to a few times `PIECE`."""
     if isinstance(value, Pieces):
         yield value
     elif isinstance(value, Items):
@@ -146,7 +146,7 @@ def is_light(value: Json) -> bool:
 
 
 def _left(left: int, value: Json) -> int:
-    """What a value leaves of so many bytes, about: nothing when it is made while it is written."""
+    """About how many of these bytes remain after a value; none if the value is made while it is written."""
     todo: list[Any] = [value]
     while todo:
         one = todo.pop()

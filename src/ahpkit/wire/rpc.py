@@ -37,10 +37,10 @@ NotificationHandler = Callable[[str, Params], Awaitable[None] | None]
 """Handles a notification: a plain function, because the next message waits for it, and for what it returns."""
 
 Tap = Callable[[Literal["sent", "received"], bytes], None]
-"""Sees every raw message, in order: for logs and tests."""
+"""Called with every raw message, in order; for logs and tests."""
 
 MAX_BUFFERED = 64 * 1024 * 1024
-"""Bytes that the other side has not read. Above it the connection is dropped, so that a slow reader does not fill
+"""Bytes that the other side has not read. With more, the connection is dropped, so that a slow reader cannot fill the
 memory."""
 
 REQUEST_CANCELLED = -32800
@@ -50,7 +50,7 @@ UNREAD = 4008
 """Close code for a connection that was dropped because the other side does not read."""
 
 _LONG = 256 * 1024
-"""Bytes of a message that a thread reads, so that the event loop goes on."""
+"""Bytes. A longer message is read in a thread, so that it does not block the event loop."""
 
 _MAX_TOLD = 20
 """Rejected messages of one connection that are logged: enough to see what is wrong with a peer that sends millions."""
@@ -95,7 +95,7 @@ class RpcLoop:
         except* TransportClosed:
             pass  # `_read` ends this way, and its leaving cancelled the handlers.
 
-    # What differs between connections.
+    # Methods that derived classes implement.
 
     async def next_event(self) -> Event:
         """The next message."""
@@ -154,7 +154,7 @@ class RpcLoop:
     def _guarded(
         self, method: str, hear: Callable[..., Awaitable[None] | None], *given: Any
     ) -> Coroutine[Any, Any, None] | None:
-        """Call a handler of notifications; something to wait for when it takes a while."""
+        """Call a handler of notifications; returns an awaitable if the handler takes a while."""
         try:
             waiting = hear(*given)
         except Exception:  # A handler that fails must not end the connection.
@@ -218,8 +218,8 @@ class RpcLoop:
 class RpcConnection(RpcLoop):
     """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport.
 
-    `on_refused` hears of long messages that are not taken, because somebody may miss them. `peer` says which errors the
-    protocol knows and how long a message may be.
+    `on_refused` is called for long messages that are refused, because their content is missing then. `peer` says which
+    errors the protocol knows and how long a message may be.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class RpcConnection(RpcLoop):
         assert self._closed is not None
         return self._closed
 
-    # What we say.
+    # Our messages.
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """Ask and wait. Raises the `RpcError` of the other side, `TransportClosed`, or `TimeoutError`."""
@@ -290,7 +290,7 @@ class RpcConnection(RpcLoop):
             self._closed = self._closed or TransportClosed("the other side does not read", code=UNREAD)
             self.transport.abort()
 
-    # What the other side says.
+    # Messages of the other side.
 
     async def next_event(self) -> Event:
         data = await self.transport.receive()
@@ -326,7 +326,7 @@ class RpcConnection(RpcLoop):
             return self._peer.fail(id, error)
         except asyncio.CancelledError:
             if self._closed is not None:
-                raise  # There is nobody to answer.
+                raise  # A notification has no answer.
             return self._peer.fail(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
         except Exception as error:  # A handler that fails must not end the connection.
             _log.exception("serving %s failed", method)
