@@ -64,7 +64,7 @@ async def test_what_is_no_file_of_the_data_is_refused_and_all_stays_as_it_was(
 
 
 async def test_a_token_in_it_is_not_taken_and_files_are_private(tmp_path: Path) -> None:
-    names = ("token", "./token", "content/../token", "lock", "trust/trust.json")
+    names = ("log.db", "token", "./token", "content/../token", "lock", "trust/trust.json")
     archive(tmp_path / "theirs.tar.gz", *map(member, names))
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

@@ -140,6 +140,9 @@ class Arrived:
         self.client_id = ""
         self.outlet = Outlet()
 
+    def identify(self, client_id: str) -> None:
+        self.client_id = client_id
+
     def close(self, reason: str) -> None: ...
 
 
