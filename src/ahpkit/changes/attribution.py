@@ -218,9 +218,11 @@ class Seen:
 
     def _pieces_of_others(self, path: str, sides: Sequence[Mapping[str, Side]]) -> tuple[Pair, list[Pair] | None]:
         """The first and last content of a file, and the changes of somebody else in between, as pairs of before and
-        after. `sides`: its content at each look. The time of a file shows only who wrote it last; earlier changes count
-        as the agent's. None: both the agent and somebody else wrote the file between two looks, so that their changes
-        cannot be separated.
+        after.
+
+        `sides`: its content at each look. The time of a file shows only who wrote it last; earlier changes count as the
+        agent's. None: both the agent and somebody else wrote the file between two looks, so that their changes cannot
+        be separated.
         """
         seen = [
             look.instead[path] if path in look.instead else one.get(path)

@@ -45,9 +45,10 @@ class Blobs:
         return await self._read_alone(side, converted) if data is None else data
 
     async def _ask(self, side: Side, converted: bool) -> bytes | None:
-        """The content that git answers; None: it has none, or git has ended. The length in git's answer is the length
-        before a conversion. So git is also asked for an object that cannot exist: its message about that object marks
-        the end of the answer.
+        """The content that git answers; None: it has none, or git has ended.
+
+        The length in git's answer is the length before a conversion. So git is also asked for an object that cannot
+        exist: its message about that object marks the end of the answer.
         """
         process = self._readers.get(converted) or await self._start(converted)
         assert process.stdin is not None

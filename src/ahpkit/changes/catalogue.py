@@ -87,8 +87,9 @@ def uri_of(view: View) -> str:
 
 
 def read_uri(uri: str) -> View | None:
-    """The view that a URI names; None for other URIs. VS Code ignores the templates. It asks for
-    `<session>/changeset/turn/<id>`, in the session's first directory.
+    """The view that a URI names; None for other URIs.
+
+    VS Code ignores the templates. It asks for `<session>/changeset/turn/<id>`, in the session's first directory.
     """
     session, said, path = uri.rpartition(_OF_SESSION)
     if said and session:

@@ -23,8 +23,9 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
 async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """The changed paths that git can take into the index now, and the reasons why it cannot take others. A path that
-    git does not track and that does not exist any more is in neither of them.
+    """The changed paths that git can take into the index now, and the reasons why it cannot take others.
+
+    A path that git does not track and that does not exist any more is in neither of them.
     """
     left = await tree.elsewhere(paths)
     rest = sorted(set(paths) - left.keys())

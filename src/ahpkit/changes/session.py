@@ -69,8 +69,9 @@ class SessionChanges:
             del self.record.turns[next(iter(self.record.turns))]
 
     async def take_final_checkpoint(self, turn_id: str) -> None:
-        """Take the final checkpoint of a turn, before clients get the turn's end. With `edits_only` the agent may still
-        report edits of other files; `end` reads those.
+        """Take the final checkpoint of a turn, before clients get the turn's end.
+
+        With `edits_only` the agent may still report edits of other files; `end` reads those.
         """
         if not self.edits_only:
             await self.refresh(turn_id)
@@ -257,8 +258,10 @@ class SessionChanges:
     async def undo(
         self, turn_id: str | None = None, *, only: Collection[str] | None = None, running: Collection[str] = ()
     ) -> Outcome:
-        """Undo the changes of a turn, or of all turns, including running ones. The undone changes leave the session's
-        sum and do not count for a running turn any more. Redo can bring them back.
+        """Undo the changes of a turn, or of all turns, including running ones.
+
+        The undone changes leave the session's sum and do not count for a running turn any more. Redo can bring them
+        back.
         """
         turns = [self.record.turns[turn_id]] if turn_id is not None else [*self.record.turns.values()]
         if turn_id is not None:

@@ -70,7 +70,9 @@ def is_blob(data: bytes, oid: str) -> bool:
 
 def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
     """The content of a file in the work tree, or the target of a link; None if it does not exist or its path leads
-    through a link. With `link`, also None if it is not a link (True) or is one (False).
+    through a link.
+
+    With `link`, also None if it is not a link (True) or is one (False).
     """
     place = root / path
 

@@ -124,8 +124,10 @@ class Builder:
             self.real_paths[child_id] = self.tree.files[path].real
 
     def _nothing_found(self) -> None:
-        """Report that a plugin has no children. If it has files besides its manifest and readme, their kind is unknown.
-        A folder without a manifest is probably the wrong folder.
+        """Report that a plugin has no children.
+
+        If it has files besides its manifest and readme, their kind is unknown. A folder without a manifest is probably
+        the wrong folder.
         """
         message = "nothing in this folder is a component that can be listed"
         more = any(path.rpartition("/")[2] not in _PAPERS for path in self.tree.files)

@@ -50,9 +50,11 @@ def name_component(
     form: bool = True,
 ) -> Named:
     """The name of a component: the header's `name`, or else `fallback` (its file or folder), with the plugin and the
-    folders before it. `own_name`: whether the header's name counts. `namespaced`: whether the plugin comes before the
-    name; off for components that nobody calls by name. `identity`: a name from the header has no folders before it.
-    `form`: check the form of the name.
+    folders before it.
+
+    `own_name`: whether the header's name counts. `namespaced`: whether the plugin comes before the name; off for
+    components that nobody calls by name. `identity`: a name from the header has no folders before it. `form`: check the
+    form of the name.
     """
     given = _given(builder, path, document) if own_name else None
     plain = (

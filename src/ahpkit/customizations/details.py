@@ -1,5 +1,6 @@
-"""Data about customizations that the host does not send to clients: bodies, commands, configurations. It is kept by
-child id, and is never part of a state, an action or a snapshot.
+"""Data about customizations that the host does not send to clients: bodies, commands, configurations.
+
+It is kept by child id, and is never part of a state, an action or a snapshot.
 """
 
 from __future__ import annotations

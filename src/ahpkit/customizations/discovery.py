@@ -301,8 +301,9 @@ class Library:
         self._documents: dict[str, Documents] = {}
 
     def read(self, location: Location) -> Parsed | None:
-        """Read a container; None: there is nothing to list. Blocks. Never raises, so that one bad container does not
-        affect others.
+        """Read a container; None: there is nothing to list.
+
+        Blocks. Never raises, so that one bad container does not affect others.
         """
         try:
             parsed = self._parsed(location)

@@ -98,9 +98,11 @@ async def run_hooks(
     facts: Mapping[str, Any],
     subjects: Sequence[str] = (),
 ) -> Outcome:
-    """Run the hooks of an event one after the other, until one denies. Hooks that are not trusted do not run.
-    `subjects`: the texts that matchers are compared with, such as the names of a tool. `standing` is called right
-    before each start. A hook that changed since it was trusted counts as one that could not be run.
+    """Run the hooks of an event one after the other, until one denies.
+
+    Hooks that are not trusted do not run. `subjects`: the texts that matchers are compared with, such as the names of a
+    tool. `standing` is called right before each start. A hook that changed since it was trusted counts as one that
+    could not be run.
     """
     told = payload(event, session_id=session_id, cwd=workspace, now=now, facts=facts)
     verdicts: list[Verdict] = []

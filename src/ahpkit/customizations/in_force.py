@@ -1,6 +1,7 @@
-"""Selects the rules, skills, agents and servers that a turn gets from the enabled customizations. Pure. Disabled
-customizations are not offered, and the model does not see those that it may not invoke. Completes `/`, `@` and `#` with
-those that a user may invoke.
+"""Selects the rules, skills, agents and servers that a turn gets from the enabled customizations.
+
+Pure. Disabled customizations are not offered, and the model does not see those that it may not invoke. Completes `/`,
+`@` and `#` with those that a user may invoke.
 """
 
 from __future__ import annotations
@@ -138,8 +139,9 @@ def system_prompt(in_force: InForce, agent_uri: str | None) -> str | None:
 
 
 def rules_for(in_force: InForce, message: Message) -> tuple[list[str], list[str]]:
-    """Bodies of the rules for this message, and of all other rules. A rule is for this message if it is always on,
-    matches a file that the message mentions, or is named with `#name`.
+    """Bodies of the rules for this message, and of all other rules.
+
+    A rule is for this message if it is always on, matches a file that the message mentions, or is named with `#name`.
     """
     paths = Paths(mentioned_paths(message, in_force.workspace))
     asked = _mentioned(message, "#")
@@ -185,9 +187,10 @@ def _mentioned(message: Message, mark: str) -> set[str]:
 
 
 def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServerOffer]:
-    """Enabled servers that can and may be started. Servers of clients get no variables of the environment, because the
-    owner consented to the server, not to the client. Names are unique: the server of a plugin gets the plugin's name if
-    its own name is in use.
+    """Enabled servers that can and may be started.
+
+    Servers of clients get no variables of the environment, because the owner consented to the server, not to the
+    client. Names are unique: the server of a plugin gets the plugin's name if its own name is in use.
     """
     offers: dict[str, McpServerOffer] = {}
     for placed, detail in in_force.enabled("mcpServer"):

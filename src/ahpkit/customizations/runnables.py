@@ -1,4 +1,6 @@
-"""Finds hooks and servers together with the files that they name, for trust. It reads files, but starts nothing.
+"""Finds hooks and servers together with the files that they name, for trust.
+
+It reads files, but starts nothing.
 
 Trust is bound to this content (`ahpkit.host.trust`). The words of a command may name files: those in the workspace, in
 the plugin or in the user's home are part of the content, and so are the files that `make`, `npm` and the like read

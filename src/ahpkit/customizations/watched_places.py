@@ -74,8 +74,9 @@ class Places:
         return tuple(self._users.get(location.key, ()))
 
     async def look(self, session_uri: str, workspace: Path, before: Iterable[Location]) -> list[Location]:
-        """Set the locations of a session; `before` are its present ones. Places are watched before they are read, so
-        that no change is missed.
+        """Set the locations of a session; `before` are its present ones.
+
+        Places are watched before they are read, so that no change is missed.
         """
         found = await asyncio.to_thread(locate, workspace, home=self._home, plugins=self._plugins)
         known = set(self.known)

@@ -1,6 +1,8 @@
-"""Reads and writes a small private JSON file of the host's owner in the data directory. The file is replaced as a
-whole, and read again when it has changed. The command line and the running host share such files: anybody who may write
-the data directory counts as the owner. Clients cannot reach the data directory, because it is excluded from every root.
+"""Reads and writes a small private JSON file of the host's owner in the data directory.
+
+The file is replaced as a whole, and read again when it has changed. The command line and the running host share such
+files: anybody who may write the data directory counts as the owner. Clients cannot reach the data directory, because it
+is excluded from every root.
 """
 
 from __future__ import annotations

@@ -195,8 +195,10 @@ class Trust:
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def add(self, runnables: Iterable[Runnable], *, now: int, directory: Path | None = None) -> list[Runnable]:
-        """Trust this content from now on. Of one declaration only the newest content stays trusted. With `directory`,
-        the directory is trusted as it is now: all other trusted contents below it are forgotten.
+        """Trust this content from now on.
+
+        Of one declaration only the newest content stays trusted. With `directory`, the directory is trusted as it is
+        now: all other trusted contents below it are forgotten.
         """
         fresh = [Trusted(one, one.digest, now) for one in runnables]
         replaced = {_place(entry.runnable) for entry in fresh}

@@ -1,6 +1,7 @@
-"""Builds the validators of actions and methods before they are needed. Otherwise a validator is built at its first use,
-and blocks the event loop for up to ten milliseconds. So a host that runs for long builds them soon after its start: in
-a thread, one after the other, with pauses.
+"""Builds the validators of actions and methods before they are needed.
+
+Otherwise a validator is built at its first use, and blocks the event loop for up to ten milliseconds. So a host that
+runs for long builds them soon after its start: in a thread, one after the other, with pauses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Runs work that may block on a file system in threads, with a deadline for each piece of work. A thread that hangs in
-the operating system (a dead network disk, a device that never answers) cannot be ended. After the deadline it is
-abandoned, and a new thread replaces it, up to a limit. An abandoned thread does not prevent the process from ending.
+"""Runs work that may block on a file system in threads, with a deadline for each piece of work.
+
+A thread that hangs in the operating system (a dead network disk, a device that never answers) cannot be ended. After
+the deadline it is abandoned, and a new thread replaces it, up to a limit. An abandoned thread does not prevent the
+process from ending.
 """
 
 from __future__ import annotations
@@ -136,7 +138,10 @@ class Workers:
                 return
 
     def close(self) -> None:
-        """End the idle threads, and let the working ones stop at their next step. Does not wait for them."""
+        """End the idle threads, and let the working ones stop at their next step.
+
+        Does not wait for them.
+        """
         self._closed = True
         for job in self._open:
             job.given_up = True

@@ -366,8 +366,9 @@ def _asked_of_model(params: JsonObject) -> str:
 
 
 class SilentCaller:
-    """The caller that reads prompts and resources for a message that is being sent. At that time nobody can answer a
-    server's questions.
+    """The caller that reads prompts and resources for a message that is being sent.
+
+    At that time nobody can answer a server's questions.
     """
 
     def __init__(self, session: str) -> None:

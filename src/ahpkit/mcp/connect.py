@@ -98,8 +98,9 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 class LineStream:
-    """Makes both streams of the SDK from a transport of lines. It reads a message when the SDK asks for one. The caller
-    closes the transport.
+    """Makes both streams of the SDK from a transport of lines.
+
+    It reads a message when the SDK asks for one. The caller closes the transport.
     """
 
     def __init__(self, transport: LineTransport, ended: asyncio.Event | None = None) -> None:

@@ -70,9 +70,11 @@ class McpServers(Feature):
         by_http: bool = False,
         patience: float = _PATIENCE,
     ) -> None:
-        """`directory` is the working directory of sessions that name none. `files` are the files that agents may read
-        through the host. `by_http`: an agent that can use HTTP gets a URL instead of a program. `patience`: seconds
-        that a turn waits for servers that are just starting. The tools of a slower server can be called later.
+        """`directory` is the working directory of sessions that name none.
+
+        `files` are the files that agents may read through the host. `by_http`: an agent that can use HTTP gets a URL
+        instead of a program. `patience`: seconds that a turn waits for servers that are just starting. The tools of a
+        slower server can be called later.
         """
         self._by_http = by_http
         self._patience = patience
@@ -293,8 +295,10 @@ class McpServers(Feature):
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     async def _take_token(self, client_id: str, params: JsonObject) -> bool:
-        """Take a client's token for the servers that ask for it now. If the token lacks scopes that a server requires,
-        the server keeps waiting. An empty token takes back the one that this client gave, which is not sent any more.
+        """Take a client's token for the servers that ask for it now.
+
+        If the token lacks scopes that a server requires, the server keeps waiting. An empty token takes back the one
+        that this client gave, which is not sent any more.
         """
         resource = params["resource"]
         if not params["token"] and self.tokens.take_back(_giver(client_id, params), resource):

@@ -177,6 +177,7 @@ class Gateway:
 
 class _News:
     """Sends progress to the caller of a tool: each message, and the last message again after some seconds of silence.
+
     For a short call no task is started.
     """
 

@@ -1,5 +1,6 @@
-"""Reads what an MCP server offers: tools, prompts, resources. Every list is read to its end, within limits. An entry
-that cannot be used is left out, and `Lists.left_out` says why.
+"""Reads what an MCP server offers: tools, prompts, resources.
+
+Every list is read to its end, within limits. An entry that cannot be used is left out, and `Lists.left_out` says why.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Lists:
 
 
 async def read_lists(client: Client, connection: TolerantConnection, has: JsonObject, limits: Limits) -> Lists:
-    """Read everything that a server with these capabilities offers. If its tools cannot be read, the SDK's exception is
-    raised. Prompts and resources that cannot be read are left out.
+    """Read everything that a server with these capabilities offers.
+
+    If its tools cannot be read, the SDK's exception is raised. Prompts and resources that cannot be read are left out.
     """
     left_out = connection.left_out = LeftOut()
     reader = _Reader(connection, limits)

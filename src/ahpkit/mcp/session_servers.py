@@ -206,8 +206,9 @@ class SessionServers:
         self._news.set()
 
     async def settled(self, seconds: float) -> None:
-        """Wait for servers that are just starting, except those that were sent to the background. The next turn does
-        not wait again for a server that takes longer. No turn waits for a server that keeps ending.
+        """Wait for servers that are just starting, except those that were sent to the background.
+
+        The next turn does not wait again for a server that takes longer. No turn waits for a server that keeps ending.
         """
         try:
             async with asyncio.timeout(seconds):

@@ -1,5 +1,6 @@
-"""The agent interface: what an agent implements, and what the host gives it. Agents do not see actions or connections.
-There are two sides:
+"""The agent interface: what an agent implements, and what the host gives it.
+
+Agents do not see actions or connections. There are two sides:
 
 * An agent *implements* `Agent` (one per provider) and `AgentChat` (one per conversation).
 * The host *gives* it a `Chat` (for the life of the conversation) and a `Turn` (for one message); a turn hands out

@@ -63,8 +63,9 @@ class AgentError(Exception):
 
 
 class LoginNeeded(AgentError):
-    """A person has to log in to one of the agent's `protected_resources` first. Clients get the list of these
-    resources. After the login the turn can continue.
+    """A person has to log in to one of the agent's `protected_resources` first.
+
+    Clients get the list of these resources. After the login the turn can continue.
     """
 
     resumable = True

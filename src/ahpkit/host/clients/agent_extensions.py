@@ -53,8 +53,9 @@ class AgentExtensions:
         return offers | self._extensions.for_agents()
 
     async def forward_request(self, chat: Chat, method: str, params: Params) -> Any:
-        """Answer an agent's request: by the host's own handler, or else by a client that announced the extension. If a
-        client leaves before it has answered, the next client is asked. An error of a client counts as an answer.
+        """Answer an agent's request: by the host's own handler, or else by a client that announced the extension.
+
+        If a client leaves before it has answered, the next client is asked. An error of a client counts as an answer.
         """
         if (handler := self._extensions.agent_request(method)) is not None:
             return await served(method, handler, chat, params)

@@ -197,9 +197,11 @@ class Connection(RpcLoop):
     # -- from the client -----------------------------------------------------------------------------------------
 
     async def next_event(self) -> Event:
-        """The next message that is not a short action. Waits while the log has no room, or the client sends too much.
-        Most messages are short actions. They are handled here and skip the table of methods, because looking up the
-        method costs more than all other work on such a message.
+        """The next message that is not a short action.
+
+        Waits while the log has no room, or the client sends too much. Most messages are short actions. They are handled
+        here and skip the table of methods, because looking up the method costs more than all other work on such a
+        message.
         """
         while True:
             if self._shared.delivery.is_full:

@@ -1,9 +1,10 @@
-"""Chooses the dialect of a client in the handshake, from the versions that the client offers. `ClientNotes` stores
-which version each client speaks, and in which run of the host it was last connected. A run lasts from a start of the
-host to its end. The log may have lost the last actions of a run: a write-ahead log was cut off, or an older copy of the
-file was put back. Their numbers are then given to other actions. A client that has seen the lost actions must not
-continue with the new ones. Such a client is recognised by its sequence number: no client of a run can have seen a
-higher number than the one at which the next run began.
+"""Chooses the dialect of a client in the handshake, from the versions that the client offers.
+
+`ClientNotes` stores which version each client speaks, and in which run of the host it was last connected. A run lasts
+from a start of the host to its end. The log may have lost the last actions of a run: a write-ahead log was cut off, or
+an older copy of the file was put back. Their numbers are then given to other actions. A client that has seen the lost
+actions must not continue with the new ones. Such a client is recognised by its sequence number: no client of a run can
+have seen a higher number than the one at which the next run began.
 """
 
 from __future__ import annotations

@@ -233,8 +233,9 @@ class Handshake:
         return client.outlet.snapshot(uri, self._followed(uri, client, turns), self._store.committed_head)
 
     def _followed(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
-        """The committed state of a channel, with a subscription to every later action. Both happen in one step, so that
-        no action is missed. Before that, a session that rests is woken.
+        """The committed state of a channel, with a subscription to every later action.
+
+        Both happen in one step, so that no action is missed. Before that, a session that rests is woken.
         """
         self._sessions.wake(uri)
         state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)

@@ -56,8 +56,9 @@ class Missed:
         self._can_replay = can_replay
 
     async def actions(self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object) -> Any:
-        """The actions for the answer; None if snapshots are shorter, or the only possible answer. `prefer` is the
-        client's wish: "actions" whenever the log has them, or "states".
+        """The actions for the answer; None if snapshots are shorter, or the only possible answer.
+
+        `prefer` is the client's wish: "actions" whenever the log has them, or "states".
         """
         try:
             return await self._smaller(snapshots, at_most, prefer)

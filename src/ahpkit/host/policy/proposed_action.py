@@ -24,9 +24,10 @@ _MAX_CHATS = 64
 
 
 class TurnIds:
-    """The ids of all turns of a chat. Only turns that were added since the last call are read. Turns are added and
-    removed only at the end of their list. So if the list still has the same turn at the same place, all turns before it
-    are the same, too.
+    """The ids of all turns of a chat.
+
+    Only turns that were added since the last call are read. Turns are added and removed only at the end of their list.
+    So if the list still has the same turn at the same place, all turns before it are the same, too.
     """
 
     def __init__(self) -> None:

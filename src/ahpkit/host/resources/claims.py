@@ -69,8 +69,9 @@ class Claims:
         self._open: dict[Claim, None] = {}
 
     async def run(self, who: str | None, paths: Iterable[Path], work: Callable[[Claim], Awaitable[T]]) -> T:
-        """Run `work` when no earlier change touches the same places. `work` may use only paths that `Claim.limit` lets
-        through. `who`: the client; its changes keep their order.
+        """Run `work` when no earlier change touches the same places.
+
+        `work` may use only paths that `Claim.limit` lets through. `who`: the client; its changes keep their order.
         """
         places = list(paths)
         for _ in range(_ATTEMPTS):

@@ -65,9 +65,10 @@ class Resources(Feature):
         fence: Fence | None = None,
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """Without a `fence`, sessions may live everywhere except in places that are excluded from every root. Sessions
-        that name no directory work in `default_directory`. `sealed` returns real paths of files and directories that
-        nobody may write without an approval.
+        """Without a `fence`, sessions may live everywhere except in places that are excluded from every root.
+
+        Sessions that name no directory work in `default_directory`. `sealed` returns real paths of files and
+        directories that nobody may write without an approval.
         """
         self._content = ContentStore(content_directory)
         self._opened = Opened()

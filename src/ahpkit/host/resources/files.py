@@ -35,8 +35,10 @@ _CHUNK = 1024 * 1024
 
 
 def write(entry: Entry, data: bytes, *, mode: str, position: int, create_only: bool, if_match: str | None) -> None:
-    """Write `data` to a file. A reader sees either the old content or the new one. Only text that is added at the end
-    is written in place, so that a large file is not copied for one line.
+    """Write `data` to a file.
+
+    A reader sees either the old content or the new one. Only text that is added at the end is written in place, so that
+    a large file is not copied for one line.
     """
     with errors(entry.path):
         found = entry.find()

@@ -74,9 +74,11 @@ _COMPLETIONS_PATIENCE = 1.0
 
 
 class _Walks:
-    """Pages of the list of sessions, the newest first. All pages that a client reads have the order of its first page,
-    so a session that changes meanwhile is not missed and does not come twice. Only the latest orders are kept. If the
-    order of a cursor is not kept any more, the list continues after the time and URI that the cursor names.
+    """Pages of the list of sessions, the newest first.
+
+    All pages that a client reads have the order of its first page, so a session that changes meanwhile is not missed
+    and does not come twice. Only the latest orders are kept. If the order of a cursor is not kept any more, the list
+    continues after the time and URI that the cursor names.
     """
 
     def __init__(self) -> None:

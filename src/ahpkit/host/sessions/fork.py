@@ -45,6 +45,7 @@ def fork_of(params: CreateSessionParams) -> Fork | None:
 
 def taken_over(params: CreateSessionParams, source: SessionState, provider: str) -> CreateSessionParams:
     """The parameters of a fork: the source's directories, and its choices and settings if the agent is the same.
+
     Parameters that the client gives have priority.
     """
     given = params.copy()

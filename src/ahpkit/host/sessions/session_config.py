@@ -25,8 +25,10 @@ _CONFIG_PATIENCE = 2.0
 async def resolve_config(
     agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
-    """The settings of a session, and their values with defaults filled in. If the agent does not answer in time, the
-    session has none of its settings. A setting of the agent replaces one of the host with the same name.
+    """The settings of a session, and their values with defaults filled in.
+
+    If the agent does not answer in time, the session has none of its settings. A setting of the agent replaces one of
+    the host with the same name.
     """
     schema: Any = None
     try:
@@ -48,8 +50,9 @@ async def resolve_config(
 async def initial_config(
     agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
 ) -> SessionConfigState:
-    """`SessionState.config` of a new session; raises if a chosen value does not fit the schema. Settings that are not
-    in the schema are left out, because clients send settings that only some agents have.
+    """`SessionState.config` of a new session; raises if a chosen value does not fit the schema.
+
+    Settings that are not in the schema are left out, because clients send settings that only some agents have.
     """
     config = await resolve_config(agent, directory, values, further)
     schema, values = config["schema"], config["values"]

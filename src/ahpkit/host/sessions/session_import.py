@@ -93,8 +93,9 @@ def _check_titles(document: Export) -> None:
 
 
 def _check_turns(turns: list[Turn], at: str, seen: set[str]) -> None:
-    """Check what types cannot express: ids are unique, and nothing in a finished turn still runs. `seen` has the ids of
-    the chat's other turns; the ids of these turns are added.
+    """Check what types cannot express: ids are unique, and nothing in a finished turn still runs.
+
+    `seen` has the ids of the chat's other turns; the ids of these turns are added.
     """
     if len(seen) + len(turns) > MAX_IMPORTED_TURNS:
         raise InvalidParams(f"{at}: a chat that is imported may have {MAX_IMPORTED_TURNS} turns")

@@ -201,7 +201,9 @@ class Sessions:
 
     async def adopt(self, uri: str) -> bool:
         """Make a session of a conversation that an agent keeps, and wait until it is stored; False if there is no such
-        conversation. The chat is added when the agent has sent the history.
+        conversation.
+
+        The chat is added when the agent has sent the history.
         """
         if not self._conversations.to_recall(uri):
             listed = self._conversations.find(uri)

@@ -1,6 +1,7 @@
-"""Checks chats that are attached to a message, and turns them into text for the agent. Pure. When the message is
-accepted, an attached chat is pinned to its latest finished turn, unless the message names a turn. The agent gets the
-chat up to that turn, as text. Chats that are attached inside that chat are only named.
+"""Checks chats that are attached to a message, and turns them into text for the agent.
+
+Pure. When the message is accepted, an attached chat is pinned to its latest finished turn, unless the message names a
+turn. The agent gets the chat up to that turn, as text. Chats that are attached inside that chat are only named.
 """
 
 from __future__ import annotations

@@ -50,8 +50,10 @@ def word_at(text: str, offset: int) -> Word:
 
 
 def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> list[CompletionItem]:
-    """Completions for a slash command at the beginning of a message. `commands` are pairs of name and description.
-    Commands that contain the typed text are offered; those that begin with it come first, otherwise the order is kept.
+    """Completions for a slash command at the beginning of a message.
+
+    `commands` are pairs of name and description. Commands that contain the typed text are offered; those that begin
+    with it come first, otherwise the order is kept.
     """
     word = word_at(text, offset)
     if word.before.strip() or not word.typed.startswith("/"):

@@ -38,8 +38,9 @@ _COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 
 
 def title_from(message: str) -> str | None:
-    """A session's title until its agent or a person gives one: the first line of a message, shortened. None for a slash
-    command, because it says nothing about the session.
+    """A session's title until its agent or a person gives one: the first line of a message, shortened.
+
+    None for a slash command, because it says nothing about the session.
     """
     line = message.strip().partition("\n")[0]
     return None if _COMMAND.match(line) else _short(line, _FROM_MESSAGE)

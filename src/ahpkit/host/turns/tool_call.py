@@ -579,8 +579,9 @@ class LiveToolCall:
 
 
 def _decided_by_whom(action: Mapping[str, Any]) -> By:
-    """Who decided: a person, or the client by itself, because of its settings or because no person could be asked. The
-    reason `skipped` alone proves neither, because a person may skip a call.
+    """Who decided: a person, or the client by itself, because of its settings or because no person could be asked.
+
+    The reason `skipped` alone proves neither, because a person may skip a call.
     """
     automatic = action.get("_meta", {}).get(AUTOMATIC) or action.get("confirmed", "user-action") != "user-action"
     return "client" if automatic else "person"
