@@ -67,7 +67,7 @@ def subagents(event: TurnEvent) -> dict[str, str]:
 
 
 def describe(waiting: Waiting) -> str:
-    """What waits for somebody, in words."""
+    """The requests that wait for a person, in words."""
     if isinstance(waiting, InputNeeded):
         request: Any = waiting.request
         questions = [_text(question["message"]) for question in request.get("questions", ())]
@@ -97,7 +97,8 @@ class Answering:
         on_input: OnInput | None,
         others_log_in: bool,
     ) -> None:
-        """Without a callback nobody here decides. `others_log_in`: wait when a call needs a login."""
+        """Without a callback this client decides nothing. `others_log_in`: if a call needs a login, wait for another
+        client."""
         self._core = core
         self._turn = turn
         self._decides: tuple[type[Waiting], ...] = (
@@ -107,7 +108,7 @@ class Answering:
         )
         self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
         self._owned = AsyncExitStack()
-        """Ends everything that was begun for this turn."""
+        """Ends all parts that were started for this turn."""
         self._helpers: set[str] = set()
         self._watching: set[asyncio.Future[Any]] = set()
         self._last: Waiting | None = None
@@ -138,7 +139,7 @@ class Answering:
         return "".join(parts)
 
     async def _next(self) -> TurnEvent | None:
-        """The next event of the turn. Raises when a sub-agent waits for a decision that nobody here makes."""
+        """The next event of the turn. Raises if a sub-agent waits for a decision that this client does not make."""
         async with running(self._event()) as coming:
             while not coming.done():
                 done, _ = await asyncio.wait({coming, *self._watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -177,7 +178,7 @@ class Answering:
 
 
 def waiting_in(state: Any) -> Sequence[Waiting]:
-    """Everything in a chat's state that waits for a person."""
+    """All requests in a chat's state that wait for a person."""
     turn: JsonObject = state.get("activeTurn") or {"responseParts": []}
     found: list[Waiting] = [InputNeeded(request) for request in open_requests(state)]
     for call in tool_calls(turn):

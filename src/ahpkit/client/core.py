@@ -1,4 +1,5 @@
-"""What the parts of a client share: identity, connection, channels, tasks, spans, selections, requests of the host."""
+"""The data that all parts of a client share: identity, connection, channels, tasks, spans, selections, requests of the
+host."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Selections:
         self._chosen: dict[str, JsonObject] = {}
 
     def of(self, session: str) -> JsonObject:
-        """Model and agent in a session: this client's choice, else what the host keeps for everybody."""
+        """Model and agent in a session: this client's choice, or else the host's selection for all clients."""
         kept = selection_of(self._channels.optimistic(session))
         chosen = {**kept, **self._chosen.get(session, {})}
         return {key: value for key, value in chosen.items() if key != CHANGED and value is not None}
@@ -51,7 +52,7 @@ class Selections:
             self._chosen[session] = selection
 
     def choose(self, session: str, key: str, value: Any | None) -> Dispatch:
-        """Use another model or agent from now on; None: none in particular.
+        """Use another model or agent from now on; None: the default.
 
         For a 0.4 host this is an action. Other hosts get the choice with the next message.
         """
@@ -72,7 +73,7 @@ class Selections:
 
 
 RequestHandler = Callable[[JsonObject], Awaitable[Any] | Any]
-"""Serves a request of the host: its params to its result. Raise an `RpcError` to refuse."""
+"""Serves a request of the host: gets the params and returns the result. Raises an `RpcError` to refuse."""
 
 NotificationListener = Callable[[str, JsonObject], Awaitable[None] | None]
 """Called with each notification: its method and params."""
@@ -94,7 +95,7 @@ class HostRequests:
         self.listeners: list[NotificationListener] = []
 
     def serve(self, method: str, handler: RequestHandler) -> None:
-        """Register who answers `method`: one of the protocol's host-to-client requests, or an extension."""
+        """Register the handler of `method`: one of the protocol's host-to-client requests, or an extension."""
         if method not in _HOST_REQUESTS:
             check_method(method)
         self._handlers[method] = handler
@@ -128,7 +129,7 @@ class Tracing:
         self._tracer = trace.get_tracer("ahpkit.client", tracer_provider=provider)
 
     def span(self, name: str) -> AbstractContextManager[Span]:
-        """A span around what this client does; it is the current one inside the `with`."""
+        """A span around an operation of this client. It is the current span inside the `with`."""
         return self._tracer.start_as_current_span(f"ahp {name}", kind=SpanKind.CLIENT)
 
     def start_turn(self, chat: str) -> Span:
@@ -206,8 +207,8 @@ class Core:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Ask the host; waits for the connection if it is lost. Raises the host's `RpcError`, `TransportClosed`, or
-        `TimeoutError`."""
+        """Send a request to the host. If the connection is lost, this waits for it. Raises the host's `RpcError`,
+        `TransportClosed`, or `TimeoutError`."""
         seconds = self._request_timeout if timeout is None else timeout
         with self.tracing.span(method):
             asked: JsonObject = {"channel": channel, **(params or {})}
@@ -223,7 +224,7 @@ class Core:
                 raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
 
     async def read_text(self, uri: str) -> str:
-        """The text behind a reference, such as the input of a tool call that is too large for its state."""
+        """Read the text that a reference names, such as the input of a tool call that is too large for the state."""
         found = await self.request("resourceRead", {"uri": uri, "encoding": "utf-8"})
         return found["data"] if found.get("encoding") != "base64" else b64decode(found["data"]).decode()
 

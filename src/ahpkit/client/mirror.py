@@ -52,7 +52,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """An own action was answered. Happens once for each."""
+    """An own action was answered. This happens once for each action."""
 
     channel: str
     client_seq: int
@@ -75,9 +75,9 @@ class ChannelMirror:
         """serverSeq of the last action that `confirmed` contains."""
         self.pending: dict[int, PendingAction] = {}
         self.joined = False
-        """Whether the host's answer to a subscription was taken in, on this connection or an earlier one."""
+        """Whether the host has answered a subscription to this channel, on this connection or an earlier one."""
         self.waiting: list[JsonObject] | None = []
-        """Envelopes that came before the snapshot or replay they follow; None when nothing is awaited."""
+        """Envelopes that arrived before the snapshot or replay that they follow; None if none is awaited."""
         self._optimistic: JsonObject | None = None
         self._reducer = None if found is None else found.reducer
 
@@ -108,7 +108,7 @@ class ChannelMirror:
         self._optimistic = None if state is None else self._reduce(state, pending.action)
 
     def drop(self, client_seq: int) -> bool:
-        """Take a pending action away; False when it was not there."""
+        """Remove a pending action; returns False if there was none."""
         if self.pending.pop(client_seq, None) is None:
             return False
         self._optimistic = None
@@ -131,7 +131,7 @@ class Mirror:
         return self._channels[uri]
 
     def joined(self) -> list[str]:
-        """The channels that have a state to come back to."""
+        """The channels that have a state, so that a reconnect can continue them."""
         return [channel.uri for channel in self._with_states()]
 
     def unanswered(self) -> list[tuple[str, PendingAction]]:
@@ -151,10 +151,10 @@ class Mirror:
         """A channel without state has nothing to replay: it is subscribed to again."""
         return (channel for channel in self._channels.values() if channel.joined and channel.confirmed is not None)
 
-    # What this side does.
+    # Changes by this client.
 
     def follow(self, uri: str, kind: str | None = None) -> ChannelMirror:
-        """Begin to follow the channel; envelopes wait until `snapshot` or `resume`."""
+        """Begin to follow a channel. Its envelopes wait until `snapshot` or `resume` is called."""
         if uri not in self._channels:
             self._channels[uri] = ChannelMirror(uri, kind or ("chat" if self._is_chat(uri) else None))
         return self._channels[uri]
@@ -203,10 +203,11 @@ class Mirror:
         self._channels[uri].drop(client_seq)
         return [Settled(uri, client_seq, Rejected(reason))]
 
-    # What the host says.
+    # Messages of the host.
 
     def snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """Replace our state of a channel by the host's, whatever we had: the host may have lost its log."""
+        """Replace the state of a channel by the host's, even by an older one, because the host may have lost its
+        log."""
         channel = self._channels[snapshot["resource"]]
         state = self.dialect.state(channel.kind, snapshot["state"], self._heard(channel.uri, 0))
         channel.reset(state, snapshot["fromSeq"])
@@ -223,13 +224,13 @@ class Mirror:
                 yield from self._take(channel, envelope, now)
 
     def resume(self, uri: str, *, now: int) -> Iterator[Change]:
-        """The channel is complete up to here: apply what waited, one change at a time."""
+        """The channel is complete up to here: apply the envelopes that waited, one change at a time."""
         channel = self._channels[uri]
         waiting, channel.waiting = channel.waiting, None
         return self.replay(waiting or (), now=now)
 
     def envelope(self, envelope: JsonObject, *, now: int) -> list[Change]:
-        """One live action. Envelopes of channels we left are ignored."""
+        """Handle one live action. Envelopes of channels that this client has left are ignored."""
         channel = self._channels.get(envelope["channel"])
         if channel is None:
             return []
@@ -275,7 +276,7 @@ class PlainStates:
         self._shown: Any = None
 
     def of(self, state: Any) -> Any:
-        """The state with strings where it has ropes; the state itself where it has none.
+        """The state with strings in place of ropes; the same object if it has no ropes.
 
         A session's status and activity are those of its chats.
         """
