@@ -164,7 +164,7 @@ async def test_an_agent_writes_it_only_after_an_approval_that_says_what_it_is(si
             await _of_turn(client, "chat/turnComplete", id)
             assert path.exists() is (id == "yes")
         refused, _ = await site.answered(2)
-        assert "nobody approved" in refused["message"]
+        assert "was not approved" in refused["message"]
     assert path.read_text() == hook("true")
 
 

@@ -329,7 +329,7 @@ async def test_what_can_cause_execution_and_was_denied_is_not_written(scripted: 
         await until(lambda: at.statuses() == ["pending-confirmation"])
         at.chat.deny(at.calls()[0]["toolCallId"])
         await asking
-    assert "nobody approved" in scripted.answers()[0]["message"]
+    assert "was not approved" in scripted.answers()[0]["message"]
     assert not path.exists()
 
 
