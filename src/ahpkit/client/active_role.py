@@ -1,4 +1,4 @@
-"""Claims the active role of a session, claims it again after reconnects, and serves its tools, canvases and plugins."""
+"""Makes this client the active client of a session, again after reconnects, and serves its tools and canvases."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Offered = Literal["tools", "canvases"]
 
 
 class ToolsAndCanvases:
-    """Registered tools and canvases; listeners are called with which of the two changed."""
+    """The tools and canvases that this client offers. Listeners are called with the kind that changed."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
         self.canvases: dict[str, Canvas] = {}
         self.listeners: list[Callable[[Offered], None]] = []
         self.pushes: list[Callable[[str, str, JsonObject], None]] = []
-        """Functions that pass on what a canvas pushes: session, instance, changes."""
+        """Called when a canvas changes its title, status or URL: session, instance, changes."""
 
     def add_tool(self, tool: Tool) -> None:
         self.tools[tool.name] = tool
@@ -58,7 +58,7 @@ class ToolsAndCanvases:
 
 
 class ActiveRole:
-    """This client's active role in one session, as long as it wants it."""
+    """Keeps this client the active client of one session, until it is released."""
 
     def __init__(self, core: Core, session: Channel, offers: ToolsAndCanvases) -> None:
         self._core = core
@@ -74,7 +74,7 @@ class ActiveRole:
         self._wanted = False
 
     def description(self) -> SessionActiveClient:
-        """How the role is described to the host: everything this client offers, in full."""
+        """This client's entry in the session's active clients: everything that it offers, in full."""
         active: SessionActiveClient = {
             "clientId": self._core.client_id,
             "tools": [tool.definition for tool in self._offers.tools.values()],
@@ -102,29 +102,29 @@ class ActiveRole:
             self._core.connection.listeners.append(self._on_status)
             self._offers.listeners.append(self._on_offers)
             self._offers.pushes.append(self._push)
-            self._look()
+            self._session_changed()
 
     def claim(self) -> Dispatch:
-        """Take the role, or refresh what it brings."""
+        """Become the active client, or publish anew what this client offers."""
         self.begin()
         return self._publish({"type": "session/activeClientSet", "activeClient": self.description()})
 
     def release(self) -> Dispatch | None:
-        """Give the role up; None when the host does not see us in it."""
+        """Stop being the active client; None when this client is not the active one."""
         self.end()
         if not self.held:
             return None
         return self._publish({"type": "session/activeClientRemoved", "clientId": self._core.client_id})
 
     def _push(self, session_id: str, instance_id: str, changes: JsonObject) -> None:
-        """Tell the host that a canvas of ours has another title, status or URL."""
+        """Tell the host the new title, status or URL of a canvas of this client."""
         told = {key: value for key, value in changes.items() if key in ("title", "status", "url")}
         if told and session_id == call_context(self._session.uri, {})["sessionId"]:
             action: JsonObject = {"type": "session/canvasInstanceUpdated", "instanceId": instance_id, "changes": told}
             self._core.channels.dispatch(self._session.uri, action)
 
     def end(self) -> None:
-        """Stop doing what the role brings."""
+        """Stop serving tools and canvases in this session."""
         if self._wanted:
             self._wanted = False
             self._session.listeners.remove(self)
@@ -134,16 +134,16 @@ class ActiveRole:
             for uri in tuple(self._runners):
                 self._leave(uri)
 
-    # The session changes.
+    # Calls from the session's channel.
 
     def on_action(self, envelope: JsonObject) -> None:
         action = envelope["action"]
-        self._look()
+        self._session_changed()
         if action["type"] == "session/activeClientRemoved" and action["clientId"] == self._core.client_id:
             self._reclaim_unless_taken()
 
     def on_reset(self) -> None:
-        self._look()
+        self._session_changed()
 
     def on_gone(self, error: AhpError) -> None:
         self.end()
@@ -153,11 +153,11 @@ class ActiveRole:
             self._reclaim()
 
     def _on_offers(self, changed: Offered) -> None:
-        """Publish everything again: the role always carries all that a client offers."""
+        """Publish everything again, because a claim always lists all that a client offers."""
         self.claim()
 
     def _reclaim(self) -> None:
-        """After a reconnect, claim the role again: the host takes it from clients that disconnect."""
+        """Claim the role again after a reconnect, because the host takes it from clients that disconnect."""
         if self._core.connection.connected and not self._is_in(self._session.optimistic):
             self.claim().then(self._log_refusal)
 
@@ -166,7 +166,7 @@ class ActiveRole:
         return any(client["clientId"] == self._core.client_id for client in clients)
 
     def _reclaim_unless_taken(self) -> None:
-        """With a 0.4 host, which has one active client, claim the role only if nobody else has it."""
+        """A session of a 0.4 host has one active client: claim the role only if no other client has it."""
         taken = (self._session.confirmed or {}).get("activeClients")
         if not (taken and self._core.dialect.generation == Generation.V0_4):
             self._reclaim()
@@ -175,8 +175,8 @@ class ActiveRole:
         if isinstance(outcome, Rejected):
             _log.warning("%s: the active role was not given back: %s", self._session.uri, outcome.reason)
 
-    def _look(self) -> None:
-        self._canvas_runner.look()
+    def _session_changed(self) -> None:
+        self._canvas_runner.answer_new_requests()
         chats = {chat["resource"] for chat in (self._session.confirmed or {}).get("chats", ())}
         for uri in chats - self._runners.keys():
             self._follow(uri)
@@ -227,7 +227,7 @@ class ActiveRoles:
             role.end()
 
     def release(self) -> None:
-        """Give up every role: the client ends, and the host need not wait for it to come back."""
+        """Give up every role when the client is closed, so that the host does not wait for a reconnect."""
         for role, _ in tuple(self._roles.values()):
             if self._core.connection.connected:
                 role.release()

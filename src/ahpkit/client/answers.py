@@ -23,7 +23,7 @@ class Approve:
     option_id: str | None = None
     edited_input: str | None = None
     automatic: bool = False
-    """A program decided, and asked no person. The record of approvals says so."""
+    """A program decided without asking a person. The record of approvals says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Deny:
     reason: StringOrMarkdown | None = None
     """Shown with the call; the agent reads it."""
     automatic: bool = False
-    """A program decided, and asked no person. The record of approvals says so."""
+    """A program decided without asking a person. The record of approvals says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def open_requests(chat: Mapping[str, Any]) -> list[ChatInputRequest]:
 
 
 def input_text(call: Any) -> str:
-    """The input of a tool call as a person reads it: its text, or where that can be read."""
+    """The input of a tool call for display: its text, or the URI from which the text can be read."""
     given = call.get("toolInput", "")
     return given if isinstance(given, str) else str(given.get("uri", ""))
 

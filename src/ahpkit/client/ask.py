@@ -58,7 +58,7 @@ def confirming(on_approval: OnApproval | str | None) -> OnConfirmation | None:
 
 
 def subagents(event: TurnEvent) -> dict[str, str]:
-    """The chats that the tool call of an event has started and that still go on: URI and title."""
+    """The chats of sub-agents that the event's tool call has started and that are not done: URI and title."""
     if not isinstance(event, (ToolCallRunning, ToolCallContent)):
         return {}
     call: Any = event.call
@@ -67,7 +67,7 @@ def subagents(event: TurnEvent) -> dict[str, str]:
 
 
 def describe(waiting: Waiting) -> str:
-    """The requests that wait for a person, in words."""
+    """Describes in words what waits for a person."""
     if isinstance(waiting, InputNeeded):
         request: Any = waiting.request
         questions = [_text(question["message"]) for question in request.get("questions", ())]
@@ -108,13 +108,13 @@ class Answering:
         )
         self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
         self._owned = AsyncExitStack()
-        """Ends all parts that were started for this turn."""
-        self._helpers: set[str] = set()
+        """Closes everything that was opened for this turn."""
+        self._subagents: set[str] = set()
         self._watching: set[asyncio.Future[Any]] = set()
         self._last: Waiting | None = None
 
     async def text(self, timeout: float | None, cancel: Callable[[], Any]) -> str:
-        """The whole answer. Raises `TurnError`, of which `TurnWaiting` and `TurnTimeout` are two kinds."""
+        """Wait for the whole answer. Raises `TurnError`, or its subclasses `TurnWaiting` and `TurnTimeout`."""
         try:
             async with self._owned, asyncio.timeout(timeout):
                 return await self._text()
@@ -135,7 +135,7 @@ class Answering:
                     if self._is_settled_by(event):
                         self._last = None
                     for uri in subagents(event):
-                        await self._look_after(uri)
+                        await self._watch_subagent(uri)
         return "".join(parts)
 
     async def _next(self) -> TurnEvent | None:
@@ -158,15 +158,15 @@ class Answering:
             raise TurnWaiting(waiting, describe(waiting))
 
     def _is_settled_by(self, event: TurnEvent) -> bool:
-        """Whether the call that waited last goes on: from then on the tool is running."""
+        """Whether the call that waited last was approved: its tool is running now."""
         if self._last is None or isinstance(self._last, InputNeeded) or not isinstance(event, ToolCallRunning):
             return False
         return event.call["toolCallId"] == self._last.call["toolCallId"]
 
-    async def _look_after(self, uri: str) -> None:
-        if uri in self._helpers:
+    async def _watch_subagent(self, uri: str) -> None:
+        if uri in self._subagents:
             return
-        self._helpers.add(uri)
+        self._subagents.add(uri)
         channel = await self._core.channels.open(uri, "chat")
         self._owned.callback(self._core.channels.release, channel)
         self._responders.attend(channel)
@@ -178,7 +178,7 @@ class Answering:
 
 
 def waiting_in(state: Any) -> Sequence[Waiting]:
-    """All requests in a chat's state that wait for a person."""
+    """Everything in a chat's state that waits for a person: questions, approvals, logins."""
     turn: JsonObject = state.get("activeTurn") or {"responseParts": []}
     found: list[Waiting] = [InputNeeded(request) for request in open_requests(state)]
     for call in tool_calls(turn):
@@ -190,7 +190,7 @@ def waiting_in(state: Any) -> Sequence[Waiting]:
 
 
 async def _cancelled(cancel: Callable[[], Any]) -> None:
-    with suppress(LookupError, TimeoutError):  # It ended just now, or the host is away.
+    with suppress(LookupError, TimeoutError):  # The turn ended just now, or the client is offline.
         async with asyncio.timeout(_CANCELLING):
             await cancel()
 

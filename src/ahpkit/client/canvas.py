@@ -40,8 +40,8 @@ class CanvasRunner:
         self._canvases = canvases
         self._taken: set[str] = set()
 
-    def look(self) -> None:
-        """Take up requests that were not taken yet; forget those that are over."""
+    def answer_new_requests(self) -> None:
+        """Start answering the requests that are new; forget those that have ended."""
         requests = (self._session.confirmed or {}).get("canvasRequests", ())
         ours = {request["requestId"]: request for request in requests if self._is_ours(request)}
         new = [request for request_id, request in ours.items() if request_id not in self._taken]

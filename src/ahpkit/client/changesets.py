@@ -30,7 +30,7 @@ def variables(template: str) -> frozenset[str]:
 
 
 def offered(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The entries of a catalogue that this client can expand; others are left out without an error."""
+    """The changesets whose URI templates this client can expand; others are left out without an error."""
     entries: Sequence[Mapping[str, Any]] = state.get("changesets") or ()
     return [entry for entry in entries if variables(entry["uriTemplate"]) in _KNOWN]
 
@@ -53,7 +53,7 @@ class ConfirmationRequired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
-    """What an operation answered. Its changes come as actions."""
+    """The host's answer to an operation. The changes themselves arrive as actions."""
 
     message: str
     """A sentence for the person; may be empty."""
@@ -73,7 +73,7 @@ class ChangesetView:
             for file in changes.files:
                 print(file["id"])
 
-    It is followed while the block lasts.
+    Its state is followed until the block ends.
     """
 
     def __init__(self, core: Core, subscription: Subscription, entry: Mapping[str, Any], uri: str) -> None:
@@ -104,7 +104,7 @@ class ChangesetView:
 
     @property
     def can_review(self) -> bool:
-        """Whether files can be marked as reviewed: only where the catalogue says so."""
+        """Whether files of this changeset can be marked as reviewed."""
         return "review" in (self._entry.get("capabilities") or {})
 
     def is_reviewed(self, file: str) -> bool:
@@ -112,13 +112,13 @@ class ChangesetView:
         return any(one["id"] == file and one.get("reviewed") is True for one in self.files)
 
     async def wait_ready(self) -> None:
-        """Wait until it is computed; raises `RuntimeError` with the host's reason when that failed."""
+        """Wait until the changeset is computed; raises `RuntimeError` with the host's reason when that failed."""
         state = await self._subscription.wait_for(lambda state: state["status"] in ("ready", "error"))
         if state["status"] == "error":
             raise RuntimeError(state["error"]["message"])
 
     async def read(self, side: Mapping[str, Any] | None) -> str | None:
-        """The text of a file before or after; None: there is none, or it is not text."""
+        """The text of one side (`before` or `after`) of a file; None when there is no content, or it is not text."""
         if side is None:
             return None
         params = {"uri": side["content"]["uri"], "encoding": "utf-8"}
@@ -128,7 +128,7 @@ class ChangesetView:
     async def invoke(
         self, operation: str, *, file: str | None = None, message: str | None = None, confirmed: bool = False
     ) -> OperationResult:
-        """Run an operation on the whole changeset or on one file, by its id. Nothing changes here until actions come.
+        """Run an operation on the whole changeset, or on one file by its id. The state changes when actions arrive.
 
         An operation that asks to be confirmed raises `ConfirmationRequired` unless `confirmed`.
         """

@@ -1,8 +1,8 @@
 """Joins and leaves the channels that a client follows, and dispatches actions to them.
 
-A channel is followed while somebody holds it: a subscription, a session or chat handle, an action that the host has not
-answered. It is joined by its own task, or by the handshake of a new connection, whichever comes first. Listeners are
-called for every change when it is made, so the state they read is exactly the state after it.
+A channel is followed while it has holders: subscriptions, session or chat handles, actions that the host has not
+answered. It is subscribed to by a task of its own, or by the handshake of a new connection, whichever comes first.
+Listeners are called directly after every change, so they read the state right after that change.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _State = TypeVar("_State")
 
 
 class Listener(Protocol):
-    """Called for what happens to a channel. Plain calls: the next message waits for them."""
+    """Called for what happens to a channel. The calls are synchronous: the next message waits for them."""
 
     def on_action(self, envelope: JsonObject) -> None:
         """An action was applied; the channel's confirmed state is the one right after it."""
         ...
 
     def on_reset(self) -> None:
-        """A snapshot became the state: the first, or one that makes up for missed actions."""
+        """A snapshot became the state: the first one, or one that replaces missed actions."""
         ...
 
     def on_gone(self, error: AhpError) -> None:
-        """The channel is over."""
+        """The channel was removed, or is no longer followed."""
         ...
 
 
 class Channel:
-    """A followed channel: its states, its listeners, and how many hold it."""
+    """A followed channel: its states, its listeners, and the number of its holders."""
 
     def __init__(self, mirror: ChannelMirror) -> None:
         self.uri = mirror.uri
         self.holders = 0
         self.readers = 0
-        """How many want to see every action, also those that were missed."""
+        """How many consumers iterate over the actions, so that missed actions are to be replayed."""
         self.listeners: list[Listener] = []
         self.turns: int | None = None
         """How many turns of a chat to ask for; None: all."""
@@ -55,14 +55,14 @@ class Channel:
         """How long the host may hold actions back; None: the host decides."""
         self.joining: asyncio.Task[None] | None = None
         self.ended: AhpError | None = None
-        """Why it is not followed any more. Nothing will change on it."""
+        """Why the channel is no longer followed. Its state does not change any more."""
         self._mirror = mirror
         self._plain = PlainStates()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def confirmed(self) -> JsonObject | None:
-        """The host's state, as the reducers keep it: for the parts of the client."""
+        """The host's state as the reducers keep it (streamed text as ropes), for use inside the client."""
         return self._mirror.confirmed
 
     @property
@@ -91,7 +91,7 @@ class Channel:
 
     @property
     def joined(self) -> bool:
-        """Whether there is a state, maybe an old one while the connection is away."""
+        """Whether there is a state; while the client is offline it may be outdated."""
         return self._mirror.joined
 
     @property
@@ -100,20 +100,20 @@ class Channel:
         return self._mirror.waiting is None
 
     async def wait_ready(self) -> None:
-        """Wait for the first state; raises the error if it does not come, or if the channel is gone since."""
+        """Wait for the first state; raises if the channel does not exist or was removed."""
         await asyncio.shield(self._ready)
         if self.ended is not None:
             raise self.ended
 
     def settle(self, error: AhpError | None = None) -> None:
-        """The first state is there, or will never be."""
+        """End `wait_ready`: the first state arrived, or `error` says why it never will."""
         if self._ready.done():
             return
         if error is None:
             self._ready.set_result(None)
         else:
             self._ready.set_exception(error)
-            self._ready.exception()  # Mark it as seen: it is fine if nobody awaits it.
+            self._ready.exception()  # Without this asyncio warns when the error is never awaited.
 
 
 class Channels:
@@ -178,12 +178,12 @@ class Channels:
         return None if channel is None else channel.confirmed
 
     def optimistic(self, uri: str) -> JsonObject | None:
-        """The same with our unanswered actions on top."""
+        """The optimistic state of a channel that is followed, else None."""
         channel = self._channels.get(uri)
         return None if channel is None else channel.optimistic
 
     def _close(self, error: AhpError) -> None:
-        """The client is closed: tell everyone who waits. Some of them then release other channels."""
+        """The client is closed: end all channels. While they end, some listeners release other channels."""
         while self._channels:
             channel = next(iter(self._channels.values()))
             self._drop(channel)
@@ -213,7 +213,7 @@ class Channels:
         while True:
             rpc = await self._connection.wait_connected()
             if channel.live:
-                return  # The handshake brought it.
+                return  # The handshake brought the state.
             try:
                 result = await rpc.request("subscribe", self.dialect.write("subscribe", channel.wanted))
             except TransportClosed:
@@ -247,7 +247,7 @@ class Channels:
                 self._send(channel)
 
     def check(self, uri: str) -> None:
-        """Ask the host whether a channel is still there: if not, it is gone."""
+        """Ask the host whether a channel still exists; end it if not."""
         channel = self._channels.get(uri)
         if channel is not None:
             self._tasks.spawn(self._check(channel), name=f"check {uri}")
@@ -257,14 +257,13 @@ class Channels:
         try:
             await rpc.request("subscribe", self.dialect.write("subscribe", channel.wanted))
         except TransportClosed:
-            return  # The handshake of the next connection finds out.
+            return  # The handshake of the next connection will tell.
         except RpcError as error:
             if self._channels.get(channel.uri) is channel:
                 self.gone(channel.uri, error.message)
 
     def gone(self, uri: str, reason: str) -> None:
-        """The host says that the channel does not exist: everyone who holds it gets the error, and its actions are
-        rejected."""
+        """The host says that a channel does not exist: its listeners get the error, its open actions are rejected."""
         channel = self._channels.get(uri)
         if channel is None:
             return
@@ -277,11 +276,11 @@ class Channels:
 
     @property
     def dialect(self) -> HostDialect:
-        """How the host speaks."""
+        """Translates between the host's version and 1.0.0."""
         return self._mirror.dialect
 
     def speak(self, dialect: HostDialect) -> None:
-        """The handshake found out how the host speaks."""
+        """Use the dialect of the version that the handshake negotiated."""
         self._mirror.dialect = dialect
 
     def session_of(self, uri: str) -> str | None:
@@ -289,7 +288,7 @@ class Channels:
         return self._mirror.session_of(uri)
 
     def begin(self) -> None:
-        """A new connection: nothing is live on it yet."""
+        """A new connection begins: no channel is subscribed to on it yet."""
         self._sent.clear()
         self._mirror.expect(self._channels)
 
@@ -304,7 +303,7 @@ class Channels:
         return self._mirror.highest_seen()
 
     def wants_actions(self) -> bool:
-        """Whether somebody needs every action, so that states alone are not enough."""
+        """Whether a consumer iterates over actions, so that a reconnect needs a replay and not only snapshots."""
         return any(channel.readers for channel in self._channels.values())
 
     def take_snapshots(self, snapshots: Iterable[Mapping[str, Any]]) -> None:
@@ -413,7 +412,7 @@ class Handle(Generic[_State]):
 
     @property
     def optimistic(self) -> _State:
-        """The confirmed state with our unanswered actions on top."""
+        """The confirmed state with this client's unanswered actions applied on top."""
         return self._channel.plain_optimistic()
 
     @property

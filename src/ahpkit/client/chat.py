@@ -36,7 +36,7 @@ from ahpkit.protocol.common.state import JsonObject, ModelSelection, StringOrMar
 from ahpkit.protocol.errors import NotFound
 
 TYPING_PAUSE = 0.1
-"""Seconds without a keystroke before completions are asked for: short enough to feel immediate."""
+"""Seconds without a keystroke before completions are requested: short enough to feel immediate."""
 
 
 class Chat(Handle[ChatState]):
@@ -64,8 +64,8 @@ class Chat(Handle[ChatState]):
     ) -> TurnStream:
         """Start a turn and iterate over what happens in it. The callbacks replace the client's for this turn.
 
-        `model` (an id, or with its configuration) and `agent` (a URI) are for this message; without them, those that
-        were chosen for the session are used.
+        `model` (an id, or an id with configuration) and `agent` (a URI) apply to this message; by default those chosen
+        for the session are used.
         """
         turn_id, span = str(uuid.uuid4()), self._core.tracing.start_turn(self.uri)
         message = self._message(text, attachments, with_context(meta, span), _selection(model, agent))
@@ -75,10 +75,10 @@ class Chat(Handle[ChatState]):
         return self._attended(turn, on_confirmation, on_input)
 
     def resume(self, *, on_confirmation: OnConfirmation | None = None, on_input: OnInput | None = None) -> TurnStream:
-        """Resume the last turn, which failed with a resumable error; iterates over what is new in it.
+        """Resume the last turn, if it failed with a resumable error. The stream contains only the events from now on.
 
-        Raises `LookupError` when there is no such turn, and `LocalProtocolError` when the host's version has no
-        resuming.
+        Raises `LookupError` when there is no such turn, and `LocalProtocolError` when the host's version cannot resume
+        turns.
         """
         self._core.dialect.check_action("chat/turnResume")
         turns = self.optimistic["turns"]
@@ -111,12 +111,11 @@ class Chat(Handle[ChatState]):
     ) -> str:
         """Start a turn and wait for the whole answer.
 
-        `on_approval` says who decides about tool calls: "allow", "deny", a function (then it is the same as
-        `on_confirmation`), or "wait" to leave calls and questions to other clients. After `timeout` seconds the turn
-        is cancelled.
+        `on_approval` decides about tool calls: "allow", "deny", a function (as for `on_confirmation`), or "wait" to
+        leave calls and questions to other clients. After `timeout` seconds the turn is cancelled.
 
-        Raises `ActionRejected` or `TurnError` when there is no answer: `TurnWaiting` when a call or a question waits
-        and nobody here decides, or when a call needs a login, `TurnTimeout` when it took too long.
+        Raises `ActionRejected` or `TurnError` when there is no answer. `TurnWaiting`: a call or a question waits and no
+        callback decides, or a call needs a login. `TurnTimeout`: the turn took too long.
         """
         decide = confirming(on_approval) or on_confirmation
         if on_approval == "wait":
@@ -153,10 +152,10 @@ class Chat(Handle[ChatState]):
         """Cut the history after a turn; without one, all of it."""
         return self._dispatch("truncated", **given(turnId=turn_id))
 
-    # Messages for later.
+    # Drafts, queued messages and steering messages.
 
     def write_draft(self, text: str | None, *, attachments: Sequence[MessageAttachment] = ()) -> Dispatch:
-        """Share a message that is being written: `state["draft"]` of every client of the chat. None: there is none.
+        """Share an unfinished message with all clients of the chat (`state["draft"]`). None removes it.
 
         The last writer wins. Sending a message does not clear the draft.
         """
@@ -170,7 +169,7 @@ class Chat(Handle[ChatState]):
         attachments: Sequence[MessageAttachment] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> Dispatch:
-        """Have a message sent when the chat is idle. Its id is `dispatch.action["id"]`."""
+        """Queue a message, which the host sends when the chat is idle. Its id is `dispatch.action["id"]`."""
         return self._pend("queued", self._message(text, attachments, with_context(meta)))
 
     def unqueue(self, message_id: str) -> Dispatch:
@@ -182,7 +181,8 @@ class Chat(Handle[ChatState]):
         return self._dispatch("queuedMessagesReordered", order=list(message_ids))
 
     def steer(self, text: str, *, attachments: Sequence[MessageAttachment] = ()) -> Dispatch:
-        """Tell the running turn something. A steering message that was not taken yet is replaced."""
+        """Send a message to the agent of the running turn. It replaces a steering message that was not delivered
+        yet."""
         return self._pend("steering", self._message(text, attachments, with_context(None)))
 
     def _pend(self, kind: Literal["queued", "steering"], message: Message) -> Dispatch:
@@ -201,11 +201,11 @@ class Chat(Handle[ChatState]):
         return self._act(confirmed(self._turn_id(), tool_call_id, Deny(option_id, reason)))
 
     def confirm_result(self, tool_call_id: str, *, approved: bool) -> Dispatch:
-        """Decide whether the agent may use a tool's result."""
+        """Let the agent use a tool's result, or withhold it."""
         return self._act(result_confirmed(self._turn_id(), tool_call_id, approved=approved))
 
     def draft(self, request_id: str, question_id: str, value: Any) -> Dispatch:
-        """Share an unfinished answer with the other clients; None takes it back."""
+        """Share an unfinished answer with the other clients; None removes it."""
         answer = {} if value is None else {
             "answer": answer_to(self._request(request_id), question_id, value, state="draft")
         }  # fmt: skip
@@ -216,13 +216,13 @@ class Chat(Handle[ChatState]):
         return self._act(input_completed(self._request(request_id), Answer(answers)))
 
     def decline(self, request_id: str, *, response: Literal["decline", "cancel"] = "decline") -> Dispatch:
-        """Do not answer."""
+        """Decline or cancel the agent's questions."""
         return self._act(input_completed(self._request(request_id), Decline(response)))
 
-    # Looking back, and completing what is being typed.
+    # History, and completions.
 
     async def fetch_turns(self, before: str | None = None, limit: int | None = None) -> TurnPage:
-        """A page of history, oldest first: the turns before one, or the latest.
+        """A page of finished turns, oldest first: those before the turn `before`, or the latest.
 
         Raises `NotFound` when there is no such turn.
         """
@@ -235,7 +235,7 @@ class Chat(Handle[ChatState]):
             await self._core.request("fetchTurns", {"cursor": cursor}, channel=self.uri)
 
     async def history(self, *, page: int = 50) -> AsyncIterator[Turn]:
-        """All finished turns, newest first, fetched as they are asked for."""
+        """All finished turns, newest first. Pages are fetched while iterating."""
         before: str | None = None
         while True:
             result = await self.fetch_turns(before, page)
@@ -246,9 +246,9 @@ class Chat(Handle[ChatState]):
             before = result["turns"][0]["id"]
 
     async def completions(self, text: str, offset: int) -> list[CompletionItem]:
-        """What may be completed at `offset` (UTF-16 code units) of the whole text typed so far.
+        """Completions at `offset` (UTF-16 code units) in the whole text typed so far.
 
-        Call it at every keystroke: nothing is sent while the user goes on typing, and an outdated call returns nothing.
+        Call it at every keystroke: a call that is followed by another one within `TYPING_PAUSE` returns nothing.
         """
         self._typed = typed = self._typed + 1
         await asyncio.sleep(TYPING_PAUSE)
@@ -260,17 +260,17 @@ class Chat(Handle[ChatState]):
     # The chat among others.
 
     def mark_read(self, read: bool = True) -> Dispatch:
-        """Mark this chat as read, or as unread; its session and the other chats stay as they are."""
+        """Mark this chat as read or unread. The session and its other chats do not change."""
         return self._dispatch("isReadChanged", isRead=read)
 
     def archive(self, archived: bool = True) -> Dispatch:
-        """Put this chat into the archive, or take it out. For a session's default chat archive the session."""
+        """Put this chat into the archive, or take it out. Instead of a session's default chat, archive the session."""
         return self._dispatch("isArchivedChanged", isArchived=archived)
 
     async def move(self, session: str | None = None, *, after: str | None = None) -> str:
-        """Move the chat to a session, right after one of its chats or to the first place; None: to one of its own.
+        """Move the chat to `session`, right after its chat `after` or to the first place; None: to a new session.
 
-        Its own session means another place in it. Returns the URI of the session it is in now.
+        With the chat's present session only its place changes. Returns the URI of the session that it is in now.
         """
         there = {"kind": "newSession"} if session is None else {"kind": "session", "session": session}
         params = {"destination": {**there, **given(after=after)}}
@@ -281,7 +281,7 @@ class Chat(Handle[ChatState]):
         await self._core.request("disposeChat", channel=self.uri)
         await self.aclose()
 
-    # Below.
+    # Helpers.
 
     def _dispatch(self, kind: str, /, **fields: Any) -> Dispatch:
         return self._act({"type": f"chat/{kind}", **fields})
@@ -292,7 +292,7 @@ class Chat(Handle[ChatState]):
     def _message(
         self, text: str, attachments: Sequence[MessageAttachment], meta: JsonObject, selection: JsonObject | None = None
     ) -> Message:
-        """What a person says, with the model and agent that this client chose for the message, or for the session."""
+        """A user message, with the model and agent chosen for the message, or else for the session."""
         session = self._core.channels.session_of(self.uri)
         chosen = {**(self._core.selections.of(session) if session is not None else {}), **(selection or {})}
         message = cast("Message", {"text": text, "origin": {"kind": "user"}, **chosen})
@@ -334,7 +334,7 @@ class TurnPage(TypedDict):
 
 
 def page_of(chat: ChatState, before: str | None, limit: int | None) -> tuple[TurnPage, str | None]:
-    """The page, and the cursor to load older turns with first when too few of them are here.
+    """A page of the turns in the state. When older turns must be loaded first, the cursor for that is not None.
 
     Raises `NotFound` when there is no such turn, here or at the host.
     """

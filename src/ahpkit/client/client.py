@@ -1,4 +1,4 @@
-"""`Client`: connects to a host and offers everything that can be done there. It puts the parts of the SDK together."""
+"""`Client`: connects to a host and offers every operation of the SDK. It puts the parts of the SDK together."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ REQUEST_TIMEOUT = 60.0
 """Seconds for an answer, time to reconnect included."""
 
 _FORGETTING = 2.0
-"""Seconds to wait for the host when a request is given up."""
+"""Seconds to wait until the host has disposed of a session whose creation was cancelled."""
 
 
 class Client:
-    """A connection to a host that comes back by itself, and everything that can be done over it.
+    """A connection to a host, which is opened again whenever it is lost, and every operation of the SDK.
 
     Use `ahpkit.client.connect`; this class works with any transport: `dial` opens one.
     """
@@ -113,7 +113,7 @@ class Client:
 
     @property
     def host(self) -> HostInfo:
-        """What the host said about itself."""
+        """What the host said about itself in the handshake."""
         assert self._core.handshake.host is not None, "the client is not connected yet"
         return self._core.handshake.host
 
@@ -123,7 +123,7 @@ class Client:
         return cast("RootState", self._core.root.plain_optimistic())
 
     def on_status(self, callback: Callable[[Status], Awaitable[None] | None]) -> Callable[[], None]:
-        """Have `callback` called with every new status; call the result to stop."""
+        """Call `callback` with every new status. Call the result to stop that."""
         return _listen(self._core.connection.listeners, callback)
 
     async def wait_connected(self) -> None:
@@ -156,7 +156,7 @@ class Client:
         return Subscription(self._core.channels, uri, limit=limit)
 
     def telemetry(self, *, logs: Level | None = None, traces: bool = False, metrics: bool = False) -> Telemetry:
-        """Follow what the host reports about itself: `async with client.telemetry(logs="warn") as telemetry`.
+        """Follow the host's telemetry: `async with client.telemetry(logs="warn") as telemetry`.
 
         Iterate over it: a `LogRecord` of the level `logs` and above, a `Span` for `traces`, a `MetricPoint` for
         `metrics`. Raises `ClientError` on entering when the host does not report it.
@@ -166,7 +166,7 @@ class Client:
     # Sessions.
 
     async def sessions(self, *, ask_agents: bool = False) -> list[SessionSummary]:
-        """All sessions, now, and conversations that agents keep by themselves, which can be opened like sessions.
+        """All sessions of the moment, and conversations that agents keep themselves. Both can be opened as sessions.
 
         Running agents are always asked for theirs; with `ask_agents` the others are started to ask them.
         """
@@ -197,13 +197,13 @@ class Client:
     ) -> Session:
         """Create a session and wait until it is ready; raises `SessionFailed`, or `UnknownSetting` for its `config`.
 
-        The host inside VS Code creates a session with its first message, so there nothing is waited for.
+        The host inside VS Code creates a session when the first message comes, so with it this does not wait.
 
         `more_directories` are for agents that can work in several (`capabilities.multipleWorkingDirectories`).
-        Cancelling it leaves no session behind. `fork` is the URI of a session and the id of the turn to continue from.
-        With `active_client` this client is the session's active one from the start. `uri` is what the session is
-        called; without it, `new_session_uri` makes one. `on_progress` gets the progress, if the host reports it:
-        `progress`, `total` and a `message`.
+        If the call is cancelled, the session is disposed of. `fork` is the URI of a session and the id of the turn to
+        continue from. With `active_client` this client becomes the session's active client. `uri` is the URI of the new
+        session; by default `new_session_uri` makes one. `on_progress` gets `progress`, `total` and a `message`, if the
+        host reports them.
         """
         uri = uri or self.new_session_uri(provider)
         if config:
@@ -243,7 +243,7 @@ class Client:
         return f"{scheme}:/{uuid.uuid4()}"
 
     async def _check_config(self, provider: str | None, directory: str | None, config: Mapping[str, Any]) -> None:
-        """Raise `UnknownSetting`. A host that cannot say what its settings are decides by itself."""
+        """Raise `UnknownSetting` for unknown names. If the host cannot list its settings, nothing is checked here."""
         with suppress(MethodNotFound):
             resolved = await self.resolve_config(provider=provider, working_directory=directory, config=config)
             check_settings(config, resolved["schema"]["properties"])
@@ -273,7 +273,7 @@ class Client:
         working_directory: str | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> list[SessionConfigValueItem]:
-        """Values of a property that has too many to list, matching what the user typed so far."""
+        """The values of a setting that match what the user typed so far, for settings with too many values to list."""
         params = given(provider=provider, workingDirectory=working_directory, config=config)
         asked = {**params, "property": property, "query": query}
         return (await self.request("sessionConfigCompletions", asked))["items"]
@@ -290,16 +290,17 @@ class Client:
         self._logins.sent(resource, token)
 
     def on_auth_required(self, callback: OnAuthRequired) -> Callable[[], None]:
-        """Give the host a token when it asks for one: `callback(params)` with `resource`, `reason` and `channel`.
+        """Give the host a token when it asks for one.
 
-        It returns a token, a `Token`, or None. An expired token is not sent again. Call the result to stop.
+        `callback(params)` gets `resource`, `reason` and `channel`; it returns a text, a `Token`, or None. A token that
+        the host called expired is not sent again. Call the result to stop.
         """
         return self.on_notification(self._logins.listener(callback, self.authenticate))
 
     # Approvals.
 
     async def rules(self) -> list[JsonObject]:
-        """The host's approval rules: what is allowed or denied without asking anybody. `says` is each one in words."""
+        """The host's approval rules: what is allowed or denied without a question. `says` is a rule in words."""
         return (await self.request("x-ahpkit/rules/list"))["rules"]
 
     async def add_rule(
@@ -314,12 +315,12 @@ class Client:
         session: str | None = None,
         workspace: str | None = None,
     ) -> JsonObject:
-        """Have calls allowed or denied (`decision`) from now on; returns the rule.
+        """Add a rule that allows or denies calls (`decision`); returns the rule.
 
         `owner` is `agent:NAME`, `mcp:SERVER`, `client:NAME` or `host`. Without `tool` the rule covers all tools of a
         server; with `command` (a prefix) or `path` (a pattern), only matching calls. It holds in one chat, session or
-        workspace (a URI each), or everywhere. Raises `ValueError` when the arguments do not make a rule, for example
-        when one is empty.
+        workspace (a URI each), or everywhere. Raises `ValueError` for arguments that do not make a rule, such as an
+        empty one.
         """
         if "" in (owner, tool, command, path, chat, session, workspace):
             raise ValueError("an argument is empty; leave it out instead")
@@ -336,7 +337,7 @@ class Client:
         await self.request("x-ahpkit/rules/remove", {"id": id})
 
     async def approvals(self, *, session: str | None = None, limit: int | None = None) -> list[JsonObject]:
-        """Decisions about tool calls, the newest last: who decided, when, what was shown, which rule it was."""
+        """Decisions about tool calls, the newest last: who or which rule decided, when, and what the person saw."""
         return (await self.request("x-ahpkit/approvals/list", given(session=session, limit=limit)))["approvals"]
 
     # What this client offers.
@@ -358,7 +359,10 @@ class Client:
         title: str | None = None,
         annotations: ToolAnnotations | None = None,
     ) -> Any:
-        """Offer a typed function as a tool to the sessions this client is active in. With or without options."""
+        """Offer a typed function as a tool to the sessions in which this client is active.
+
+        Used as a decorator, with or without options.
+        """
 
         def register(function: F) -> F:
             self._offers.add_tool(Tool(function, name=name, title=title, annotations=annotations))
@@ -385,7 +389,7 @@ class Client:
     # What the host says and asks.
 
     def on_notification(self, callback: NotificationListener) -> Callable[[], None]:
-        """Call `callback(method, params)` for every notification but actions; call the result to stop."""
+        """Call `callback(method, params)` for every notification except actions. Call the result to stop that."""
         return _listen(self._core.host_requests.listeners, callback)
 
     def serve(self, method: str, handler: RequestHandler) -> None:
@@ -407,9 +411,9 @@ class Client:
         channel: str = ROOT_URI,
         timeout: float | None = None,
     ) -> Any:
-        """Call an extension of the host, or of a session's agent with the session or chat as `channel`.
+        """Call an extension of the host. For one of a session's agent, `channel` is the session or chat.
 
-        Raises `ExtensionNotSupported` when nobody announced it.
+        Raises `ExtensionNotSupported` when neither the host nor an agent announced it.
         """
         self._check_extension(method, channel)
         return await self.request(method, params, channel=channel, timeout=timeout)
@@ -417,7 +421,7 @@ class Client:
     def extension_notify(
         self, method: str, params: Mapping[str, Any] | None = None, *, channel: str = ROOT_URI
     ) -> None:
-        """Tell an extension of the host or of an agent something; nothing is sent while there is no connection."""
+        """Send a notification to an extension of the host or of an agent; it is dropped while the client is offline."""
         self._check_extension(method, channel)
         self._core.connection.notify(method, {"channel": channel, **(params or {})})
 
@@ -426,7 +430,7 @@ class Client:
         return {**self.host.meta, **self.root.get("_meta", {})}
 
     def announced_by_agents(self) -> JsonObject:
-        """What the agents of the host announced, as far as they were started."""
+        """The extensions that the host's agents announced. Only agents that were started have announced any."""
         facts = [agent.get("_meta", {}).get("ahpkit/agent", {}) for agent in self.root["agents"]]
         return {name: value for one in facts for name, value in announced(one.get("capabilities")).items()}
 

@@ -24,32 +24,32 @@ Dial = Callable[[], Awaitable[Transport]]
 """Opens a new transport to the host."""
 
 Greet = Callable[[RpcConnection], Awaitable[None]]
-"""Does the handshake on a new connection and applies what it brings."""
+"""Does the handshake on a new connection and applies the states in its answer."""
 
 GREETING_TIMEOUT = 30.0
-"""Seconds for the handshake. A replay of a long absence is inside the answer, so it is not too short."""
+"""Seconds for the handshake. Not shorter, because the answer contains the replay of a long absence."""
 
 
 class DialAgain(AhpError):
-    """The handshake needs another connection: the host refused what was offered on this one."""
+    """The host refused the versions offered on this connection: others are offered on a new connection."""
 
 
 _FINAL = frozenset({1003, 1007, 1008, 1009})
-"""Close codes with which a host refuses this client or what it sent: connecting again would only repeat that."""
+"""Close codes with which a host refuses this client or its messages. Connecting again would not help."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Full jitter: a random time between nothing and a bound that doubles with every attempt."""
+    """Full jitter: a random delay between zero and a bound that doubles with every attempt."""
 
     first: float = 0.1
-    """Seconds the first attempt waits at most."""
+    """The bound of the first delay, in seconds."""
     longest: float = 15.0
-    """Seconds any attempt waits at most."""
+    """The largest bound, in seconds."""
     max_attempts: int | None = None
-    """Give up after so many failures in a row; None: never."""
+    """Give up after this many failures in a row; None: never."""
 
     def delay(self, attempt: int, chance: float) -> float | None:
         """Seconds before attempt number `attempt` (from 1), for a `chance` in [0, 1); None: give up."""
@@ -59,7 +59,7 @@ class Backoff:
 
 
 class HostConnection:
-    """Runs in a task of its owner. `status` says how it is; requests made while disconnected wait for the
+    """The connection to the host, kept alive by `run`. Requests made while disconnected wait for the next
     connection."""
 
     def __init__(
@@ -84,7 +84,7 @@ class HostConnection:
         self._changed = asyncio.Event()
         self.status: Status = "connecting"
         self.failure: AhpError | None = None
-        """Why it is closed for good."""
+        """Why the connection was given up."""
         self.listeners: list[Callable[[Status], Awaitable[None] | None]] = []
 
     @property
@@ -92,7 +92,7 @@ class HostConnection:
         return self._rpc is not None and self._rpc.closed is None
 
     async def wait_connected(self) -> RpcConnection:
-        """The connection, now or when it is back. Raises when it will not come back."""
+        """The present connection, or the next one. Raises when there will be none."""
         while self._rpc is None or self._rpc.closed is not None:
             if self.failure is not None:
                 raise self.failure
@@ -101,18 +101,19 @@ class HostConnection:
         return self._rpc
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask the host; waits for the connection first."""
+        """Wait for the connection, then send a request."""
         return await (await self.wait_connected()).request(method, params)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell the host; dropped while there is no connection."""
+        """Send a notification; it is dropped while there is no connection."""
         if self._rpc is not None:
             self._rpc.notify(method, params)
 
     # Keeping it alive.
 
     async def run(self) -> None:
-        """Connect, and reconnect until that is hopeless. A first connection that fails is not tried again."""
+        """Connect, and reconnect until the host refuses or `Backoff` gives up. The very first attempt is not
+        repeated."""
         failures = 0
         while True:
             error = await self._run_once()
@@ -129,13 +130,13 @@ class HostConnection:
             await asyncio.sleep(delay)
 
     def close(self, failure: AhpError | None = None) -> None:
-        """Make no more connections; tasks that wait for one get the reason."""
+        """Make no more connections; requests that wait for one raise `failure`."""
         if self.status != "closed":
             self.failure = failure or ClientClosed("the client is closed")
             self._set_status("closed")
 
     async def _run_once(self) -> Exception:
-        """One connection from dialling to its end; returns what ended it."""
+        """Run one connection from dialling to its end; returns the error that ended it."""
         try:
             transport = await self._dial()
             async with RpcConnection(
@@ -148,7 +149,7 @@ class HostConnection:
                 self._rpc = rpc
                 self._set_status("connected")
                 return await rpc.wait_closed()
-        except Exception as error:  # Whatever a dialler raises: the caller that waits for the connection gets it.
+        except Exception as error:  # Whatever `dial` raises goes to the callers that wait for the connection.
             return error
         finally:
             self._rpc = None

@@ -1,5 +1,4 @@
-"""The data that all parts of a client share: identity, connection, channels, tasks, spans, selections, requests of the
-host."""
+"""What all parts of a client share: its id, connection, channels, tasks, spans, selections, and the host's requests."""
 
 from __future__ import annotations
 
@@ -41,13 +40,13 @@ class Selections:
         self._chosen: dict[str, JsonObject] = {}
 
     def of(self, session: str) -> JsonObject:
-        """Model and agent in a session: this client's choice, or else the host's selection for all clients."""
+        """Model and agent of a session: this client's choice, or else what a 0.4 host stores for all clients."""
         kept = selection_of(self._channels.optimistic(session))
         chosen = {**kept, **self._chosen.get(session, {})}
         return {key: value for key, value in chosen.items() if key != CHANGED and value is not None}
 
     def begin(self, session: str, selection: JsonObject) -> None:
-        """A session is created with a choice."""
+        """Remember what was chosen at the creation of a session."""
         if selection:
             self._chosen[session] = selection
 
@@ -83,9 +82,9 @@ _HOST_REQUESTS = METHODS | {"createResourceWatch"}
 
 
 class HostRequests:
-    """Passes the host's requests and notifications (not actions) to the part that handles them.
+    """Passes the host's requests and notifications (not actions) to their handlers.
 
-    Every request is answered, by a handler or with an error.
+    A request without a handler is answered with an error.
     """
 
     def __init__(self, resources: Resources, tasks: Tasks) -> None:
@@ -111,7 +110,7 @@ class HostRequests:
         raise MethodNotFound(f"this client does not serve {method}")
 
     def hear(self, method: str, params: JsonObject) -> None:
-        """Pass a notification to the listeners, and one of an extension to its handler. Unknown ones are ignored."""
+        """Pass a notification to all listeners and to the handler of its method, if there is one."""
         handler = self._handlers.get(method)
         if handler is not None:
             self._tasks.call(handler, params)
@@ -122,7 +121,7 @@ class HostRequests:
 class Tracing:
     """Makes OpenTelemetry spans: one per request and per turn, with the context in `_meta`.
 
-    Without an SDK installed the API does nothing and nothing is added to what is sent.
+    If no OpenTelemetry SDK is installed, there are no spans, and messages are sent without a context.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
@@ -138,12 +137,12 @@ class Tracing:
 
 
 def with_context(meta: Mapping[str, Any] | None, of: Span | None = None) -> JsonObject:
-    """`meta` with the trace context of a span, or of the current one; what the caller set itself stays."""
+    """`meta` with the trace context of a span, or of the current span. Keys that the caller set are kept."""
     return injected(of) | dict(meta or {})
 
 
 class Core:
-    """One client's connection and mirror. Entering connects; leaving ends every task."""
+    """The connection of one client and its copy of the host's states. Entering connects; leaving ends all tasks."""
 
     def __init__(
         self,
@@ -173,7 +172,8 @@ class Core:
             tasks=self.tasks,
             greeting_timeout=handshake_timeout,
         )
-        # The host remembers (clientId, clientSeq) for good. An id that is used again must not repeat its numbers.
+        # The host remembers every (clientId, clientSeq) forever, so a client id that is reused continues with higher
+        # numbers.
         first_client_seq = 1 if client_id is None else time.time_ns() // 1000
         self.channels = Channels(
             Mirror(self.client_id), self.connection, self.tasks, now=now, first_client_seq=first_client_seq
@@ -230,7 +230,7 @@ class Core:
 
     @property
     def dialect(self) -> HostDialect:
-        """How the host speaks; known once it is connected."""
+        """The dialect of the host's protocol version; known after the handshake."""
         return self.channels.dialect
 
     async def _greet(self, rpc: RpcConnection) -> None:
@@ -251,13 +251,13 @@ class Core:
             self.channels.gone(uri, "it was removed")
 
     def _may_have_moved(self, method: str, params: JsonObject) -> bool:
-        """Whether a removed chat was movable: then it may be in another session now."""
+        """Whether a removed chat could be moved. Then it may be in another session now."""
         if method != "action" or params["action"]["type"] != "session/chatRemoved":
             return False
         return bool((self.channels.confirmed(params["action"]["chat"]) or {}).get("movable"))
 
     def _removed(self, method: str, params: JsonObject) -> list[str]:
-        """The channels that an action removes: the host says so once and sends nothing about them afterwards."""
+        """The channels that an action removes. The host sends no other message about their end."""
         if method == "action" and params["action"]["type"] == "session/chatRemoved":
             return [params["action"]["chat"]]
         if method == "root/sessionRemoved":
@@ -273,7 +273,7 @@ def now() -> int:
 
 
 def given(**fields: Any) -> JsonObject:
-    """Only the fields that have a value, because absent values are left out of a message."""
+    """The fields whose value is not None. Absent values are left out of a message."""
     return {key: value for key, value in fields.items() if value is not None}
 
 

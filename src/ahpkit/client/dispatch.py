@@ -21,7 +21,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The host refused the action; the state shown no longer contains its effect."""
+    """The host refused the action; the optimistic state no longer contains its effect."""
 
     reason: str
 
@@ -30,7 +30,7 @@ Outcome = Accepted | Rejected
 
 
 class Dispatch:
-    """A dispatched action. Its effect shows at once; `await` it for the outcome, or do not.
+    """A dispatched action. Its effect is in the optimistic state at once; `await` gives the outcome.
 
     It stays open while the client is offline and is settled after the reconnect.
     """
@@ -59,14 +59,14 @@ class Dispatch:
                 raise ActionRejected(self.channel, self.action, reason)
 
     def then(self, callback: Callable[[Outcome | None], None]) -> None:
-        """Have `callback` called with the outcome once it is known; with None when it never will be."""
+        """Call `callback` with the outcome once it is known, or with None when it will never be known."""
         self._settled.add_done_callback(lambda _: callback(self.outcome))
 
     def settle(self, outcome: Outcome | AhpError) -> None:
-        """Say what became of it. The client does this."""
+        """Set the outcome, or the error because of which there is none. Only the client calls this."""
         if isinstance(outcome, AhpError):
             self._settled.set_exception(outcome)
-            self._settled.exception()  # Mark it as seen: it is fine if nobody awaits it.
+            self._settled.exception()  # Without this asyncio warns when the error is never awaited.
         else:
             self._settled.set_result(outcome)
 

@@ -1,7 +1,7 @@
 """Finds running hosts: each has a small file in the user's runtime directory.
 
 A host publishes its endpoint while it runs; a client without a URL takes the newest one whose process is alive. The
-file holds the host's token, so it is readable by its owner only, and files of other owners are never believed.
+file holds the host's token, so only its owner can read it, and files of other owners are ignored.
 
 Shells of one user may have different runtime directories (`XDG_RUNTIME_DIR` is not set by cron, for example). So each
 file also has a link in the user's state directory, and hosts are looked for in both.
@@ -42,28 +42,28 @@ class Endpoint:
     started_at: int = 0
     """Milliseconds since the epoch."""
     name: str = ""
-    """What people call this host: `--host-name` chooses it."""
+    """The host's display name, set with `--host-name`."""
     version: str = ""
-    """Of ahpkit, as it was when the host was started."""
+    """The version of ahpkit that the host runs."""
     background: bool = False
     """Whether `ahpkit up` or a service manager started it."""
     certificate: str | None = None
-    """With TLS, the certificate it shows, as PEM: whoever may read this file can trust exactly that one."""
+    """The host's TLS certificate as PEM. A client that can read this file trusts exactly this certificate."""
     owner: str | None = None
-    """A secret that only this file holds: it shows the host that its owner asks, and not just a client."""
+    """A secret that is only in this file. A client proves with it that it acts for the host's owner."""
 
 
 def endpoints_directory() -> Path:
     """The directory of the endpoint files of this user's hosts."""
-    import platformdirs  # Costs more than the rest of this module; whoever has a URL never needs it.
+    import platformdirs  # Imported late: slower than the rest of this module, and not needed with a URL.
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # A machine without XDG_RUNTIME_DIR has a fallback, which is fine for us.
+        warnings.simplefilter("ignore")  # It warns without XDG_RUNTIME_DIR; its fallback directory is fine.
         return platformdirs.user_runtime_path("ahpkit") / "hosts"
 
 
 def links_directory() -> Path:
-    """The directory of links to the endpoint files of this user's hosts, wherever these are."""
+    """The directory with links to the endpoint files of all hosts of this user."""
     import platformdirs  # Late: see `endpoints_directory`.
 
     return platformdirs.user_state_path("ahpkit-endpoints")  # Not `ahpkit`: on macOS that is the data directory.
@@ -104,7 +104,7 @@ def publish_endpoint(
 
 @contextmanager
 def _linked(path: Path, links: Path) -> Generator[None]:
-    """Have a link to an endpoint file while the `with` lasts. A home that cannot be written has none."""
+    """Link to an endpoint file while the `with` lasts. If the home directory is not writable, there is no link."""
     link = links / path.name
     with suppress(OSError):
         make_private_directory(links)
@@ -124,8 +124,8 @@ def find_endpoint(
 ) -> Endpoint | None:
     """The host to use: the one the environment names, else the newest that is running, else None.
 
-    With a `data_dir` only the host of that data directory will do: the same one, maybe restarted. With a `name`, the
-    environment may name it (`AHPKIT_HOST_NAME`) or the caller; the newest host of that name is taken.
+    With a `data_dir`, only the host of that data directory is taken: the same one, maybe restarted. With a `name`, from
+    the caller or from `AHPKIT_HOST_NAME`, the newest host of that name is taken.
     """
     if name is None and (url := os.environ.get(URL_VARIABLE)):
         return Endpoint(url, os.environ.get(TOKEN_VARIABLE))
@@ -143,10 +143,10 @@ def find_endpoints(*, directory: Path | None = None) -> list[Endpoint]:
 
 
 def trusted_certificate(url: str, *, directory: Path | None = None) -> ssl.SSLContext | None:
-    """How to trust a running host of this user at a `wss://` address: by exactly the certificate that it published.
+    """An SSL context that trusts the certificate which a running host of this user published for a `wss://` address.
 
-    A certificate of the host's own authority, or one for an outer name, would not be trusted for a loopback address.
-    None when no such host is known: then the system's certificates decide.
+    The system's certificates would not trust it: the host's own authority issued it, or it is for another name than the
+    loopback address. None when no such host is known; then the system's certificates are used.
     """
     if not url.startswith("wss://"):
         return None
@@ -154,10 +154,10 @@ def trusted_certificate(url: str, *, directory: Path | None = None) -> ssl.SSLCo
     certificate = next((one.certificate for one in same), None)
     if certificate is None:
         return None
-    import ssl  # Costs time; most hosts of one's own need none.
+    import ssl  # Imported late: slow, and most local hosts do not use TLS.
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # This certificate and no other: its name says nothing more.
+    context.check_hostname = False  # Only this one certificate is trusted, so its name need not match.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=certificate)
     return context
@@ -170,7 +170,7 @@ def _read_all(directory: Path) -> Iterator[tuple[Path, Endpoint]]:
 
 
 def _read(path: Path) -> Endpoint | None:
-    """The endpoint in a file; None when it is not ours, half written, or something else."""
+    """The endpoint in a file; None when another user owns the file, or it is not a complete endpoint."""
     try:
         if not is_ours(path):
             return None

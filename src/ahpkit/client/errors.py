@@ -10,8 +10,8 @@ AhpError
     ├── ChannelGone              the channel does not exist (any more): channel
     ├── SessionFailed            a session could not be created: session, error
     ├── TurnError                a turn failed or was cancelled: error_type, message
-    │   ├── TurnWaiting          it waits for a decision that no callback makes: waiting
-    │   └── TurnTimeout          it took longer than its timeout and was cancelled
+    │   ├── TurnWaiting          a turn waits for a decision that no callback makes: waiting
+    │   └── TurnTimeout          a turn took longer than its timeout and was cancelled
     ├── UnknownSetting           a session has no such setting: names, known
     └── ExtensionNotSupported    the host did not announce the extension: method, announced
 """
@@ -61,7 +61,7 @@ class ActionRejected(ClientError):
 class LaggedError(ClientError):
     """A consumer missed actions: it was too slow, or the host could only send a snapshot after a reconnect.
 
-    Only this consumer is concerned. The state is up to date; read it and go on iterating.
+    Other consumers are not affected. The state is up to date: read it and go on iterating.
     """
 
     def __init__(self, channel: str, last_seq: int, next_seq: int) -> None:
@@ -101,7 +101,7 @@ class TurnError(ClientError):
 
 
 class TurnWaiting(TurnError):
-    """A turn waits for somebody to approve a tool call, answer a question or log in. It goes on waiting."""
+    """A turn waits for an approval, an answer or a login that this client does not give. The turn is not cancelled."""
 
     def __init__(self, waiting: ConfirmationNeeded | InputNeeded | AuthenticationNeeded, what: str) -> None:
         match waiting:
@@ -125,7 +125,7 @@ class TurnTimeout(TurnError, TimeoutError):
 
 
 class UnknownSetting(ClientError):
-    """A session does not have a setting of this name, so nothing was sent. The host would leave it out silently."""
+    """The session has no setting of this name, so nothing was sent: the host would ignore it silently."""
 
     def __init__(self, names: Collection[str], known: Collection[str]) -> None:
         listed = ", ".join(sorted(known)) or "none"
@@ -135,7 +135,7 @@ class UnknownSetting(ClientError):
 
 
 class ExtensionNotSupported(ClientError):
-    """The host did not announce the extension this method belongs to, so nothing was sent."""
+    """The host did not announce the extension that this method belongs to, so nothing was sent."""
 
     def __init__(self, method: str, announced: Collection[str]) -> None:
         names = ", ".join(sorted(announced)) or "none"

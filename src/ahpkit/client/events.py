@@ -23,7 +23,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The answer grew. Parts are shown one after the other; `part_id` tells them apart."""
+    """New text of the answer. An answer has several parts, shown in order; `part_id` says which one grew."""
 
     part_id: str
     text: str
@@ -31,7 +31,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The agent's reasoning grew."""
+    """New text of the agent's reasoning."""
 
     part_id: str
     text: str
@@ -39,7 +39,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The host or the agent tells the user something besides the answer."""
+    """A message of the host or the agent to the user that is not part of the answer."""
 
     content: StringOrMarkdown
 
@@ -131,7 +131,7 @@ class InputResolved:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the turn cost so far."""
+    """The tokens and the cost of the turn so far."""
 
     usage: UsageInfo
 
@@ -145,7 +145,7 @@ class TurnCompleted:
 
 @dataclass(frozen=True, slots=True)
 class TurnCancelled:
-    """Somebody cancelled the turn. It is None when the turn was cut from the history."""
+    """The turn was cancelled. `turn` is None when the turn was cut from the history."""
 
     turn: Turn | None
 

@@ -1,4 +1,4 @@
-"""Sends the first messages of a connection: initialize, or reconnect and apply what was missed."""
+"""Sends the first message of a connection: `initialize`, or `reconnect`; applies the snapshots or the replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ahpkit.wire.rpc import RpcConnection
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """What the host said about itself."""
+    """The host's answer to `initialize`, without the snapshots."""
 
     protocol_version: str
     default_directory: str | None = None
@@ -103,7 +103,7 @@ class Handshake:
             result = await rpc.request("initialize", params)
         except UnsupportedProtocolVersion as refused:
             if len(self._versions) == 1:
-                raise  # It was the host's own proposal, or all that this client shall offer.
+                raise  # The host proposed this version itself, or the program allows no other.
             self._versions = [_best_of(refused)]
             raise DialAgain(f"offering {self._versions[0]}") from refused
         make_whole("initialize", {}, result=result)
@@ -152,9 +152,9 @@ def _dialect_of(version: str) -> HostDialect:
 
 
 def _best_of(refused: UnsupportedProtocolVersion) -> str:
-    """The newest version that the host named and this client speaks: one between 0.4 and 0.9.
+    """The newest version, between 0.4 and 0.9, that the host named and this client speaks.
 
-    It is offered alone. Beside 1.0.0 it would look like the offer of an early VS Code.
+    It is offered alone, because together with 1.0.0 hosts take the client for an early VS Code.
     """
     spoken = [one for one in refused.supported_versions if _speaks(one)]
     if not spoken:
@@ -174,7 +174,7 @@ def _speaks(version: str) -> bool:
 def check_announced(method: str, announced: Mapping[str, Any]) -> None:
     """Raise unless the extension that `method` belongs to is among the announced ones.
 
-    An announcement stands under the namespace alone (`example.com`) or with the feature (`example.com/analytics`).
+    The key of an announcement is the namespace (`example.com`) or namespace and feature (`example.com/analytics`).
     """
     if not announces(announced, method):
         raise ExtensionNotSupported(method, announced)

@@ -1,4 +1,4 @@
-"""Gets the tokens that the host asks for, and does not send a rejected one again.
+"""Answers `auth/required` with a token from the program's callback. A token that has expired is not sent again.
 
 Only the fingerprint of a token is remembered, never the token.
 """
@@ -30,19 +30,19 @@ class Token:
 Given = str | Token | None
 
 OnAuthRequired = Callable[[AuthRequiredParams], Given | Awaitable[Given]]
-"""Asked for a token, with what the host needs; returns None when there is none."""
+"""Called with the params of `auth/required`; returns a token, or None when there is none."""
 
 _Listener = Callable[[str, JsonObject], Awaitable[None]]
 
 
 class Logins:
-    """Which token each resource was given last."""
+    """Remembers which token was sent last for each resource."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
 
     def sent(self, resource: str, token: str) -> None:
-        """The host took a token."""
+        """Remember a token that the host accepted."""
         self._sent[resource] = _fingerprint(token)
 
     def listener(self, callback: OnAuthRequired, send: Callable[..., Awaitable[None]]) -> _Listener:
@@ -55,12 +55,12 @@ class Logins:
             given = cast("Given", await answer if inspect.isawaitable(answer) else answer)
             token = Token(given) if isinstance(given, str) else given
             resource: str = params["resource"]["resource"]
-            if token is not None and not self._is_over(resource, token.token, params.get("reason")):
+            if token is not None and not self._has_expired(resource, token.token, params.get("reason")):
                 await send(resource, token.token, expires_in=token.expires_in, scopes=token.scopes)
 
         return hear
 
-    def _is_over(self, resource: str, token: str, reason: object) -> bool:
+    def _has_expired(self, resource: str, token: str, reason: object) -> bool:
         """Whether the host says that exactly this token has expired."""
         return reason == "expired" and self._sent.get(resource) == _fingerprint(token)
 

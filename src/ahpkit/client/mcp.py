@@ -27,17 +27,17 @@ from ahpkit.protocol.session.enablement import Placed, find, walk
 from ahpkit.protocol.session.mcp import McpServerState
 
 _ANSWER = 5.0
-"""Seconds for the server to show that it took a token."""
+"""Seconds for the server's state to change after a token was sent."""
 _WAKE = 10.0
-"""Seconds for a stopped server to begin to start. Those of a session that nobody used start when somebody looks."""
+"""Seconds for a stopped server to begin to start. The servers of an unused session start when a client opens it."""
 
 
 class McpNotReady(ClientError):
-    """The server cannot be asked now; the text says why."""
+    """The server cannot serve requests now; the text says why."""
 
 
 class McpServer:
-    """One server. Everything is read from the session's state when it is asked for."""
+    """One MCP server of a session. Its properties always come from the present state of the session."""
 
     def __init__(self, core: Core, channel: Channel, id: str) -> None:
         self.id = id
@@ -62,31 +62,33 @@ class McpServer:
 
     @property
     def channel(self) -> str | None:
-        """The `mcp://` channel; None: there is none now. It may be another one after a restart of the server."""
+        """The `mcp://` channel, or None while there is none. A restart of the server may change it."""
         return self.placed.entry.get("channel")
 
     @property
     def app(self) -> JsonObject | None:
-        """What a View of this server gets about its host (`mcpApp.capabilities`), to be passed on unchanged."""
+        """`mcpApp.capabilities`, which an app of this server gets unchanged as the capabilities of its host."""
         app: JsonObject = self.placed.entry.get("mcpApp") or {}
         return app.get("capabilities")
 
     @property
     def may_run(self) -> bool:
-        """Whether it is switched on, and somebody agreed to it as it is."""
+        """Whether the server is switched on and the owner has agreed to its present declaration."""
         placed = self.placed
         meta: JsonObject = placed.entry.get("_meta") or {}
         return placed.effective.enabled and TRUST not in meta
 
     async def wait_ready(self, *, wake: float = _WAKE) -> None:
-        """Wait while it starts; raises `McpNotReady` when it does not become ready.
+        """Wait until the server has started; raises `McpNotReady` when it does not become ready.
 
-        One that is stopped and may run has `wake` seconds to begin.
+        A stopped server that may run has `wake` seconds to begin starting.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(wake):
                 await wait_for(self._channel, lambda _: self._has_begun())
-        while self.state["kind"] == "starting":  # With `start()` of this client, also before the host answers.
+        while (
+            self.state["kind"] == "starting"
+        ):  # The optimistic state: after `start()` it says so before the host answers.
             await wait_for(self._channel, lambda _: self.state["kind"] != "starting")
         if self.state["kind"] != "ready":
             raise McpNotReady(_why(self.placed.entry))
@@ -107,7 +109,7 @@ class McpServer:
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None
     ) -> Any:
-        """A request of MCP, as far as the host serves it. Nothing is sent while there is no channel."""
+        """Send one of the MCP requests that the host passes on. Raises `McpNotReady` while there is no channel."""
         channel = self.channel
         if channel is None:
             raise McpNotReady(_why(self.placed.entry))
@@ -145,7 +147,7 @@ class McpServer:
         keep: bool = False,
         timeout: float = 300.0,
     ) -> None:
-        """Log in where the server says (OAuth 2.1 in the browser), and hand the host the token.
+        """Log in at the server's authorization server (OAuth 2.1 in the browser) and give the host the token.
 
         Raises `McpNotReady` when it wants no token, `LoginFailed` when none was given. A token that ends is renewed by
         the host, where the login allows it. The host forgets the login when this client leaves, unless `keep` is set.
@@ -163,7 +165,7 @@ class McpServer:
         await self.authenticate(token, keep=keep)
 
     async def authenticate(self, token: Token | str, *, keep: bool = False) -> None:
-        """Hand the host a token for this server.
+        """Give the host a token for this server.
 
         Scopes that lack something the server named are not told: what it named may be all that there is, and it decides
         itself whether the token is enough.
@@ -187,7 +189,8 @@ class McpServer:
                 await wait_for(self._channel, lambda _: self.state != state)
 
     def _renewal(self, token: Token) -> Mapping[str, str] | None:
-        """Only for hosts of ours: others do not know what to do with a refresh token."""
+        """What an ahpkit host needs to renew the token. Other hosts get no refresh token, because they cannot use
+        it."""
         host = self._core.handshake.host
         return token.renewal if host is not None and host.is_ahpkit else None
 

@@ -1,12 +1,12 @@
 """The client's copy of the host's states: confirmed, pending, optimistic; and plain JSON of it for users. Pure.
 
-All of it is 1.0.0, whatever the host speaks: the host's dialect translates before anything gets here.
+All states and actions here are those of AHP 1.0.0: the host's dialect translates from the version that the host speaks.
 
 For every channel that is followed:
 
-* `confirmed` is what the host said: its snapshot and every action after it, each once.
-* `pending` are this client's own actions that the host has not answered.
-* `optimistic` is confirmed with the pending actions applied on top. Without pending actions it *is* confirmed, so
+* `confirmed`: the host's snapshot with every later action applied to it once.
+* `pending`: this client's own actions that the host has not answered.
+* `optimistic`: confirmed with the pending actions applied on top. Without pending actions it *is* confirmed, so
   streamed text costs one reduction however it is read.
 
 An own action is recognised by (clientId, clientSeq), not by its place in the queue, because a rejection can overtake an
@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
 from ahpkit.dialects.generations import NEWEST
-from ahpkit.dialects.older_host import Heard, HostDialect, Written
+from ahpkit.dialects.older_host import HostContext, HostDialect, Written
 from ahpkit.protocol.channels import CHANNELS, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
@@ -31,7 +31,7 @@ from ahpkit.protocol.session.summary import current_session
 _NEWEST = HostDialect(NEWEST.release, NEWEST)
 
 _ANNOTATIONS = "/annotations"
-"""How the URI of a session's annotations ends."""
+"""The end of the URI of a session's annotations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ Change = Applied | Settled
 
 
 class ChannelMirror:
-    """One channel's states. `kind` is given where the URI does not say it."""
+    """The states of one channel. `kind` is needed where the URI does not tell the kind."""
 
     def __init__(self, uri: str, kind: str | None) -> None:
         self.uri = uri
@@ -125,7 +125,7 @@ class Mirror:
         self._client_id = client_id
         self._channels: dict[str, ChannelMirror] = {}
         self.dialect = _NEWEST
-        """How the host speaks."""
+        """Translates between the host's version and 1.0.0."""
 
     def __getitem__(self, uri: str) -> ChannelMirror:
         return self._channels[uri]
@@ -148,7 +148,7 @@ class Mirror:
         return max((channel.seq for channel in self._with_states()), default=0)
 
     def _with_states(self) -> Iterator[ChannelMirror]:
-        """A channel without state has nothing to replay: it is subscribed to again."""
+        """The channels with a state. The others have nothing to replay, so they are subscribed to again."""
         return (channel for channel in self._channels.values() if channel.joined and channel.confirmed is not None)
 
     # Changes by this client.
@@ -174,15 +174,15 @@ class Mirror:
                     return channel.uri
         return None
 
-    def _heard(self, uri: str, now: int) -> Heard:
-        return Heard(uri, now, self._state_of, self.session_of)
+    def _context(self, uri: str, now: int) -> HostContext:
+        return HostContext(uri, now, self._state_of, self.session_of)
 
     def _state_of(self, uri: str) -> JsonObject | None:
         channel = self._channels.get(uri)
         return None if channel is None else channel.confirmed
 
     def forget(self, uri: str) -> list[int]:
-        """Stop following; returns the clientSeq of the actions that will not be answered any more."""
+        """Stop following a channel; returns the clientSeq of its actions that will stay unanswered."""
         return list(self._channels.pop(uri).pending)
 
     def expect(self, uris: Iterable[str]) -> None:
@@ -195,8 +195,9 @@ class Mirror:
         self._channels[uri].add(PendingAction(client_seq, action))
 
     def written(self, uri: str, action: JsonObject, *, now: int) -> Written:
-        """An own action in the host's version; raises `LocalProtocolError` when that version cannot express it."""
-        return self.dialect.write_action(action, self._heard(uri, now))
+        """Translate an own action to the host's version; raises `LocalProtocolError` if that version cannot express
+        it."""
+        return self.dialect.write_action(action, self._context(uri, now))
 
     def refuse(self, uri: str, client_seq: int, reason: str) -> list[Change]:
         """Take back an own action that was never sent."""
@@ -209,22 +210,22 @@ class Mirror:
         """Replace the state of a channel by the host's, even by an older one, because the host may have lost its
         log."""
         channel = self._channels[snapshot["resource"]]
-        state = self.dialect.state(channel.kind, snapshot["state"], self._heard(channel.uri, 0))
+        state = self.dialect.state(channel.kind, snapshot["state"], self._context(channel.uri, 0))
         channel.reset(state, snapshot["fromSeq"])
 
     def without_state(self, uri: str) -> None:
-        """The host confirmed a subscription that has no snapshot: envelopes pass through."""
+        """The host confirmed a subscription without a snapshot: from now on its envelopes are passed to listeners."""
         self._channels[uri].reset(None, self._channels[uri].seq)
 
     def replay(self, envelopes: Iterable[JsonObject], *, now: int) -> Iterator[Change]:
-        """Apply what was missed, in order, one change at a time; what is already known is dropped."""
+        """Apply missed envelopes in order, one change at a time. Envelopes that were applied before are dropped."""
         for envelope in envelopes:
             channel = self._channels.get(envelope["channel"])
             if channel is not None and channel.joined:
                 yield from self._take(channel, envelope, now)
 
     def resume(self, uri: str, *, now: int) -> Iterator[Change]:
-        """The channel is complete up to here: apply the envelopes that waited, one change at a time."""
+        """The snapshot or replay was applied: now apply the envelopes that waited for it, one change at a time."""
         channel = self._channels[uri]
         waiting, channel.waiting = channel.waiting, None
         return self.replay(waiting or (), now=now)
@@ -242,12 +243,12 @@ class Mirror:
     def _take(self, channel: ChannelMirror, envelope: JsonObject, now: int) -> list[Change]:
         reason: str | None = envelope.get("rejectionReason")
         if reason is not None:
-            # Its serverSeq says nothing about this channel: actions before it may still be on the way.
+            # `seq` is not advanced: actions with lower numbers may still arrive on this channel.
             return self._settle(channel, envelope, Rejected(reason))
         seq: int = envelope["serverSeq"]
         changes: list[Change] = []
         if seq > channel.seq:
-            for action in self.dialect.actions(envelope["action"], self._heard(channel.uri, now)):
+            for action in self.dialect.actions(envelope["action"], self._context(channel.uri, now)):
                 channel.apply(action, seq)
                 changes.append(Applied(channel.uri, {**envelope, "action": action}))
         return changes + self._settle(channel, envelope, Accepted(seq))
@@ -263,7 +264,7 @@ _NOTHING: Any = object()
 
 
 class PlainStates:
-    """Turns the states of one channel into plain JSON. What did not change since the last look is not walked again.
+    """Turns the states of one channel into plain JSON. Parts that did not change since the last call are reused.
 
     While text streams, the reducers keep it in ropes (`ahpkit.protocol.rope`), so that a delta costs the same however
     long the text is. A rope is not a `str`, so it is converted here, when somebody reads the state. Following events

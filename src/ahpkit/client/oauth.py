@@ -2,8 +2,8 @@
 
     token = await log_in(server.state, open_browser=webbrowser.open)
 
-Needs the authorization server's metadata (RFC 8414 or OpenID Connect) and a client that is known there: the one that
-the challenge names, or one that registers itself (RFC 7591). Asks only for the scopes of the challenge. Stores nothing.
+Needs the authorization server's metadata (RFC 8414 or OpenID Connect) and a client id: the one in the challenge, or one
+from dynamic registration (RFC 7591). Asks only for the scopes of the challenge. Stores nothing.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.tasks import running
 
 _PATIENCE = 20.0
-"""Seconds for an answer of the authorization server."""
+"""Seconds for an answer of the authorization server, and for a request of the browser."""
 _LONGEST = 10**9
-"""Seconds that a token may last."""
+"""Seconds. A longer lifetime of a token is ignored."""
 _LIMIT = 256 * 1024
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LINE = 16 * 1024
 _IN_FORM, _IN_HEADER = "client_secret_post", "client_secret_basic"
-"""How a client proves its secret at the token endpoint."""
+"""How a client sends its secret to the token endpoint."""
 
 
 class LoginFailed(ClientError):
-    """No token was given; the text says why."""
+    """There is no token; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the authorization server gave."""
+    """A token of the authorization server."""
 
     text: str
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
     renewal: Mapping[str, str] | None = None
-    """How a host of ours gets the next token: `tokenEndpoint`, `refreshToken`, `clientId`, `clientSecret` and
-    `authMethod`, which is how the secret is sent."""
+    """What an ahpkit host needs to renew the token: `tokenEndpoint`, `refreshToken`, `clientId`, `clientSecret`, and
+    `authMethod`, which says how the secret is sent."""
 
     def __repr__(self) -> str:
         return f"Token(…, expires_in={self.expires_in}, scopes={self.scopes})"
@@ -63,10 +63,10 @@ async def log_in(
     client_secret: str | None = None,
     timeout: float = 300.0,
 ) -> Token:
-    """Get a token for what a server's `authRequired` state, or a call's `auth`, asks for. Raises `LoginFailed`.
+    """Get a token for the challenge in a server's `authRequired` state or in a call's `auth`. Raises `LoginFailed`.
 
-    `open_browser` gets the page where the person logs in. `client_id` is a client that is registered already; without
-    it the one of the challenge is used, else a new one is registered.
+    `open_browser` is called with the URL of the login page. `client_id` names a registered client; by default it is the
+    one of the challenge, or else a client is registered.
     """
     import httpx2  # Imported here, because only a login needs it.
 
@@ -95,7 +95,7 @@ class _Login:
         self._client_id = client_id or known.get("clientId")
         self._client_secret = client_secret or known.get("clientSecret")
         self._registered_method: Any = None
-        """How the authorization server said that it wants the secret that it gave."""
+        """`token_endpoint_auth_method` in the answer to the registration: how to send the secret."""
 
     async def run(self, open_browser: Callable[[str], Any]) -> Token:
         metadata = await self._metadata()
@@ -111,7 +111,7 @@ class _Login:
             return await self._exchange(metadata, address, code, verifier)
 
     async def _metadata(self) -> JsonObject:
-        """What the authorization server says about itself, from the places where it may say it."""
+        """The authorization server's metadata, from the first well-known URL that has it."""
         if not self._issuers:
             raise LoginFailed("the server does not name an authorization server")
         issuer = _safe(self._issuers[0], "the authorization server")
@@ -177,7 +177,7 @@ class _Login:
         )
 
     def _auth_method(self, metadata: JsonObject) -> str | None:
-        """How the secret is sent, if there is one. In a header where the server does not say it (RFC 8414)."""
+        """How the secret is sent, if there is one. The default is a header (RFC 8414)."""
         if self._client_secret is None:
             return None
         if self._registered_method in (_IN_FORM, _IN_HEADER):
@@ -188,7 +188,7 @@ class _Login:
         return _IN_HEADER if _IN_HEADER in supported and _IN_FORM not in supported else _IN_FORM
 
     def _with_secret(self, metadata: JsonObject, form: JsonObject) -> JsonObject:
-        """The body of a request, and the secret where it belongs."""
+        """The arguments of a request to the token endpoint, with the secret in the form or in a header."""
         method, secret = self._auth_method(metadata), self._client_secret
         if secret is None:
             return {"data": form}
@@ -221,7 +221,8 @@ class _Login:
         return answer
 
     async def _answer(self, method: str, place: str, **body: Any) -> tuple[int, JsonObject | None]:
-        """The status and the object of an answer. Of one that is too long no more is read."""
+        """The status of an answer and the JSON object in it. Reading ends at `_LIMIT` bytes; then there is no
+        object."""
         data = bytearray()
         async with self._http.stream(method, place, headers={"accept": "application/json"}, **body) as response:
             async for chunk in response.aiter_bytes():
@@ -239,7 +240,7 @@ async def _open(open_browser: Callable[[str], Any], page: str) -> None:
 
 
 def _well_known(issuer: str) -> list[str]:
-    """Where the metadata may be: RFC 8414 puts the well-known part before the path, OpenID Connect after it."""
+    """URLs of the metadata: RFC 8414 puts the well-known part before the path, OpenID Connect after it."""
     parts = urlsplit(issuer)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     places = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
@@ -282,8 +283,8 @@ def _object(content: bytes) -> JsonObject | None:
 
 
 def _code(query: Mapping[str, str], metadata: JsonObject) -> str:
-    """The code in an answer to this login. Raises when another authorization server gave the answer: its `iss` differs,
-    or is missing although the server promises to send it."""
+    """The authorization code in the redirect. Raises when another authorization server sent the browser: its `iss`
+    differs, or is missing although the metadata promises it."""
     issuer: str = metadata["issuer"]
     unnamed = "" if metadata.get("authorization_response_iss_parameter_supported") is True else issuer
     if query.get("iss", unnamed).rstrip("/") != issuer.rstrip("/"):
@@ -301,7 +302,7 @@ _STRANGE = b"This program does not wait for this login. Nothing happened."
 
 @asynccontextmanager
 async def _redirect(state: str) -> AsyncGenerator[tuple[str, asyncio.Future[dict[str, str]]]]:
-    """An address on this machine that the browser is sent back to, and what it brings.
+    """Serves an address on this machine for the redirect; yields the address and a future for the redirect's query.
 
     Any page can send a browser here. Only an answer with the right `state` is accepted; others are ignored.
     """

@@ -24,10 +24,10 @@ METHODS = frozenset(
     f"resource{verb}"
     for verb in ("Read", "Write", "List", "Copy", "Delete", "Move", "Resolve", "Mkdir", "Request")
 )  # fmt: skip
-"""The resource family, which a host may ask of a client."""
+"""The methods of the resource family, which a host may send to a client."""
 
 OnUnsavedText = Callable[[str], Awaitable[str | None] | str | None]
-"""The text an open editor has of a `file:` URI, or None when it has none that is not on disk. Plain or async."""
+"""Returns the unsaved text that an open editor has for a `file:` URI, or None. May be async."""
 
 _NOT_SHOWN = frozenset({".git"})
 """Never published: these folders are large, and may contain secrets."""
@@ -41,7 +41,7 @@ class ResourceProvider(Protocol):
         ...
 
     def entries(self, path: str) -> Mapping[str, EntryType] | None:
-        """What is in a directory; None when it is not one."""
+        """The names and kinds of a directory's entries; None when the path is not a directory."""
         ...
 
 
@@ -68,7 +68,7 @@ class MemoryResources:
 
 
 class FolderResources:
-    """A folder on disk. Links that lead out of it, or back to a folder that contains them, are left out."""
+    """A folder on disk. Links that lead out of the folder, or to one of their parents, are left out."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve(strict=True)
@@ -109,7 +109,7 @@ def fingerprint(provider: ResourceProvider) -> str:
 
 
 class Resources:
-    """All trees a client shows, by URI; answers the host's resource requests about them."""
+    """The trees that this client shows, by URI. Answers the host's resource requests about them."""
 
     def __init__(self, client_id: str, *, unsaved_text: OnUnsavedText | None = None) -> None:
         self._base = f"virtual://{quote(client_id, safe='')}"
@@ -125,7 +125,7 @@ class Resources:
         return uri
 
     def unmount(self, uri: str, *, user: str) -> None:
-        """A user needs the tree no longer; with the last one it is gone."""
+        """Remove a user of the tree. Without users it is no longer shown."""
         self._users[uri].discard(user)
         if not self._users[uri]:
             del self._users[uri], self._mounts[uri]
@@ -182,7 +182,7 @@ def _resolve(provider: ResourceProvider, path: str, params: JsonObject) -> JsonO
 
 
 def _encoded(content: bytes, wanted: Any) -> JsonObject:
-    """As text where that is possible and base64 was not asked for, else as base64."""
+    """The content as text, or as base64 when that was asked for or the content is not text."""
     if wanted != "base64":
         try:
             return {"data": content.decode(), "encoding": "utf-8"}
@@ -206,7 +206,7 @@ def _walk(provider: ResourceProvider, path: str) -> Iterator[str]:
 
 
 def _clean(path: str) -> str:
-    """A relative path without empty parts; `..` cannot leave the tree because it is refused."""
+    """A relative path without empty parts. A path with `..` is refused, because it could leave the tree."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts:
         raise NotFound(f"{path}: paths may not contain '..'")
@@ -219,7 +219,7 @@ def _bytes(content: str | bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class InMemoryPlugin:
-    """A plugin put together from texts that exist on no disk: path in the package → content.
+    """A plugin whose files are not on disk. `files` maps a path in the plugin to its content.
 
     >>> InMemoryPlugin("notes", {"skills/tidy/SKILL.md": "---\\nname: tidy\\n---\\nTidy up."})  # doctest: +ELLIPSIS
     InMemoryPlugin(name='notes', ...)
@@ -230,7 +230,7 @@ class InMemoryPlugin:
 
 
 def publish(resources: Resources, plugin: InMemoryPlugin | Path | str, *, session: str) -> ClientPluginCustomization:
-    """Show the plugin's files to the host, for a session, and describe it. The nonce changes when any file does."""
+    """Show a plugin's files to the host for a session; returns its description. Its nonce changes with every file."""
     name, provider = _open(plugin)
     uri = resources.mount(name, provider, user=session)
     return {

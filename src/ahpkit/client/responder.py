@@ -1,7 +1,7 @@
-"""Asks the user's callbacks about tool calls and questions of a chat, once each.
+"""Asks the program's callbacks about tool calls and questions of a chat, once each.
 
-It looks at the state, not at actions: so it also asks about what was already waiting when the chat was opened or after
-a reconnect, and asks nothing twice.
+It follows the state and not the actions, so it also asks about what already waited when the chat was opened or when the
+client reconnected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WAITING = {"pending-confirmation": "call", "pending-result-confirmation": "resu
 
 
 class Responder:
-    """Watches one chat while it listens to its channel."""
+    """Asks the callbacks about one chat, until `close`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Responder:
         on_input: OnInput | None,
         turn_id: str | None = None,
     ) -> None:
-        """With a `turn_id` only that turn is looked at."""
+        """With a `turn_id`, asks only about that turn."""
         self._channels = channels
         self._tasks = tasks
         self._channel = channel
@@ -64,7 +64,7 @@ class Responder:
         self._on_input = on_input
         self._turn_id = turn_id
         self.elsewhere: set[str] = set()
-        """Turns that another responder takes care of."""
+        """Turns that have a responder of their own."""
         self._asked: set[tuple[str, str]] = set()
         channel.listeners.append(self)
         self.on_reset()
@@ -78,7 +78,7 @@ class Responder:
             self.on_reset()
 
     def on_reset(self) -> None:
-        """Ask about everything that waits and was not asked yet; forget what no longer waits."""
+        """Ask about everything that waits and that the callbacks were not asked about; forget what no longer waits."""
         waiting = dict(self._waiting(self._channel.confirmed or {}))
         new = waiting.keys() - self._asked
         self._asked = set(waiting)
@@ -139,7 +139,7 @@ class Responder:
 
 
 class Responders:
-    """The client's own callbacks: asked once per chat, also when it has several handles."""
+    """The responders of the client's callbacks: one for each chat, also when a chat has several handles."""
 
     def __init__(
         self, channels: Channels, tasks: Tasks, on_confirmation: OnConfirmation | None, on_input: OnInput | None
@@ -151,7 +151,7 @@ class Responders:
         self._attended: dict[str, tuple[Responder, int]] = {}
 
     def attend(self, chat: Channel) -> None:
-        """Take care of a chat. Every call needs a `leave`."""
+        """Answer for a chat. Every call needs a `leave`."""
         known = self._attended.get(chat.uri)
         responder, handles = known or (self._respond(chat, self.on_confirmation, self.on_input), 0)
         self._attended[chat.uri] = responder, handles + 1
@@ -166,7 +166,7 @@ class Responders:
     def attend_turn(
         self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
     ) -> Callable[[], None]:
-        """Use other callbacks for one turn, until the result is called. Without one, the client's own is used."""
+        """Use other callbacks for one turn; each one that is None is the client's own. Call the result to stop."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
         own = self._respond(chat, on_confirmation or self.on_confirmation, on_input or self.on_input, turn_id)

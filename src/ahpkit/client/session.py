@@ -30,7 +30,7 @@ from ahpkit.protocol.session.summary import settings_of
 from ahpkit.wire.errors import LocalProtocolError
 
 Scope = Literal["session", "workspace", "global"]
-"""Where a decision about a customization holds: this session, everything in its first directory, everywhere."""
+"""Where a decision about a customization applies: this session, all sessions in its first directory, all sessions."""
 
 
 class Session(Handle[SessionState]):
@@ -47,7 +47,7 @@ class Session(Handle[SessionState]):
         return await wait_for(self._channel, condition)
 
     async def wait_ready(self) -> None:
-        """Wait until the host has created the session; raises `SessionFailed` when it could not."""
+        """Wait until the host has created the session; raises `SessionFailed` when that failed."""
         state: SessionState = await wait_for(self._channel, lambda state: state["lifecycle"] != "creating")
         if state["lifecycle"] == "failed":
             raise SessionFailed(self.uri, dict(state.get("creationError", {})))
@@ -64,8 +64,8 @@ class Session(Handle[SessionState]):
     ) -> Chat:
         """Open a chat: the one with that URI, or the session's default chat.
 
-        `turns`: its newest turns are enough for now; the host may send more. `chat.fetch_turns` gets the older ones.
-        `max_latency_ms`: streamed text may come that late, in fewer pieces of the network.
+        `turns`: only so many of its newest turns are needed; the host may send more. `chat.fetch_turns` gets older
+        ones. `max_latency_ms`: the host may delay streamed text by so much, to send it in fewer messages.
         """
         if uri is None and (uri := _default_chat(self.state)) is None:
             await self.wait_ready()
@@ -82,11 +82,11 @@ class Session(Handle[SessionState]):
         beside: tuple[str, str] | None = None,
         selection: str | None = None,
     ) -> Chat:
-        """Begin another chat; `fork` is the URI of a chat and the id of the turn to go on from.
+        """Create another chat; `fork` is the URI of a chat and the id of the turn to continue from.
 
-        `beside` makes it a side chat: it shows nothing of that chat, but its agent gets that chat up to the turn.
-        `selection` are the words that the side chat is about. Raises `LocalProtocolError` when the agent does not offer
-        such chats.
+        `beside` makes it a side chat of a chat at a turn: it shows nothing of that chat, but its agent knows that chat
+        up to the turn. `selection` is the text that the side chat is about. Raises `LocalProtocolError` when the agent
+        does not offer such chats.
         """
         uri = f"ahp-chat:/{uuid.uuid4()}"
         source = _source(fork, beside, selection)
@@ -98,7 +98,7 @@ class Session(Handle[SessionState]):
 
     def _check_offered(self, source: Mapping[str, Any] | None) -> None:
         if self._core.dialect.generation < Generation.V0_5_1:
-            return  # It has no words for what agents offer: the host decides.
+            return  # Before 0.5.1 agents do not say what they offer: the host decides.
         provider = self.state["provider"]
         agents = (self._core.root.confirmed or {}).get("agents", ())
         known: Any = next((one for one in agents if one["provider"] == provider), cast("Any", {}))
@@ -138,15 +138,15 @@ class Session(Handle[SessionState]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The schema of each setting that can be given to `set_config`, by its name."""
+        """The settings for `set_config`: name → schema."""
         return settings_of(cast("JsonObject", self.state))
 
     def set_config(self, values: Mapping[str, Any], *, replace: bool = False) -> Dispatch:
-        """Change configuration values; with `replace`, values that are not named are removed.
+        """Change configuration values. With `replace`, all other values are removed.
 
         Raises `UnknownSetting` for a name that the session does not have.
         """
-        if "config" in self.state:  # Without settings the host says that there is nothing to set.
+        if "config" in self.state:  # Otherwise the host rejects the action.
             check_settings(values, self.settings)
         return self._dispatch("configChanged", config=dict(values), **given(replace=replace or None))
 
@@ -159,7 +159,7 @@ class Session(Handle[SessionState]):
         return self._dispatch("workingDirectoryRemoved", directory=uri)
 
     def replace_directory(self, uri: str, replacement: str) -> Dispatch:
-        """Work in another directory instead of one."""
+        """Work in `replacement` instead of the directory `uri`."""
         return self._dispatch("workingDirectoryReplaced", directory=uri, replacement=replacement)
 
     async def dispose(self) -> None:
@@ -170,11 +170,11 @@ class Session(Handle[SessionState]):
     # Customizations.
 
     def changesets(self) -> list[Mapping[str, Any]]:
-        """The views of changed files that this session offers."""
+        """The changesets that this session offers."""
         return offered(self.confirmed)
 
     def changeset(self, kind: str = "session", **turns: str) -> ChangesetView:
-        """One of them, by its kind, to be followed in an `async with`; `turnId=` where it is about a turn.
+        """A changeset by its kind, to be used in an `async with`. A changeset of one turn needs `turnId=`.
 
         Raises `LookupError` when the session does not offer it.
         """
@@ -185,15 +185,14 @@ class Session(Handle[SessionState]):
         return ChangesetView(self._core, Subscription(self._core.channels, uri), entry, uri)
 
     def customizations(self, type: CustomizationType | None = None) -> list[Placed]:
-        """The session's customizations of one type, or all, each with its container and what is in force for it."""
+        """The session's customizations, all or of one type, each with its container and its effective settings."""
         found = walk(cast("Mapping[str, Any]", self.state))
         return [placed for placed in found if type is None or placed.entry.get("type") == type]
 
     def toggle_customization(self, id: str, enabled: bool, *, scope: Scope | None = None) -> Dispatch:
-        """Switch a container or a child on or off. What was decided in other scopes stays.
+        """Switch a container or a child on or off. Decisions in other scopes stay.
 
-        Without a scope it is a plain switch: it holds for this session, and the next session in the directory starts
-        with it.
+        Without a scope the decision applies to this session, and later sessions in the same directory start with it.
         """
         kind = scope or "session"
         made: JsonObject = {"kind": kind, "enabled": enabled}
@@ -206,7 +205,7 @@ class Session(Handle[SessionState]):
         return self._dispatch("customizationToggled", id=id, enablement=sorted_decisions([*others, made]), **notes)
 
     def forget_decisions(self, id: str) -> Dispatch:
-        """Take back everything that was decided about a container or a child, in every scope: it is on again."""
+        """Remove the decisions about a container or a child in all scopes. It is switched on again."""
         return self._dispatch("customizationToggled", id=id, enablement=[], _meta={SWITCH: True})
 
     # MCP servers.
@@ -232,9 +231,9 @@ class Session(Handle[SessionState]):
         return self._role.held
 
     def claim(self, *, display_name: str | None = None, can_render: bool = False) -> Dispatch:
-        """Become the active client, with the client's tools and canvases and this session's published plugins.
+        """Become the active client, with this client's tools and canvases and the plugins published to this session.
 
-        The role is taken again after a reconnect. Tools and canvases registered later are published by themselves.
+        After a reconnect the role is claimed again. Tools and canvases registered later are published automatically.
         """
         self._role.display_name, self._role.can_render = display_name, can_render
         return self._role.claim()
@@ -244,13 +243,14 @@ class Session(Handle[SessionState]):
         return self._role.release()
 
     def publish_plugin(self, plugin: InMemoryPlugin | Path | str) -> Dispatch:
-        """Give the session a plugin, from memory or from a folder, and become its active client. Again: republish."""
+        """Give the session a plugin from memory or a folder, and become its active client. Call it again to update
+        it."""
         published = publish(self._core.resources, plugin, session=self.uri)
         self._role.plugins[published["id"]] = published
         return self._role.claim()
 
     def unpublish_plugin(self, id: str) -> Dispatch:
-        """Take a plugin back."""
+        """Remove a published plugin from the session."""
         del self._role.plugins[id]
         self._core.resources.unmount(id, user=self.uri)
         return self._role.claim()
@@ -276,7 +276,7 @@ def _default_chat(state: Mapping[str, Any]) -> str | None:
 
 
 def check_settings(values: Collection[str], known: Collection[str]) -> None:
-    """Raise `UnknownSetting` for unknown names. The host would leave them out silently."""
+    """Raise `UnknownSetting` for unknown names, because the host would ignore them silently."""
     if unknown := set(values) - set(known):
         raise UnknownSetting(unknown, known)
 

@@ -25,20 +25,21 @@ class SessionList:
         self._core = core
         self._on_change = on_change
         self._summaries: dict[str, JsonObject] = {}
-        self._unlisted: list[tuple[str, JsonObject]] | None = None
+        self._announced: list[tuple[str, JsonObject]] | None = None
+        """Notifications that arrived while the list is being fetched; None at other times."""
 
     async def __aenter__(self) -> Self:
-        self._core.host_requests.listeners.append(self._hear)
+        self._core.host_requests.listeners.append(self._on_notification)
         try:
             await self._fetch()
         except BaseException:
-            self._core.host_requests.listeners.remove(self._hear)
+            self._core.host_requests.listeners.remove(self._on_notification)
             raise
-        self._core.connection.listeners.append(self._on_status)  # Now: one list is fetched at a time.
+        self._core.connection.listeners.append(self._on_status)  # Not earlier: two fetches must not overlap.
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._core.host_requests.listeners.remove(self._hear)
+        self._core.host_requests.listeners.remove(self._on_notification)
         self._core.connection.listeners.remove(self._on_status)
 
     @property
@@ -48,28 +49,28 @@ class SessionList:
         return cast("list[SessionSummary]", found)
 
     async def _fetch(self) -> None:
-        """List, then apply what was announced meanwhile."""
-        self._unlisted = []
+        """Fetch the list, then apply the notifications that arrived meanwhile."""
+        self._announced = []
         listed = await self._core.request("listSessions")
         self._summaries = {summary["resource"]: summary for summary in listed["items"]}
-        announced, self._unlisted = self._unlisted, None
+        announced, self._announced = self._announced, None
         for method, params in announced:
             self._apply(method, params)
-        self._tell()
+        self._call_listener()
 
     def _on_status(self, status: str) -> None:
         if status == "connected":
             self._core.tasks.spawn(self._fetch_again(), name="list sessions")
 
     async def _fetch_again(self) -> None:
-        with suppress(TransportClosed):  # The next connection fetches it.
+        with suppress(TransportClosed):  # The list is fetched again on the next connection.
             await self._fetch()
 
-    def _hear(self, method: str, params: JsonObject) -> None:
-        if self._unlisted is not None:
-            self._unlisted.append((method, params))
+    def _on_notification(self, method: str, params: JsonObject) -> None:
+        if self._announced is not None:
+            self._announced.append((method, params))
         elif self._apply(method, params):
-            self._tell()
+            self._call_listener()
 
     def _apply(self, method: str, params: Any) -> bool:
         match method:
@@ -79,14 +80,14 @@ class SessionList:
                 self._summaries.pop(params["session"], None)
             case "root/sessionSummaryChanged" if params["session"] in self._summaries:
                 known = self._summaries[params["session"]]
-                told = {key: one for key, one in params["changes"].items() if key not in _IDENTITY}
-                changed = {**known, **told}
+                changes = {key: one for key, one in params["changes"].items() if key not in _IDENTITY}
+                changed = {**known, **changes}
                 self._summaries[params["session"]] = {key: one for key, one in changed.items() if one is not None}
             case _:
                 return False
         return True
 
-    def _tell(self) -> None:
+    def _call_listener(self) -> None:
         if self._on_change is not None:
             self._core.tasks.call(self._on_change)
 

@@ -1,4 +1,4 @@
-"""A subscription of the client SDK: the channel's states, and its actions as they come, in a queue with a bound."""
+"""A subscription of the client SDK: the channel's states, and a bounded queue of its actions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ LIMIT = 10_000
 
 
 class Lagged(Exception):
-    """Items were dropped since the last one taken. Look at the state; the next item is what comes after it."""
+    """Items were dropped. The state contains them; the next item follows that state."""
 
 
 class BoundedQueue(Generic[T]):
-    """One side pushes without waiting, the other takes. When it is full, the side that takes gets an error that says
-    that it lagged."""
+    """A queue whose producer never waits. When it is full, its items are dropped and the consumer gets `Lagged`."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._items: deque[T] = deque()
@@ -44,20 +43,20 @@ class BoundedQueue(Generic[T]):
             self._ready.set()
 
     def lag(self) -> None:
-        """The consumer missed something: drop what waits; the consumer's next `take` raises."""
+        """The consumer missed items: drop what is queued; the next `take` raises `Lagged`."""
         if self._end is None:
             self._items.clear()
             self._lagged = True
             self._ready.set()
 
     def end(self, reason: BaseException | None = None) -> None:
-        """Nothing more will come. The consumer still gets what waits, then `reason`, or a plain end."""
+        """End the queue. The consumer still gets what is queued; then `take` raises `reason`."""
         if self._end is None:
             self._end = reason or StopAsyncIteration()
             self._ready.set()
 
     async def take(self) -> T:
-        """The next item. Raises `Lagged` once after a gap, and what `end` was given when all is taken."""
+        """The next item. Raises `Lagged` once after a gap. After the last item it raises the reason given to `end`."""
         while True:
             if self._lagged:
                 self._lagged = False
@@ -104,7 +103,7 @@ class Subscription:
 
     @property
     def optimistic(self) -> Any:
-        """The confirmed state with our unanswered actions on top."""
+        """The confirmed state with this client's unanswered actions applied on top."""
         return self._channel.plain_optimistic()
 
     @property

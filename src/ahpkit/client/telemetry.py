@@ -1,6 +1,7 @@
 """Follows a host's telemetry: log records, spans and metrics as typed values.
 
-The host says in `initialize` which signals it has and where (`client.host.telemetry`). Its payloads are OTLP/JSON.
+The host's answer to `initialize` says on which channels it sends which signals (`client.host.telemetry`). Their
+payloads are OTLP/JSON.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One value of a metric. Of a histogram, `value` is the sum and `count` says of how many."""
+    """One value of a metric. For a histogram, `value` is the sum of `count` measurements."""
 
     name: str
     unit: str
@@ -71,8 +72,7 @@ TelemetryEvent: TypeAlias = LogRecord | Span | MetricPoint
 class Telemetry:
     """`async with client.telemetry(logs="warn") as telemetry`: iterate over what the host reports.
 
-    It goes on after a reconnect; what happened meanwhile is not sent again. A reader that is far behind loses what it
-    did not take.
+    Events of the time while the client was offline are not sent again. A consumer that falls far behind loses events.
     """
 
     def __init__(self, core: Core, *, logs: Level | None, traces: bool, metrics: bool) -> None:
@@ -118,7 +118,7 @@ class Telemetry:
             try:
                 return await self._queue.take()
             except Lagged:
-                continue  # The host drops what nobody takes, too.
+                continue  # Telemetry may have gaps, because the host drops events as well.
 
     def _heard(self, method: str, params: JsonObject) -> None:
         if not any(channel.uri == params.get("channel") for channel in self._channels):
@@ -144,11 +144,11 @@ _FORMS = {"": ("", ","), "+": ("", ","), "#": ("#", ","), ".": (".", "."), "/": 
     "?": ("?", "&"),
     "&": ("&", "&"),
 }
-"""How the expressions of RFC 6570 begin, and what stands between their values."""
+"""For each operator of an RFC 6570 expression: the prefix and the separator of the values."""
 
 
 def expand(template: str, **values: str) -> str:
-    """A URI template with values. Variables that have none disappear, as RFC 6570 says."""
+    """Expand a URI template. Variables without a value disappear, as RFC 6570 says."""
 
     def put(match: re.Match[str]) -> str:
         operator, names = match[1], [name.rstrip("*").split(":")[0] for name in match[2].split(",")]
@@ -161,7 +161,7 @@ def expand(template: str, **values: str) -> str:
 
 
 def events_of(method: str, params: Mapping[str, Any]) -> list[TelemetryEvent]:
-    """What an `otlp/*` notification carries. Whatever in it is not OTLP/JSON is left out."""
+    """The events in an `otlp/*` notification. Values that are not OTLP/JSON are left out."""
     payload = params.get("payload")
     match method:
         case "otlp/exportLogs":
@@ -176,7 +176,7 @@ def events_of(method: str, params: Mapping[str, Any]) -> list[TelemetryEvent]:
 
 
 def _inside(value: Any, *keys: str) -> list[JsonObject]:
-    """The objects at the end of a path of lists."""
+    """The objects in nested lists: `keys` are the names of the lists, from the outside in."""
     found = _objects([value])
     for key in keys:
         found = [inner for one in found for inner in _objects(one.get(key))]

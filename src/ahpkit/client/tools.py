@@ -1,4 +1,4 @@
-"""Tools that this client offers: typed Python functions, run when a call comes, ended when nobody wants the result.
+"""Tools that this client offers: typed Python functions, run when a call arrives and ended when the call is cancelled.
 
 @client.tool
 async def run_tests(pattern: str, context: ToolContext) -> str:
@@ -27,12 +27,12 @@ from ahpkit.wire.errors import AhpError
 from ahpkit.wire.tasks import Tasks
 
 Content = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What a tool shows: text, one content object of the wire, or several."""
+"""Content of a tool call: text, one content object of the protocol, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Given to a tool that has a parameter of this type: which call it is, and how to show progress."""
+    """Passed to a tool that has a parameter of this type: identifies the call, and shows progress."""
 
     session: str
     chat: str
@@ -42,7 +42,7 @@ class ToolContext:
     _show: Callable[[list[ToolResultContent]], None]
 
     def show(self, content: Content) -> None:
-        """Replace what everyone sees while the tool runs. Works from threads too."""
+        """Replace the content that the call shows while the tool runs. May be called from any thread."""
         self._show(_contents(content))
 
 
@@ -53,7 +53,7 @@ class ToolResult:
     content: Content = ""
     success: bool = True
     message: str | None = None
-    """What was done, in the past tense, for the people who follow the chat."""
+    """What the tool did, in the past tense. The chat shows it."""
     structured: Mapping[str, Any] | None = None
 
 
@@ -77,7 +77,7 @@ class Tool:
             self.definition = {**self.definition, "annotations": annotations}
 
     async def run(self, tool_input: str, context: ToolContext) -> ToolCallResult:
-        """Run it on the call's input; whatever goes wrong becomes a failed result."""
+        """Run the tool on the call's input. An exception becomes a failed result."""
         try:
             arguments = self._function.arguments(tool_input)
             if self._context is not None:
@@ -102,7 +102,7 @@ async def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> A
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
     result = await asyncio.to_thread(function, **arguments)
-    await asyncio.sleep(0)  # From Python 3.14 a quick thread's result can overtake what it showed before.
+    await asyncio.sleep(0)  # Since Python 3.14 the result of a thread can overtake its last `show`.
     return await result if inspect.isawaitable(result) else result
 
 
@@ -117,7 +117,7 @@ def _result(name: str, returned: Any) -> ToolCallResult:
 
 
 def _wrapped(returned: Any) -> ToolResult:
-    """Plain data as a result: text as it is, content objects as they are, everything else as JSON."""
+    """A result made of plain data: text and content objects unchanged, everything else as JSON."""
     if returned is None or isinstance(returned, str):
         return ToolResult(returned or "")
     if _is_content(returned):
@@ -141,7 +141,7 @@ def _contents(content: Content) -> list[ToolResultContent]:
 class ToolRunner:
     """Runs this client's tool calls in one chat of a session in which it is, or was, the active client.
 
-    Looks at the confirmed state, so a call is started once whatever happens to the connection.
+    Follows the confirmed state, so a call is started only once, also when the connection is lost meanwhile.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class ToolRunner:
         tools: Mapping[str, Tool],
         read: Callable[[str], Awaitable[str]],
     ) -> None:
-        """`read` gets the text behind a reference, from the host."""
+        """`read` fetches the text that a reference names from the host."""
         self._read = read
         self._channels = channels
         self._tasks = tasks
@@ -169,7 +169,7 @@ class ToolRunner:
         self.on_reset()
 
     def close(self) -> None:
-        """Stop watching; what runs is ended."""
+        """Stop watching, and end the tools that run."""
         if self in self._chat.listeners:
             self._chat.listeners.remove(self)
         for task in self._running.values():
@@ -202,7 +202,7 @@ class ToolRunner:
                 yield call
 
     def _deny(self, turn_id: str, call: JsonObject) -> None:
-        """Deny a call of a tool that this client does not have, instead of ignoring it."""
+        """Deny a call of a tool that this client does not have, so that it does not wait forever."""
         if call["toolCallId"] not in self._denied:
             self._denied.add(call["toolCallId"])
             denial = Deny(reason=f"this client has no tool {call['toolName']!r}", automatic=True)
@@ -219,7 +219,7 @@ class ToolRunner:
         self._dispatch({"type": "chat/toolCallComplete", **ids, "result": result})
 
     async def _result(self, tool: Tool, call: JsonObject, context: ToolContext) -> ToolCallResult:
-        """Run a tool. An input that is a reference is read now, because somebody may have edited it."""
+        """Run a tool. If its input is a reference, the text is read only now, because a person may have edited it."""
         given = call.get("toolInput", "")
         try:
             text = given if isinstance(given, str) else await self._read(given["uri"])
@@ -245,7 +245,7 @@ class ToolRunner:
 
 
 def _on_loop(function: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
-    """`function`, run at once on the event loop, or soon when called from a thread."""
+    """Makes `function` callable from any thread: it always runs on the event loop."""
     loop = asyncio.get_running_loop()
 
     def call(content: list[Any]) -> None:

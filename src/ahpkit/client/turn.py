@@ -1,4 +1,4 @@
-"""A turn as a stream of events, sent by this client or followed. `turn_tracker` computes the events."""
+"""A turn as a stream of events, whether this client or another one started it. `turn_tracker` computes the events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 _BEHIND = 1000
-"""Actions that a consumer may be behind. Beyond that it gets the difference of two states: fewer, longer deltas."""
+"""Actions that may wait for a slow consumer. With more it gets the difference of two states: fewer, longer deltas."""
 
 _ACCEPTED: JsonObject = {"type": "accepted"}
 """Placeholder among the actions: the host accepted the turn."""
@@ -59,11 +59,11 @@ class TurnStream:
             dispatch.then(self._settled)
 
     def when_over(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when the turn is over, whether or not somebody iterates."""
+        """Call `callback` when the turn is over, also when the stream is not iterated over."""
         self._over.append(callback)
 
     async def text(self) -> str:
-        """Wait for the end; the whole answer. Raises `TurnError` when the turn failed or was cancelled."""
+        """Wait for the end and return the whole answer. Raises `TurnError` when the turn failed or was cancelled."""
         parts: list[str] = []
         async for event in self:
             check_answer(event)
@@ -88,7 +88,7 @@ class TurnStream:
             self._tracker.accepted = True
         return self._tracker.catch_up(state) if action is None else self._tracker.act(action, state)
 
-    # What the channel says. Each action is kept with the state it led to, so that its events are about that state.
+    # Calls from the channel. Each action is queued with the state right after it, from which its events are computed.
 
     def on_action(self, envelope: JsonObject) -> None:
         self._push(envelope["action"])
@@ -123,10 +123,10 @@ class TurnStream:
             self._end(ActionRejected(self.dispatch.channel, self.dispatch.action, outcome.reason))
         elif outcome is None:
             self._end(ClientClosed("the client was closed before the host answered"))
-        elif self._resuming:  # It went on and was over again while we were away.
+        elif self._resuming:  # The turn was resumed and ended while the client was offline.
             self._resuming = False
             self._push(None)
-        elif not self._active:  # It began and was cut from the history while we were away.
+        elif not self._active:  # The turn began and was cut from the history while the client was offline.
             self._active = True
             self._push(_ACCEPTED)
 

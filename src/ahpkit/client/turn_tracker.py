@@ -1,7 +1,7 @@
 """Computes a turn's events from actions, or from a state when actions were missed. Pure.
 
-The tracker remembers how much it has reported. An action adds to that at the cost of the action. After a gap,
-`catch_up` compares a whole state with what was reported and gives the difference: no text is lost or reported twice.
+The tracker remembers how much it has reported. Computing the events of an action costs as much as the action is long.
+After a gap, `catch_up` compares a whole state with what was reported: no text is lost or reported twice.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from ahpkit.protocol.chat.turns import find_tool_call, find_turn, waits_for_pers
 from ahpkit.protocol.common.state import JsonObject
 
 _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "reasoning": ReasoningDelta}
-"""Parts that are streamed, and the event for their growth."""
+"""The kinds of parts that are streamed, each with the event that reports new text."""
 
-_TOLD_OTHERWISE = frozenset({"inputRequest", "error"})
-"""Parts that have events of their own: a question while it is open, an error with the end of the turn."""
+_REPORTED_ELSEWHERE = frozenset({"inputRequest", "error"})
+"""Kinds of parts that are not reported as `PartAdded`: open questions and errors have events of their own."""
 
 _BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
     "pending-confirmation": ConfirmationNeeded,
@@ -70,7 +70,7 @@ class TurnTracker:
         self.turn_id = turn_id
         self.over = False
         self.accepted = False
-        """Whether the turn began: if it is missing later, it was cut from the history."""
+        """Whether the turn began. If the state does not contain it afterwards, it was cut from the history."""
         self._started = False
         self._texts: dict[str, tuple[str, int]] = {}
         self._calls: dict[str, _Call] = {}
@@ -79,7 +79,7 @@ class TurnTracker:
         self._usage: JsonObject | None = None
 
     def skip(self, state: JsonObject) -> None:
-        """The turn is resumed: treat what it already contains as reported."""
+        """Treat everything that a resumed turn already contains as reported."""
         self.catch_up(state)
         self.over = False
 
@@ -142,14 +142,14 @@ class TurnTracker:
     # Parts.
 
     def _part(self, part: Any, *, reported: int = 0) -> list[TurnEvent]:
-        """A part of the response; `reported` says how many of the parts that never change are known already."""
+        """The events of a part of the response. `reported`: how many parts that are not streamed were reported."""
         kind = part["kind"]
         if kind in _TEXT:
             _, length = self._texts.setdefault(part["id"], (kind, 0))
             return self._grow(part["id"], str(part["content"])[length:] if len(part["content"]) > length else "")
         if kind == "toolCall":
             return self._call(part["toolCall"])
-        if kind in _TOLD_OTHERWISE:
+        if kind in _REPORTED_ELSEWHERE:
             return []
         self._others += 1
         if self._others <= reported:
@@ -173,13 +173,13 @@ class TurnTracker:
         return [ToolCallInputDelta(action["toolCallId"], action["content"])]
 
     def _of_call(self, action: JsonObject, state: JsonObject) -> list[TurnEvent]:
-        """The events of an action about one call. Other calls are not looked at, because a turn may have thousands."""
+        """The events of an action about one call. Other calls are not compared, because a turn may have thousands."""
         turn = state.get("activeTurn") if self._started and not self.over else None
         call = None if turn is None or turn["id"] != self.turn_id else find_tool_call(turn, action["toolCallId"])
         return self.catch_up(state) if call is None else self._call(call)
 
     def _call(self, call: Any) -> list[TurnEvent]:
-        """What is new about a tool call."""
+        """The events for everything about a tool call that was not reported yet."""
         known = self._calls.get(call["toolCallId"])
         events: list[TurnEvent] = []
         if known is None:
@@ -191,7 +191,7 @@ class TurnTracker:
             known.input_length = len(partial)
         if call["status"] != known.status:
             known.status = call["status"]
-            events += [_BY_STATUS[known.status](plain(call))] if _is_told(call) else []
+            events += [_BY_STATUS[known.status](plain(call))] if _has_event(call) else []
         elif known.status == "running" and call.get("content") != known.content:
             events.append(ToolCallContent(plain(call)))
         known.content = call.get("content")
@@ -214,8 +214,8 @@ class TurnTracker:
         return events + [InputNeeded(request) for id, request in open_now.items() if id in asked]
 
 
-def _is_told(call: Any) -> bool:
-    """Whether the status of a call has an event. A call that is settled already waits for nobody."""
+def _has_event(call: Any) -> bool:
+    """Whether the status of a call is reported by an event. A pending call that is already decided is not."""
     return call["status"] in _BY_STATUS and (call["status"] != "pending-confirmation" or waits_for_person(call))
 
 
