@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.dialects.older_host import Heard, HostDialect, Written
+from ahpkit.dialects.older_host import HostContext, HostDialect, Written
 from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
 from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.errors import LocalProtocolError
@@ -25,9 +25,9 @@ OLDEST = HostDialect("0.4.0", V.V0_4)
 CHAT = "ahp-chat:/c"
 
 
-def heard(state: Json | None = None, *, channel: str = SESSION, session: Json | None = None) -> Heard:
+def host_context(state: Json | None = None, *, channel: str = SESSION, session: Json | None = None) -> HostContext:
     states = {channel: state} if session is None else {channel: state, SESSION: session}
-    return Heard(channel, 1000, states.get, {channel: SESSION, SESSION: SESSION}.get)
+    return HostContext(channel, 1000, states.get, {channel: SESSION, SESSION: SESSION}.get)
 
 
 class Mirror:
@@ -36,12 +36,12 @@ class Mirror:
     def __init__(self, kind: str, snapshot: Json, generation: Generation = V.V0_4) -> None:
         self.kind = kind
         self.host = HostDialect(generation.release, generation)
-        self.state = self.host.state(kind, snapshot, heard())
+        self.state = self.host.state(kind, snapshot, host_context())
 
     def take(self, action: Json) -> None:
         reducer = NEW[self.kind].reducer
         assert reducer is not None
-        for one in self.host.actions(action, heard(self.state)):
+        for one in self.host.actions(action, host_context(self.state)):
             self.state = reducer(self.state, one)
 
 
@@ -148,7 +148,7 @@ OLDER_WORDS: list[tuple[Generation, Json, Json]] = [
 
 @pytest.mark.parametrize(("generation", "action", "read"), OLDER_WORDS)
 def test_words_that_only_older_hosts_have_are_read(generation: Generation, action: Json, read: Json) -> None:
-    [found] = HostDialect(generation.release, generation).actions(action, heard({}))
+    [found] = HostDialect(generation.release, generation).actions(action, host_context({}))
     assert found.items() >= read.items()
     assert not {"error", "enabled", "fileIds"} & found.keys()
 
@@ -181,14 +181,14 @@ def test_hosts_of_0_9_and_1_0_are_read_as_they_are() -> None:
     action = {"type": "chat/turnStarted", "turnId": "t"}
     for generation in (V.V0_9, V.V1_0):
         dialect = HostDialect(generation.release, generation)
-        assert dialect.actions(action, heard()) == [action]
+        assert dialect.actions(action, host_context()) == [action]
         assert dialect.result("listSessions", {"items": [{"createdAt": "x"}]}) == {"items": [{"createdAt": "x"}]}
 
 
 def test_another_active_client_of_0_4_takes_the_place_of_the_one_before() -> None:
     session: Json = {"activeClients": [{"clientId": "a", "tools": []}]}
     action: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "b", "tools": []}}
-    assert [one["type"] for one in OLDEST.actions(action, heard(session))] == [
+    assert [one["type"] for one in OLDEST.actions(action, host_context(session))] == [
         "session/activeClientRemoved",
         "session/activeClientSet",
     ]
@@ -198,7 +198,7 @@ def test_the_model_of_a_message_is_chosen_before_it() -> None:
     message = {"text": "hi", "origin": {"kind": "user"}, "model": {"id": "m"}, "agent": {"uri": "file:///a"}}
     action = {"type": "chat/turnStarted", "turnId": "t", "startedAt": "x", "message": message}
     session = {"_meta": {"ahpkit.dev/selection": {"agent": {"uri": "file:///a"}}}}
-    written = OLDEST.write_action(action, heard({}, channel=CHAT, session=session))
+    written = OLDEST.write_action(action, host_context({}, channel=CHAT, session=session))
     assert written == Written(
         {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "hi", "origin": {"kind": "user"}}},
         [(SESSION, {"type": "session/modelChanged", "model": {"id": "m"}})],
@@ -224,7 +224,7 @@ def test_the_model_of_a_message_is_chosen_before_it() -> None:
     ],
 )
 def test_actions_are_written_in_the_words_of_0_4(action: Json, written: Json) -> None:
-    assert OLDEST.write_action(action, heard({})).action == written
+    assert OLDEST.write_action(action, host_context({})).action == written
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_actions_are_written_in_the_words_of_0_4(action: Json, written: Json) ->
 )
 def test_what_a_host_cannot_be_told_is_said_in_words(generation: Generation, kind: str) -> None:
     with pytest.raises(LocalProtocolError, match=f"speaks {generation.release}, which has no {kind}"):
-        HostDialect(generation.release, generation).write_action({"type": kind}, heard())
+        HostDialect(generation.release, generation).write_action({"type": kind}, host_context())
 
 
 def test_params_are_written_in_the_words_of_0_4() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from ahpkit.dialects.actions_up import Said, refusal
+from ahpkit.dialects.actions_up import ClientContext, refusal
 from ahpkit.dialects.actions_up import action as up
 from ahpkit.dialects.generations import Generation
 from ahpkit.dialects.states_up import marked_primary, state_of_kind
@@ -25,7 +25,7 @@ def check(
 ) -> str | None:
     """The policy's answer to `by` dispatching this action over a 0.4 connection; states are given as 0.4 has them."""
     states = {ROOT_URI: _up(ROOT_URI, ROOT), channel: _up(channel, state)}
-    said = Said(channel, by, lambda: 0, states.get, _session_of)
+    said = ClientContext(channel, by, lambda: 0, states.get, _session_of)
     dispatched: JsonObject = {"type": type, **fields}
     if (reason := refusal(dispatched, said)) is not None:
         return reason

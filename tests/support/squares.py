@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ahpkit.dialects import Generation, Stream, payload, routes, with_hints
 from ahpkit.dialects import states_down as down
-from ahpkit.dialects.actions_up import Said
+from ahpkit.dialects.actions_up import ClientContext
 from ahpkit.dialects.actions_up import action as read_action
 from ahpkit.protocol.session.summary import current_session
 from ahpkit.wire.codec import decode_json, encode
@@ -116,8 +116,8 @@ def hinted(kind: str, action: Json, state: Json) -> Json:
         return action
     if action["type"] not in SAID_BY_0_4:
         return with_hints(action, state, by=None)
-    said = Said(SESSION, "old", now=lambda: 0, state_of={SESSION: state}.get, session_of={SESSION: SESSION}.get)
-    return with_hints(read_action(action, said, by=Generation.V0_4), state, by=Generation.V0_4)
+    context = ClientContext(SESSION, "old", lambda: 0, state_of={SESSION: state}.get, session_of={SESSION: SESSION}.get)
+    return with_hints(read_action(action, context, by=Generation.V0_4), state, by=Generation.V0_4)
 
 
 def unexplained(action: Json, to: Generation, reduced: Any, projected: Any) -> list[str]:

@@ -1,8 +1,8 @@
 """Lets clients of AHP 0.4 to 1.0 use a host that is 1.0.0 inside. Pure.
 
-A connection gets a dialect when its version is agreed on (`negotiate`). It translates what the client sends to 1.0.0,
-and what the client is sent from 1.0.0. Logged actions are written in at most three streams of bytes: `routes` says
-which generation gets which stream, `payload` makes the bytes.
+When the version of a connection is agreed on (`negotiate`), the connection gets a dialect, which translates the
+client's messages to 1.0.0 and the host's messages from 1.0.0. Each logged action is written in at most three streams of
+bytes: `routes` says which generation gets which stream, `payload` makes the bytes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _Projection = Callable[[JsonObject, Generation], JsonObject | None]
 
 
 def action(value: JsonObject, to: Generation) -> JsonObject | None:
-    """A 1.0 action for a reader of that generation; None when nothing is sent."""
+    """A 1.0 action rewritten for readers of a generation; None when they get nothing."""
     if (to, value["type"]) not in _RENAMED and not knows_action(to, value["type"]):
         return None
     if value["type"] == "session/inputNeededSet" and not states.can_wait(value["request"], to):
@@ -33,7 +33,7 @@ _RENAMED: Final = frozenset(
         (V.V0_5_2, "changeset/filesReviewChanged"),
     }
 )
-"""Actions that have another name in a generation."""
+"""Actions whose type has another name in some generation."""
 
 
 def _projected(value: JsonObject, to: Generation) -> JsonObject | None:
@@ -72,8 +72,8 @@ def _tool_call_delta(value: JsonObject, to: Generation) -> JsonObject:
 def _tool_call_ready(value: JsonObject, to: Generation) -> JsonObject:
     if to >= V.V0_7:
         return value
-    told = without(value, "contributor")  # Fixed at the start of a call: a reducer of that version keeps it.
-    return {**told, "toolInput": states.tool_input(told["toolInput"])} if "toolInput" in told else told
+    after = without(value, "contributor")  # In these versions only the start of a call carries it.
+    return {**after, "toolInput": states.tool_input(after["toolInput"])} if "toolInput" in after else after
 
 
 def _turns_loaded(value: JsonObject, to: Generation) -> JsonObject:
@@ -201,11 +201,11 @@ _PROJECTIONS: Final[Mapping[str, _Projection]] = {
 # -- bytes ---------------------------------------------------------------------------------------------------------
 
 _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
-"""The oldest reader of a stream: all readers of the stream understand what is written for it."""
+"""The oldest generation that reads a stream. Newer readers of the stream understand its form too."""
 
 
 def payload(logged: bytes, stream: Stream, forms: Forms | None = None) -> bytes:
-    """A logged envelope in the bytes of a stream that `routes` chose for it.
+    """A logged envelope as the bytes of the stream that `routes` chose for it.
 
     With its `forms`, all readers of the stream get the same bytes object.
     """
@@ -229,34 +229,34 @@ _CANVAS_MARKS: Final = (b'"canvasProviders"', b'"canRenderCanvases"')
 
 
 def without_canvases(envelope: bytes) -> bytes:
-    """A `CLIENT_SET` without its members about canvases, for readers that did not ask for our canvas actions."""
+    """A `CLIENT_SET` without its canvas members, for readers that did not ask for the canvas extension."""
     if not any(mark in envelope for mark in _CANVAS_MARKS):
         return envelope
-    told: JsonObject = decode_own(envelope)
-    client = states.active_client(told["action"]["activeClient"], V.V1_0, ours=False)
-    return encode({**told, "action": {**told["action"], "activeClient": client}})
+    decoded: JsonObject = decode_own(envelope)
+    client = states.active_client(decoded["action"]["activeClient"], V.V1_0, ours=False)
+    return encode({**decoded, "action": {**decoded["action"], "activeClient": client}})
 
 
 _HOSTS_TIMES = ("startedAt", "duration")
-"""When a turn began and how long it took: the host writes these by its own clock, whatever the client sent."""
+"""Members that the host sets by its own clock, whatever the client sent."""
 
 
-def is_repeat(said: JsonObject, logged: JsonObject) -> bool:
-    """Whether an action that a client sends again is the one that was logged, in the client's form.
+def is_repeat(sent: JsonObject, logged: JsonObject) -> bool:
+    """Whether an action that a client sends again is the same as a logged one. Both are in the client's version.
 
-    The host adds members, such as the model of a message, so the logged action may have more than was sent.
+    The host adds members, such as the model of a message, so the logged action may have more members.
     """
-    return _covers(without(said, *_HOSTS_TIMES), logged)
+    return _covers(without(sent, *_HOSTS_TIMES), logged)
 
 
-def _covers(said: Any, logged: Any) -> bool:
-    if isinstance(said, dict) and isinstance(logged, dict):
-        ours, theirs = cast("JsonObject", logged), cast("JsonObject", said)
+def _covers(sent: Any, logged: Any) -> bool:
+    if isinstance(sent, dict) and isinstance(logged, dict):
+        ours, theirs = cast("JsonObject", logged), cast("JsonObject", sent)
         return all(key in ours and _covers(value, ours[key]) for key, value in theirs.items())
-    if isinstance(said, list) and isinstance(logged, list):
-        mine, yours = cast("list[Any]", logged), cast("list[Any]", said)
+    if isinstance(sent, list) and isinstance(logged, list):
+        mine, yours = cast("list[Any]", logged), cast("list[Any]", sent)
         return len(mine) == len(yours) and all(map(_covers, yours, mine))
-    return said == logged
+    return sent == logged
 
 
 __all__ = ["CLIENT_SET", "action", "is_repeat", "payload", "without_canvases"]

@@ -16,9 +16,8 @@ from ahpkit.protocol.session.enablement import SWITCH
 V = Generation
 
 
-class Said(NamedTuple):
-    """The context of a client's action: its channel, its sender, and the states that translating it may need, all
-    1.0.0."""
+class ClientContext(NamedTuple):
+    """What translating a client's action may need: its channel, its sender, and the host's states, which are 1.0.0."""
 
     channel: str
     client_id: str
@@ -40,7 +39,7 @@ class Said(NamedTuple):
         return self.session_of(self.channel) or ""
 
 
-_Reading = Callable[[JsonObject, Said], JsonObject]
+_Reading = Callable[[JsonObject, ClientContext], JsonObject]
 
 
 def is_rewritten(action_type: str, by: Generation) -> bool:
@@ -48,51 +47,51 @@ def is_rewritten(action_type: str, by: Generation) -> bool:
     return by < V.V0_9 and action_type in _READINGS
 
 
-def action(value: JsonObject, said: Said, *, by: Generation) -> JsonObject:
-    """A client's action, valid in its own generation, as 1.0.0."""
+def action(value: JsonObject, context: ClientContext, *, by: Generation) -> JsonObject:
+    """Rewrite a client's action to 1.0.0. It must be valid in the client's generation."""
     if by >= V.V0_9:
         return value
     read = _READINGS.get(value["type"])
-    after = value if read is None else read(value, said)
+    after = value if read is None else read(value, context)
     if by < V.V0_6:
-        after = _with_time(after, said)
-    return _with_selected(after, said) if by == V.V0_4 and after["type"] == "chat/turnStarted" else after
+        after = _with_time(after, context)
+    return _with_selected(after, context) if by == V.V0_4 and after["type"] == "chat/turnStarted" else after
 
 
-def refusal(value: JsonObject, said: Said) -> str | None:
-    """Why a client may not send this in its own version, although 1.0 has a form for it."""
+def refusal(value: JsonObject, context: ClientContext) -> str | None:
+    """Why the client's own version does not allow an action that 1.0 would allow; None: it is allowed."""
     if value["type"] != "session/activeClientToolsChanged":
         return None
-    active = any(client["clientId"] == said.client_id for client in _clients_of(said.state))
+    active = any(client["clientId"] == context.client_id for client in _clients_of(context.state))
     return None if active else "only the session's active client may do this"
 
 
 # -- chat ----------------------------------------------------------------------------------------------------------
 
 
-def _with_time(value: JsonObject, said: Said) -> JsonObject:
-    """Add when a turn began, or how long it took, by the host's clock. Versions before 0.6 have neither member, so one
-    that cannot be read counts as absent."""
+def _with_time(value: JsonObject, context: ClientContext) -> JsonObject:
+    """Add the start or the duration of a turn by the host's clock. Versions before 0.6 have neither member, so an
+    invalid value counts as absent."""
     match value["type"]:
         case "chat/turnStarted" if not is_time(value.get("startedAt")):
-            return {**value, "startedAt": iso_time(said.now())}
+            return {**value, "startedAt": iso_time(context.now())}
         case "chat/turnCancelled" if not is_duration(value.get("duration")):
-            return {**value, "duration": elapsed(said.state, said.now())}
+            return {**value, "duration": elapsed(context.state, context.now())}
         case _:
             return value
 
 
-def _with_selected(value: JsonObject, said: Said) -> JsonObject:
-    """Add model and agent to a message of a 0.4 client, which chooses them for the session; newer readers look for them
-    in the message."""
-    selected = {**selection_of(said.state_of(said.session)), **selection_of(said.state)}
+def _with_selected(value: JsonObject, context: ClientContext) -> JsonObject:
+    """Add the session's model and agent to a message of a 0.4 client, because newer readers expect them in the
+    message."""
+    selected = {**selection_of(context.state_of(context.session)), **selection_of(context.state)}
     message: JsonObject = value["message"]
     chosen = {key: selected[key] for key in ("model", "agent") if selected.get(key) is not None}
     return {**value, "message": {**chosen, **message}}
 
 
-def _tool_call_complete(value: JsonObject, said: Said) -> JsonObject:
-    """Convert the content with which 0.5.2 and 0.6 report the end of a command."""
+def _tool_call_complete(value: JsonObject, context: ClientContext) -> JsonObject:
+    """Convert the content in which 0.5.2 and 0.6 report the end of a command."""
     result: JsonObject = value["result"]
     content: Sequence[JsonObject] = result.get("content") or ()
     if not any(item.get("type") == "terminalComplete" for item in content):
@@ -103,38 +102,40 @@ def _tool_call_complete(value: JsonObject, said: Said) -> JsonObject:
 def _terminal_content(item: JsonObject) -> JsonObject:
     if item.get("type") != "terminalComplete":
         return item
-    told = {key: item[key] for key in ("exitCode", "preview", "truncated") if key in item}
+    result = {key: item[key] for key in ("exitCode", "preview", "truncated") if key in item}
     rest = without(item, "exitCode", "preview", "truncated", "cwd")
-    return {"resource": "", "title": "", **rest, "type": "terminal", "result": told}
+    return {"resource": "", "title": "", **rest, "type": "terminal", "result": result}
 
 
 # -- session -------------------------------------------------------------------------------------------------------
 
 
-def _active_client_set(value: JsonObject, said: Said) -> JsonObject:
+def _active_client_set(value: JsonObject, context: ClientContext) -> JsonObject:
     return {**value, "activeClient": states.with_customizations(value["activeClient"])}
 
 
-def _active_client_changed(value: JsonObject, said: Said) -> JsonObject:
-    """0.4 has one active client. Taking the role does not remove the others, and giving it up removes only the
-    sender."""
+def _active_client_changed(value: JsonObject, context: ClientContext) -> JsonObject:
+    """Convert a change of the only active client of 0.4. A client that takes the role does not remove the others; a
+    client that gives it up removes only itself."""
     client: JsonObject | None = value["activeClient"]
     if client is None:
-        return {"type": "session/activeClientRemoved", "clientId": said.client_id}
-    entry = states.marked_primary(states.with_customizations(client), _clients_of(said.state))
+        return {"type": "session/activeClientRemoved", "clientId": context.client_id}
+    entry = states.marked_primary(states.with_customizations(client), _clients_of(context.state))
     return {"type": "session/activeClientSet", "activeClient": entry}
 
 
-def _active_client_tools(value: JsonObject, said: Said) -> JsonObject:
-    clients = _clients_of(said.state)
-    own = next((client for client in clients if client["clientId"] == said.client_id), {"clientId": said.client_id})
+def _active_client_tools(value: JsonObject, context: ClientContext) -> JsonObject:
+    clients = _clients_of(context.state)
+    own = next(
+        (client for client in clients if client["clientId"] == context.client_id), {"clientId": context.client_id}
+    )
     entry = states.marked_primary({**own, "tools": value["tools"]}, clients)
     return {"type": "session/activeClientSet", "activeClient": entry}
 
 
 def _selected(key: str) -> _Reading:
-    def read(value: JsonObject, said: Said) -> JsonObject:
-        state = said.state
+    def read(value: JsonObject, context: ClientContext) -> JsonObject:
+        state = context.state
         selection: JsonObject = {**put({**selection_of(state)}, key, value.get(key)), CHANGED: key}
         meta: JsonObject = state.get("_meta") or {}
         return {"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}
@@ -142,13 +143,13 @@ def _selected(key: str) -> _Reading:
     return read
 
 
-def _customization_toggled(value: JsonObject, said: Said) -> JsonObject:
-    """A plain switch is a decision for this session; decisions of other scopes stay."""
+def _customization_toggled(value: JsonObject, context: ClientContext) -> JsonObject:
+    """A plain switch becomes a decision for this session. Decisions of other scopes stay."""
     if "enabled" not in value:
         return value
     if "enablement" in value:
         return without(value, "enabled")
-    containers: Sequence[JsonObject] = said.state.get("customizations") or ()
+    containers: Sequence[JsonObject] = context.state.get("customizations") or ()
     known: JsonObject = next((one for one in _flattened(containers) if one.get("id") == value["id"]), JsonObject())
     so_far: Sequence[JsonObject] = known.get("enablement") or ()
     others = [decision for decision in so_far if decision.get("kind") != "session"]
@@ -166,18 +167,18 @@ def _flattened(containers: Sequence[JsonObject]) -> Iterator[JsonObject]:
 # -- annotations and terminals -------------------------------------------------------------------------------------
 
 
-def _annotation_set(value: JsonObject, said: Said) -> JsonObject:
-    return {**value, "annotation": states.annotation(value["annotation"], said.session)}
+def _annotation_set(value: JsonObject, context: ClientContext) -> JsonObject:
+    return {**value, "annotation": states.annotation(value["annotation"], context.session)}
 
 
-def _annotation_updated(value: JsonObject, said: Said) -> JsonObject:
-    remarks: Sequence[JsonObject] = said.state.get("annotations") or ()
+def _annotation_updated(value: JsonObject, context: ClientContext) -> JsonObject:
+    remarks: Sequence[JsonObject] = context.state.get("annotations") or ()
     known = next((one for one in remarks if one["id"] == value["annotationId"]), None)
-    return states.annotation(value, said.session, known)
+    return states.annotation(value, context.session, known)
 
 
-def _terminal_claimed(value: JsonObject, said: Said) -> JsonObject:
-    return {**value, "claim": states.claim(value["claim"], default_chat(said.state_of))}
+def _terminal_claimed(value: JsonObject, context: ClientContext) -> JsonObject:
+    return {**value, "claim": states.claim(value["claim"], default_chat(context.state_of))}
 
 
 def default_chat(state_of: Callable[[str], JsonObject | None]) -> states.DefaultChat:
@@ -204,10 +205,10 @@ HINTED: Final = frozenset({"session/activeClientSet", "session/activeClientRemov
 
 
 def with_hints(value: JsonObject, session: JsonObject | None, *, by: Generation | None) -> JsonObject:
-    """An action as it is logged, with the hints that 0.4 readers need for their one active client and selection.
+    """Add the hints that 0.4 readers need about the active client and the selection to an action, before it is logged.
 
-    Call it for every action of a session, a client's (`by` its generation) or the host's own (None), before it is
-    reduced; `session` is the state before it. Any other action stays as it is.
+    To be called for every action of a session before it is reduced; `session` is the state before it. `by` is the
+    generation of the sending client, or None for the host's own actions. Other actions are returned unchanged.
     """
     match value["type"]:
         case "session/activeClientSet":
@@ -233,7 +234,7 @@ def _hint_at_set(value: JsonObject, before: Sequence[JsonObject]) -> JsonObject:
 
 
 def _keeping_mark(entry: JsonObject, before: Sequence[JsonObject]) -> JsonObject:
-    """A client that took the role of 0.4 keeps it when it announces itself again in a newer version."""
+    """A client that 0.4 readers see as the active one stays so when it is set again by a newer version."""
     mark = max((primary_mark(one) for one in before if one["clientId"] == entry["clientId"]), default=0)
     return states.with_note(entry, PRIMARY, mark) if mark and not primary_mark(entry) else entry
 
@@ -246,8 +247,8 @@ def _hint_at_removal(value: JsonObject, before: Sequence[JsonObject], by: Genera
 
 
 def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObject:
-    """A new `_meta` with the selection of 0.4 clients kept: `_meta` is replaced as a whole, and others do not mean to
-    remove it."""
+    """Keep the selection of 0.4 clients in a new `_meta`: it replaces the old `_meta`, but is not meant to remove the
+    selection."""
     kept = without({**selection_of(session)}, CHANGED)
     return states.with_note(value, SELECTION, kept) if kept and not selection_of(value) else value
 
@@ -255,14 +256,14 @@ def _keeping_selection(value: JsonObject, session: JsonObject | None) -> JsonObj
 # -- params of requests --------------------------------------------------------------------------------------------
 
 _WITH_DIRECTORIES: Final = frozenset({"createChat", "createTerminal"})
-"""Methods whose directories are translated. `createSession` is not among them: `host/sessions` does that, because it
-depends on which folders exist."""
+"""Methods whose directories are translated here. `host/sessions` does it for `createSession`, because there it depends
+on which folders exist."""
 
 
 def params(
     method: str, value: JsonObject, state_of: Callable[[str], JsonObject | None], *, by: Generation
 ) -> JsonObject:
-    """The params of a client's request, valid in its own generation, as 1.0.0."""
+    """Rewrite the params of a client's request to 1.0.0. They must be valid in the client's generation."""
     if method in _WITH_DIRECTORIES and by > V.V0_4:
         value = states.local_directories(value)
     match method:
@@ -303,4 +304,4 @@ def _create_chat(value: JsonObject, by: Generation) -> JsonObject:
     return value
 
 
-__all__ = ["Said", "action", "default_chat", "is_rewritten", "params", "refusal", "with_hints"]
+__all__ = ["ClientContext", "action", "default_chat", "is_rewritten", "params", "refusal", "with_hints"]

@@ -1,10 +1,10 @@
 """The interface of a dialect, which translates between the canonical protocol and one generation of clients.
 
-The host works with one protocol. Each connection has one dialect, chosen in the handshake. Every frame of the client is
-translated before policy sees it, and so is everything that is sent to the client. All methods are pure: they take data
-and return data, and never change what they were given.
+The host works with one protocol. Each connection has one dialect, chosen in the handshake. It translates every frame of
+the client before policy checks it, and every frame to the client. All methods are pure: they take data and return data,
+and never change their arguments.
 
-Connections whose dialects have the same `stream` get the same bytes of an action, so those are made once for all.
+Connections whose dialects have the same `stream` share the bytes of an action, which are made once for all of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SentAction = NewType("SentAction", JsonObject)
 
 
 class Resync(Exception):
-    """This stream cannot express an action. The connection ends; the client reconnects and gets snapshots."""
+    """The client's version cannot express an action. The connection ends; the client reconnects and gets snapshots."""
 
 
 class Reading(NamedTuple):
     """What translating a client's frame may need besides the frame itself."""
 
     client_id: str
-    """Who sent it; empty before the handshake."""
+    """The sender; empty before the handshake."""
     now: Callable[[], int]
     """The host's clock, in milliseconds since the epoch."""
     state_of: Callable[[str], JsonObject | None]
@@ -37,9 +37,9 @@ class Reading(NamedTuple):
 
 
 class Forms:
-    """An action that is being sent: its envelope as data, without the number, and the bytes made from it.
+    """The forms of one action that is being sent: its envelope as data, without the number, and the bytes made from it.
 
-    `routes` is the stream of each generation, with and without our canvas actions, once somebody asked.
+    `routes` caches the stream of each generation, with and without the canvas actions of ahpkit.
     """
 
     __slots__ = ("envelope", "made", "routes")
@@ -51,7 +51,7 @@ class Forms:
 
 
 class Dialect(Protocol):
-    """One generation, as one connection speaks it."""
+    """Translates for one connection between 1.0.0 and the client's version."""
 
     @property
     def version(self) -> str:
@@ -70,22 +70,22 @@ class Dialect(Protocol):
 
     @property
     def takes_windows(self) -> bool:
-        """Whether a chat may be shown in part, and the rest as `chat/turnsLoaded`."""
+        """Whether a snapshot of a chat may contain only its newest turns, with older ones sent as
+        `chat/turnsLoaded`."""
         ...
 
     # From the client.
 
     def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
-        """A request or notification in canonical form. Checks it against this generation's own shapes first.
+        """Check a request or notification against the client's version and translate it to canonical form.
 
-        Raises an `RpcError` that names the client's own fields. For `dispatchAction` the action is read by
-        `read_action`, because a refusal has to send the original back.
+        Raises an `RpcError` that names the client's own fields. The action in `dispatchAction` is not translated here
+        but by `read_action`, because a refusal sends the original back.
         """
         ...
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
-        """The canonical form of an action the client dispatched, well formed; raises `InvalidParams` when it has
-        none."""
+        """The canonical form of an action that the client dispatched; raises `InvalidParams` when it is malformed."""
         ...
 
     def read_answer(self, method: str, result: Any) -> Any:
@@ -93,29 +93,29 @@ class Dialect(Protocol):
         ...
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
-        """Whether an action, as the client sent it, is the one that was logged (in canonical form) under its number."""
+        """Whether an action as the client sent it is the same as an action that was logged in canonical form."""
         ...
 
     # To the client.
 
     def is_same(self, action_type: str) -> bool:
-        """Whether actions of this type are sent as they are logged. Called for each delivered action.
+        """Whether actions of this type are sent exactly as they are logged. Called for each delivered action.
 
-        An empty type asks about all actions: then their bytes need not be looked at.
+        An empty type asks about all actions.
         """
         ...
 
     def form(self, action_type: str) -> str | None:
-        """The name of the form that all actions of this type have for this client; equal names mean equal bytes.
+        """The name of the form in which this client gets all actions of this type. Equal names mean equal bytes.
 
-        None: the form depends on what is in the action.
+        None: the form depends on the content of the action.
         """
         ...
 
     def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
-        """The envelope of an action for this stream, or None when it is left out. Raises `Resync`.
+        """The envelope of an action as this client gets it, or None when it gets none. Raises `Resync`.
 
-        With `forms`, nothing has to be decoded or made twice.
+        `forms` caches decoded data and made bytes for all connections.
         """
         ...
 
@@ -124,7 +124,7 @@ class Dialect(Protocol):
         ...
 
     def state(self, channel: str, state: JsonObject) -> JsonObject:
-        """The state of a channel, as snapshots show it."""
+        """The state of a channel for a snapshot."""
         ...
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
@@ -132,7 +132,7 @@ class Dialect(Protocol):
         ...
 
     def error(self, method: str, error: RpcError) -> RpcError:
-        """The refusal of a request."""
+        """The error that refuses a request."""
         ...
 
     def notification(self, method: str, params: JsonObject) -> tuple[str, JsonObject] | None:
@@ -145,7 +145,7 @@ class Dialect(Protocol):
 
 
 class Identity:
-    """The dialect of clients that speak the canonical protocol: everything passes as it is."""
+    """The dialect of clients that speak the canonical protocol: it changes nothing."""
 
     tolerates_settings = True
     takes_windows = True

@@ -1,7 +1,7 @@
-"""Adapts what a client is sent to what it can show, whatever its version. Pure.
+"""Adapts messages to what a client can show, independent of its version. Pure.
 
-VS Code lets people choose only agents that have models. For it, an agent that reports its models later, or never, gets
-a stand-in model. The stand-in is removed again from the messages that the client sends.
+VS Code offers only agents that have models. For it, an agent that reports its models later, or never, gets a stand-in
+model. The stand-in is removed from the messages that the client sends.
 
 A client that does not render MCP Apps gets no `mcpApp` and no `mcp://` channel of a server.
 """
@@ -34,7 +34,7 @@ _APP_MARKS: Final = (b'"mcpApp"', b'"mcp://')
 
 
 def _edit(envelope: bytes, edit: Callable[[JsonObject], JsonObject]) -> bytes:
-    """An envelope with another action in it."""
+    """An envelope whose action was changed by `edit`."""
     decoded: JsonObject = decode_own(envelope)
     return encode({**decoded, "action": edit(decoded["action"])})
 
@@ -43,7 +43,7 @@ def _edit(envelope: bytes, edit: Callable[[JsonObject], JsonObject]) -> bytes:
 
 
 def envelope_with_models(envelope: bytes) -> bytes:
-    """The envelope of `AGENTS_CHANGED`; nothing is decoded when every agent has models."""
+    """Give every agent in an envelope of `AGENTS_CHANGED` a model. It is not decoded when all agents have models."""
     return _edit(envelope, with_models) if _NO_MODELS in envelope else envelope
 
 
@@ -60,7 +60,7 @@ def _agent_with_models(agent: JsonObject) -> JsonObject:
 
 
 def without_stand_in(value: JsonObject) -> JsonObject:
-    """An action or params whose messages do not name the stand-in model."""
+    """An action or params without the stand-in model in its messages."""
     for key in () if MESSAGES.isdisjoint(value) else MESSAGES:
         message: Any = value.get(key)
         if isinstance(message, dict) and _names_stand_in(cast("JsonObject", message)):
@@ -77,7 +77,7 @@ def _names_stand_in(message: JsonObject) -> bool:
 
 
 def envelope_without_apps(envelope: bytes) -> bytes:
-    """The envelope of one of `APP_ACTIONS`. Most carry no app, and are not decoded."""
+    """Remove the apps from an envelope of one of `APP_ACTIONS`. Most have none, and are not decoded."""
     return _edit(envelope, action_without_apps) if any(mark in envelope for mark in _APP_MARKS) else envelope
 
 

@@ -1,7 +1,7 @@
-"""The dialect of one connection: translates what its client sends and what it is sent.
+"""The dialect of one connection: translates all messages between its client and the host.
 
-Everything inside the host is 1.0.0. What a client sends is checked against the client's own version, so that errors
-name its fields, and then translated to 1.0.0.
+Everything inside the host is 1.0.0. A client's message is first checked against the client's own version, so that
+errors name the fields of that version, and then translated to 1.0.0.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from ahpkit.wire.pieces import Items
 V = Generation
 
 _OLDEST, _N, _OMIT, _RESYNC = V.V0_4, Stream.N, Stream.OMIT, Stream.RESYNC
-"""Used for every action and reader; looking up members of an enumeration is slow."""
+"""Constants, because these are used for every action and reader, and looking up members of an enumeration is slow."""
 
 _AT_ONCE = 500
 """Sessions of a list that are translated in one step: some milliseconds. Longer lists are written by `SessionLists`."""
 
 _MAX_NAME = 100
-"""Characters of an unknown action's type that an error repeats."""
+"""Characters. An error shortens a longer type of an unknown action."""
 
 
 class SessionLists:
     """Writes long lists of sessions. A session whose summary is still the same object is not written again.
 
-    What the last list of each generation was made of is kept.
+    The summaries of the last list of each generation are kept with their JSON.
     """
 
     def __init__(self) -> None:
         self._kept: dict[Generation, dict[int, tuple[JsonObject, Raw]]] = {}
-        """By the identity of the summary, which is kept with it: so no other object has the same one."""
+        """By the `id()` of the summary. The summary is kept too, so that no other object can get the same id."""
 
     def written(self, sessions: Sequence[JsonObject], generation: Generation) -> Iterator[Raw]:
-        """Each session as JSON, made when it is asked for."""
+        """The JSON of each session, made while iterating."""
         before = self._kept.get(generation, {})
         kept = self._kept[generation] = {}
         for one in sessions:
@@ -72,7 +72,7 @@ class SessionLists:
 
 
 class Surroundings(Protocol):
-    """What translating needs to know of the host besides the states."""
+    """The data of the host, besides the states, that translations need."""
 
     @property
     def lists(self) -> SessionLists:
@@ -80,7 +80,7 @@ class Surroundings(Protocol):
         ...
 
     def kind(self, uri: str) -> str | None:
-        """The kind of a channel ("session", "chat", …), bound when it was made."""
+        """The kind of a channel ("session", "chat", …), which is fixed when the channel is created."""
         ...
 
     def session_of(self, uri: str) -> str | None:
@@ -92,7 +92,7 @@ class Surroundings(Protocol):
         ...
 
     def title(self, chat: str) -> str | None:
-        """What a chat is called when it is the only one of its session: like the session. None for any other."""
+        """The title to show for the only chat of a session: that of the session. None for other chats."""
         ...
 
 
@@ -101,16 +101,16 @@ class GenerationDialect:
     """Implements `ahpkit.dialects.base.Dialect` for every generation."""
 
     version: str
-    """The string that was offered and agreed on."""
+    """The agreed version, spelled as the client offered it."""
     generation: Generation
     host: Surroundings
     canvases: bool = False
-    """Whether it gets our canvas state and actions. 0.4 always does, because its specification has them."""
+    """Whether the client gets canvas state and actions. 0.4 always does: its specification contains them."""
     apps: bool = False
-    """Whether it renders MCP Apps (`mcpApps`): only then it gets the channels of MCP servers."""
+    """Whether the client renders MCP Apps (`mcpApps`): only then does it get the channels of MCP servers."""
     needs_models: bool = False
-    """Whether its users can only choose agents that have models (VS Code): other agents are shown with one
-    (`client_needs`)."""
+    """Whether the client offers only agents that have models (VS Code). Then agents without models get a stand-in
+    model (`client_needs`)."""
 
     @property
     def stream(self) -> str:
@@ -127,8 +127,8 @@ class GenerationDialect:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         validation.check_params(method, params, by=self.generation)
-        said = client_needs.without_stand_in(validation.own_params(method, params))
-        return method, actions_up.params(method, said, reading.state_of, by=self.generation)
+        cleaned = client_needs.without_stand_in(validation.own_params(method, params))
+        return method, actions_up.params(method, cleaned, reading.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
         by, ours = self.generation, self.canvases or self.generation == _OLDEST
@@ -137,16 +137,18 @@ class GenerationDialect:
         if plain and (shape := _plain_shapes(by, ours).get(kind)) is not None:
             check(shape, action, at="action")
             return action
-        if isinstance(kind, str) and not may_dispatch(by, kind, ours=ours):  # Whatever else is wrong with it.
+        if isinstance(kind, str) and not may_dispatch(by, kind, ours=ours):  # Checked before the other fields.
             raise InvalidParams(self._refusal(kind))
         validation.check_action(action, by=by)
         own = client_needs.without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
             return own
-        said = actions_up.Said(channel, reading.client_id, reading.now, reading.state_of, self.host.session_of)
-        if (reason := actions_up.refusal(action, said)) is not None:
+        context = actions_up.ClientContext(
+            channel, reading.client_id, reading.now, reading.state_of, self.host.session_of
+        )
+        if (reason := actions_up.refusal(action, context)) is not None:
             raise InvalidParams(reason)
-        read = actions_up.action(own, said, by=by)
+        read = actions_up.action(own, context, by=by)
         check_action(read)
         return read
 
@@ -181,14 +183,14 @@ class GenerationDialect:
             raise Resync(f"version {self.version} cannot express {action_type}")
         if stream is _OMIT:
             return None
-        told = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
+        sent = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
         if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
-            return client_needs.envelope_with_models(told)
+            return client_needs.envelope_with_models(sent)
         if action_type == actions_down.CLIENT_SET and not self.ours:
-            return actions_down.without_canvases(told)
+            return actions_down.without_canvases(sent)
         if action_type in client_needs.APP_ACTIONS and not self.apps:
-            return client_needs.envelope_without_apps(told)
-        return told
+            return client_needs.envelope_without_apps(sent)
+        return sent
 
     def _routes(self, action_type: str, envelope: bytes, forms: Forms | None) -> Routes:
         """Looked up once for all readers of an action."""
@@ -237,14 +239,14 @@ class GenerationDialect:
                 return result
 
     def _listed(self, sessions: Sequence[JsonObject]) -> list[JsonObject] | Items:
-        """Sessions in a list. A long one is translated while it is written."""
+        """The translated summaries of a list of sessions. A long list is translated while it is written."""
         if len(sessions) <= _AT_ONCE:
             return [states.session_summary(one, self.generation) for one in sessions]
         return Items(lambda: self.host.lists.written(sessions, self.generation))
 
     def error(self, method: str, error: RpcError) -> RpcError:
         if self.generation >= V.V0_9 and isinstance(error, ContentNotFound):
-            return NotFound(error.message, error.data)  # 0.9 gave up the code that 0.8 and older had for it.
+            return NotFound(error.message, error.data)  # 0.9 removed the error code that older versions have.
         return error
 
     def notification(self, method: str, params: JsonObject) -> tuple[str, JsonObject] | None:
@@ -274,7 +276,7 @@ class GenerationDialect:
 
     @property
     def takes_windows(self) -> bool:
-        """Earlier versions get the turns in the answer to `fetchTurns {before, limit}`; later ones as an action."""
+        """Whether older turns can be sent as an action. Before 0.5.1 only the answer to `fetchTurns` contains them."""
         return self.generation >= V.V0_5_1
 
 
@@ -286,11 +288,11 @@ def dialect_for(
 
 
 _SPECIAL = frozenset({"_meta", "activeClient"}) | client_needs.MESSAGES
-"""Members in which something may have to be taken out of a client's action."""
+"""Members of a client's action from which parts may have to be removed."""
 
 
 _FORMED = ACTIONS.keys() - {client_needs.AGENTS_CHANGED, actions_down.CLIENT_SET, *client_needs.APP_ACTIONS}
-"""Actions of which no client gets more or less than others of its version."""
+"""Actions that have the same content for all clients of a version."""
 
 
 @cache
@@ -301,16 +303,16 @@ def _form(to: Generation, action_type: str) -> str | None:
 
 @cache
 def _plain_shapes(by: Generation, ours: bool) -> Mapping[str, Any]:
-    """The shapes of actions that clients of a generation may dispatch and that have the form of 1.0.0.
+    """The shapes of the actions that clients of a generation may dispatch in the form of 1.0.0.
 
-    Without one of the `_SPECIAL` members such an action is read by checking its shape, and nothing else.
+    If such an action has none of the `_SPECIAL` members, checking its shape is all that reading it needs.
     """
     return {kind: ACTIONS[kind].shape for kind in dispatched_by(by, ours) if kind in ACTIONS and _is_newest(by, kind)}
 
 
 @cache
 def _is_newest(by: Generation, action_type: str) -> bool:
-    """Whether what clients of a generation dispatch is an action of 1.0.0 as it is."""
+    """Whether clients of a generation dispatch an action in exactly the form of 1.0.0."""
     return validation.is_newest(action_type, by) and not actions_up.is_rewritten(action_type, by)
 
 

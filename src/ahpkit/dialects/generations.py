@@ -1,7 +1,7 @@
-"""Table of the generations of AHP: their versions, what each supports, and which of them receive the same bytes.
+"""The generations of AHP in tables: their versions, what each supports, and which of them receive the same bytes.
 
-Tables and lookups only; `actions_down` changes the bytes. What 1.0.0 has, and since when, is in the registry of
-`ahpkit.protocol`.
+Only tables and lookups: `actions_down` changes the bytes. The registry of `ahpkit.protocol` lists the actions and
+commands of 1.0.0 and the version that introduced each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ahpkit.protocol.version import Version
 
 
 class Generation(IntEnum):
-    """Releases that differ on the wire, in order. A patch release belongs to the generation of its line."""
+    """The releases that differ on the wire, in order. Patch releases belong to the generation of their minor
+    release."""
 
     V0_4 = 0
     V0_5_0 = 1
@@ -42,7 +43,7 @@ NEWEST: Final = Generation.V1_0
 
 
 def generation_of(version: Version) -> Generation | None:
-    """The generation a version belongs to; None when we do not know it."""
+    """The generation of a version; None for an unknown version."""
     if version.prerelease:
         return None
     if version.major == 1:
@@ -76,7 +77,7 @@ OUR_ACTIONS: Final = frozenset(
         "session/canvasInstanceCloseRequested",
     }
 )
-"""The actions of our canvas model. 0.4 connections always get them; newer clients get them when they ask."""
+"""The actions of ahpkit's canvases. 0.4 connections always get them; newer clients get them on request."""
 
 _IN_ALL_BUT_CHANGED: Final = (
     "annotations/set",
@@ -98,7 +99,7 @@ _IN_ALL_BUT_CHANGED: Final = (
     "session/customizationsChanged",
     "session/metaChanged",
 )
-"""Actions that all generations have, but some values must be written differently for older ones."""
+"""Actions that all generations have, but with values that older ones write differently."""
 
 IDENTICAL: Final = frozenset(
     {
@@ -159,13 +160,13 @@ IDENTICAL: Final = frozenset(
 
 
 def _after_0_4(versions: Iterable[tuple[str, str]]) -> Mapping[str, Generation]:
-    """Of names with the version that brought each: those that came after 0.4, with their generation."""
+    """From (name, version that introduced it): the names introduced after 0.4, with their generation."""
     since = ((name, generation_of(Version.parse(version))) for name, version in versions)
     return {name: generation for name, generation in since if generation not in (None, Generation.V0_4)}
 
 
 _SINCE: Final = _after_0_4((spec.type, spec.since) for spec in ACTIONS.values())
-"""Actions that came after 0.4: `since` in the registry."""
+"""Actions introduced after 0.4, according to `since` in the registry."""
 
 _GONE: Final[Mapping[str, tuple[Generation, Generation]]] = {
     "session/activeClientChanged": (Generation.V0_4, Generation.V0_4),
@@ -186,15 +187,15 @@ _BY_CLIENTS: Final = frozenset(
         "session/modelChanged",
     }
 )
-"""Actions that clients may dispatch, in the generations that know them: as the registry says, and those that only 0.4
-has or that only our canvas model lets clients dispatch."""
+"""Actions that clients may dispatch in the generations that have them: those of the registry, those that only 0.4 has,
+and canvas actions that only ahpkit lets clients dispatch."""
 
 _METHODS_SINCE: Final = _after_0_4((spec.method, spec.since) for spec in (*COMMANDS.values(), *NOTIFICATIONS.values()))
-"""Methods that came after 0.4, in either direction: `since` in the registry."""
+"""Methods introduced after 0.4, in either direction, according to `since` in the registry."""
 
 
 def knows_action(generation: Generation, action_type: str) -> bool:
-    """Whether a generation has an action of the protocol; our canvas actions do not count."""
+    """Whether a generation has an action of the protocol. Canvas actions of ahpkit do not count."""
     if (span := _GONE.get(action_type)) is not None:
         return span[0] <= generation <= span[1]
     if (since := _SINCE.get(action_type)) is not None:
@@ -203,39 +204,39 @@ def knows_action(generation: Generation, action_type: str) -> bool:
 
 
 def may_dispatch(generation: Generation, action_type: str, *, ours: bool = False) -> bool:
-    """Whether a client of that generation may dispatch an action; `ours`: including our canvas actions."""
+    """Whether a client of a generation may dispatch an action. With `ours`, canvas actions of ahpkit count."""
     return action_type in dispatched_by(generation, ours)
 
 
 @cache
 def dispatched_by(generation: Generation, ours: bool) -> frozenset[str]:
-    """What clients of a generation may dispatch."""
+    """The actions that clients of a generation may dispatch."""
     return frozenset(kind for kind in _BY_CLIENTS if (ours if kind in OUR_ACTIONS else knows_action(generation, kind)))
 
 
 def knows_method(generation: Generation, method: str) -> bool:
-    """Whether a generation has a method. Unknown names pass; they are handled elsewhere."""
+    """Whether a generation has a method. True for unknown names, which are checked elsewhere."""
     return generation >= _METHODS_SINCE.get(method, Generation.V0_4)
 
 
-# -- in which bytes an action travels ------------------------------------------------------------------------------
+# -- the bytes that each generation gets ---------------------------------------------------------------------------
 
 
 class Stream(Enum):
-    """One way of writing the actions of a commit. No commit is written in more than these."""
+    """The ways in which an action is written. There are no others."""
 
     __hash__ = object.__hash__  # Used for every action; the hash of `Enum` is slow.
 
     N = "1.0"
     """The logged bytes."""
     L = "0.5-0.8"
-    """1.0 with the older names added, so that one buffer serves five versions."""
+    """1.0 with the older names added, so that the same bytes serve 0.5 to 0.8."""
     Z = "0.4"
-    """0.4, exactly."""
+    """Exactly the form of 0.4."""
     OMIT = "nothing"
-    """The reader does not have the action, and could not show its effect."""
+    """Not sent: the reader's version has no such action, and nothing in its states would change."""
     RESYNC = "resync"
-    """The reader's reducer cannot express it: only a new snapshot can."""
+    """The reader's version cannot express the change with an action, so it needs a new snapshot."""
 
 
 Routes = tuple[Stream, ...]
@@ -300,15 +301,16 @@ _REWRITTEN: Final[Mapping[str, Sequence[_Rule]]] = {
     ),
     "session/metaChanged": ((Generation.V0_5_0, _Z, _SELECTION),),
 }
-"""Which generations (those below the first of a rule) get which stream, when the bytes need it. First match."""
+"""Rules per action type: generations below the first member get the stream, if the bytes need it. The first rule that
+matches counts."""
 
 _ALL_N: Final[Routes] = (Stream.N,) * len(Generation)
 
 
 def routes(action_type: str, payload: bytes, *, ours: bool = False) -> Routes:
-    """In which stream each generation gets a logged action. Looks at the bytes, never decodes them.
+    """The stream in which each generation gets a logged action. Searches the bytes and never decodes them.
 
-    `ours` answers for readers that asked for our canvas actions.
+    `ours`: for readers that asked for the canvas actions of ahpkit.
     """
     if action_type in IDENTICAL:
         return _ALL_N
@@ -319,9 +321,9 @@ def routes(action_type: str, payload: bytes, *, ours: bool = False) -> Routes:
 
 @lru_cache(maxsize=1024)
 def _routes(action_type: str, *needed: bool) -> Routes:
-    """Cached: it is called for every action and connected version, and has few different answers.
+    """The routes for a type of action; `needed` says for each rule of the type whether the bytes need it.
 
-    `needed` says of each rule for the type whether the bytes need it.
+    Cached, because it is called for every action and has few different answers.
     """
     rules = zip(_REWRITTEN.get(action_type, ()), needed, strict=True)
     applied = [(below, stream) for (below, stream, _), is_needed in rules if is_needed]
@@ -340,7 +342,7 @@ def fixed_route(generation: Generation, action_type: str) -> Stream | None:
 
 def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Generation, Stream]]) -> Stream:
     if (generation, action_type) == (Generation.V0_5_2, "changeset/filesReviewChanged"):
-        return Stream.L  # That release alone had another name for it.
+        return Stream.L  # Only that release has another name for the action.
     for below, stream in needed:
         if generation < below and (stream is not Stream.L or knows_action(generation, action_type)):
             return stream
@@ -350,23 +352,24 @@ def _route(generation: Generation, action_type: str, needed: Sequence[tuple[Gene
 
 
 _INEXPRESSIBLE: Final = frozenset({"chat/turnResume"})
-"""Actions that cannot simply be left out for readers that do not have them."""
+"""Actions that readers without them cannot do without: they need a new snapshot."""
 
 
 # -- hints in `_meta` ----------------------------------------------------------------------------------------------
 
 PRIMARY: Final = "ahpkit.dev/primary"
-"""In a `session/activeClientSet`: true when 0.4 readers see this client. In a `session/activeClientRemoved`: the entry
-that they see from now on, or null. In an entry of `activeClients`: a number, the highest is the one they see."""
+"""Says which active client 0.4 readers see. In `session/activeClientSet`: true when it is this client. In
+`session/activeClientRemoved`: the entry that they see from now on, or null. In entries of `activeClients`: a number;
+they see the entry with the highest."""
 
 SELECTION: Final = "ahpkit.dev/selection"
-"""In a session's, summary's or chat's `_meta`: the model and agent that 0.4 keeps there, `{model?, agent?}`."""
+"""In the `_meta` of a session, summary or chat: the model and agent that 0.4 has as members, `{model?, agent?}`."""
 
 CHANGED: Final = "changed"
-"""In the selection of a `session/metaChanged` that changes nothing else: "model" or "agent"."""
+"""In the selection of a `session/metaChanged` that changes only one of them: "model" or "agent"."""
 
 FORK: Final = "ahpkit.dev/fork"
-"""In the `_meta` of `createSession`: the `fork` that was a parameter of it before 0.9."""
+"""In the `_meta` of `createSession`: the `fork` that was a parameter before 0.9."""
 
 
 class Selection(TypedDict, total=False):
@@ -381,34 +384,34 @@ _NOTES: Final = "ahpkit.dev/"
 """The prefix of all notes."""
 
 _NOTED: Final = frozenset({"_meta", "activeClient"})
-"""Members of an action or of params that notes may be in."""
+"""Members of an action or of params that may contain notes."""
 
 
-def without_notes(said: JsonObject, *, but: Collection[str] = ()) -> JsonObject:
-    """A client's action without notes that only the host may set, in its `_meta` and in that of an active client."""
-    if _NOTED.isdisjoint(said):
-        return said
-    after = said
-    for key, holder in (("_meta", said), ("activeClient", said.get("activeClient"))):
+def without_notes(sent: JsonObject, *, but: Collection[str] = ()) -> JsonObject:
+    """A client's action or params without the notes that only the host may set."""
+    if _NOTED.isdisjoint(sent):
+        return sent
+    after = sent
+    for key, holder in (("_meta", sent), ("activeClient", sent.get("activeClient"))):
         meta: Any = cast("JsonObject", holder).get("_meta") if isinstance(holder, dict) else None
         if not isinstance(meta, dict):
             continue
         notes = cast("JsonObject", meta)
         kept = {name: note for name, note in notes.items() if name in but or not name.startswith(_NOTES)}
         if len(kept) < len(notes):
-            after = {**after, key: kept if holder is said else {**cast("JsonObject", holder), "_meta": kept}}
+            after = {**after, key: kept if holder is sent else {**cast("JsonObject", holder), "_meta": kept}}
     return after
 
 
 def selection_of(item: Mapping[str, Any] | None) -> Selection:
-    """The model and agent kept beside a session, a summary or a chat."""
+    """The model and agent in the `_meta` of a session, a summary or a chat."""
     meta: JsonObject = (item or {}).get("_meta") or {}
     selection: Selection | None = meta.get(SELECTION)
     return selection or {}
 
 
 def unmarked(meta: JsonObject) -> JsonObject:
-    """A `_meta` whose selection does not say what changed last, for a change of something else."""
+    """A `_meta` without the note about what changed in the selection, for a change of something else."""
     selection: JsonObject | None = meta.get(SELECTION)
     if not selection or CHANGED not in selection:
         return meta

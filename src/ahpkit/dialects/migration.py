@@ -17,14 +17,13 @@ class Migrated(NamedTuple):
 
     state: JsonObject
     listed: JsonObject | None
-    """Of a session: its entry in lists, with the times that its state has no place for."""
+    """For a session: its entry in lists, which has the times that a 1.0.0 state does not contain."""
 
 
 def migrate_channels(
     states: Mapping[str, JsonObject], kind_of: Callable[[str], str | None], session_of: Callable[[str], str | None]
 ) -> Mapping[str, Migrated]:
-    """Convert all channels of a 0.4.0 log, by URI, each with every action applied. A channel that is 1.0.0 already
-    stays as it is.
+    """Convert the states of all channels of a 0.4.0 log, by URI. A state that is 1.0.0 already does not change.
 
     A channel of unknown kind is kept as it is.
     """
@@ -38,7 +37,7 @@ def migrate_channel(
     kind_of: Callable[[str], str | None],
     session_of: Callable[[str], str | None],
 ) -> Migrated:
-    """One of them; `states` are all, in either form: a session's default chat is the same in both."""
+    """Convert the state of one channel. `states` are the states of all channels, converted or not."""
 
     def default_chat(session: str) -> str | None:
         return states.get(session, {}).get("defaultChat")
@@ -49,7 +48,7 @@ def migrate_channel(
 
 
 def migrate_turns(turns: Sequence[JsonObject]) -> list[JsonObject]:
-    """Finished turns, of either form."""
+    """Convert finished turns. Those that are 1.0.0 already do not change."""
     return [states_up.turn(turn) for turn in turns]
 
 

@@ -12,26 +12,26 @@ from ahpkit.protocol.version import Version
 
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _LONGEST = 256
-"""Characters of a version. A longer text is not a version."""
+"""Characters. A longer text is not a version."""
 
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _PIN: Final = re.compile(rf"({_NUMBER})(?:\.({_NUMBER})(?:\.({_NUMBER}))?)?")
 
 _SHOWN = 10
-"""Versions of an offer that an error repeats."""
+"""An error lists at most so many versions of an offer."""
 
 _MAX_OFFERED = 1000
-"""Versions in one offer; nobody has that many."""
+"""Versions in one offer. No client has that many."""
 
 SPOKEN: Final[Sequence[Generation]] = tuple(Generation)
-"""Everything we can speak."""
+"""The generations that ahpkit supports."""
 
 OFFERED: Final[Sequence[str]] = ("1.0.0", "0.9.0", "0.4.0")
-"""What our client offers, newest first."""
+"""The versions that ahpkit's client offers, newest first."""
 
 
 class Agreed(NamedTuple):
-    """What both sides use from now on."""
+    """The version that both sides use."""
 
     version: str
     """Exactly as it was offered."""
@@ -39,10 +39,9 @@ class Agreed(NamedTuple):
 
 
 def negotiate(offered: Sequence[object], spoken: Sequence[Generation] = SPOKEN) -> Agreed:
-    """The highest version of an offer that is spoken; the order does not matter.
+    """The highest supported version of an offer. The order of the offer does not matter.
 
-    Raises `InvalidParams` when an entry is malformed, even beside good ones, and `UnsupportedProtocolVersion` when none
-    fits.
+    Raises `InvalidParams` when any entry is malformed, and `UnsupportedProtocolVersion` when no version is supported.
     """
     if len(offered) > _MAX_OFFERED:
         raise InvalidParams(f"protocolVersions: at most {_MAX_OFFERED} versions can be offered")
@@ -61,10 +60,10 @@ class _Offer(NamedTuple):
 
 
 def _without_drafts(offer: list[_Offer]) -> list[_Offer]:
-    """The offer without the 1.x that means an earlier draft.
+    """The offer without a 1.x that stands for an earlier draft.
 
-    VS Code 1.135 and 1.136 offer 1.0.0 together with versions below 0.9, but speak 0.9 or older. Of the clients of the
-    released 1.0 only ours offers something older than 0.9: `1.0.0, 0.9.0, 0.4.0`.
+    VS Code 1.135 and 1.136 offer 1.0.0 together with versions below 0.9, but speak 0.9 or older. Among clients of the
+    released 1.0, only ahpkit's offers a version below 0.9: `1.0.0, 0.9.0, 0.4.0`.
     """
     older = {entry.generation for entry in offer if entry.generation < Generation.V1_0}
     if older <= {Generation.V0_9} or older == {Generation.V0_9, Generation.V0_4}:
@@ -73,7 +72,7 @@ def _without_drafts(offer: list[_Offer]) -> list[_Offer]:
 
 
 def _read(index: int, text: object) -> _Offer | None:
-    """One entry of an offer; None when it is a version that we do not know. Raises `InvalidParams` for other texts."""
+    """Parse one entry of an offer; None for a version of no known generation. Raises `InvalidParams` if it is none."""
     if not isinstance(text, str):
         raise InvalidParams(f"protocolVersions[{index}]: expected string")
     if len(text) > _LONGEST or _VERSION.fullmatch(text) is None:
@@ -95,9 +94,9 @@ def supported_versions(spoken: Sequence[Generation] = SPOKEN) -> Sequence[str]:
 
 
 def pin(text: str) -> Sequence[Generation]:
-    """The generations that a setting such as "0.9", "0.5.1" or "1" restricts a side to.
+    """The generations to which a setting such as "0.9", "0.5.1" or "1" restricts a host.
 
-    Raises `ValueError`, with a message for a person, when it names none that is supported.
+    Raises `ValueError`, with a message for the user, when it names no supported version.
     """
     match = _PIN.fullmatch(text) if len(text) <= _LONGEST else None
     if match is not None:

@@ -1,7 +1,7 @@
 """Translates between a 1.0.0 client and a host of 0.4 to 0.9.
 
-A client has one mirror and one API, both 1.0.0. What hosts of 0.9 and 1.0 send needs no translation. Pure: the clock
-and the mirror's states are passed in.
+The client's states and API are 1.0.0 for all hosts. Messages of hosts of 0.9 and 1.0 need no translation. Pure: the
+time and the mirror's states are passed in.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ahpkit.protocol.errors import LocalProtocolError
 V = Generation
 
 
-class Heard(NamedTuple):
-    """What translating an action of the host may need besides the action itself."""
+class HostContext(NamedTuple):
+    """What translating a host's action may need: its channel, the time, and the mirror's states."""
 
     channel: str
     now: int
@@ -48,7 +48,7 @@ class Heard(NamedTuple):
 
 
 class Written(NamedTuple):
-    """An action in the host's version, and actions that have to be dispatched before it, each with its channel."""
+    """An action in the host's version, and actions to dispatch before it, each with its channel."""
 
     action: JsonObject
     before: Sequence[tuple[str, JsonObject]] = ()
@@ -56,7 +56,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostDialect:
-    """The dialect of one host."""
+    """Translates for one host between 1.0.0 and the host's version."""
 
     version: str
     generation: Generation
@@ -67,23 +67,24 @@ class HostDialect:
 
     # -- from the host ---------------------------------------------------------------------------------------------
 
-    def state(self, kind: str | None, state: JsonObject, heard: Heard) -> JsonObject:
-        """The state in a snapshot."""
+    def state(self, kind: str | None, state: JsonObject, context: HostContext) -> JsonObject:
+        """Translate the state in a snapshot."""
         if not self._is_old:
             return state
-        session = heard.session_of(heard.channel) or ""
-        default_chat = actions_up.default_chat(heard.state_of)
+        session = context.session_of(context.channel) or ""
+        default_chat = actions_up.default_chat(context.state_of)
         return up.state_of_kind(kind or "", state, session=session, default_chat=default_chat)
 
-    def actions(self, action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-        """An action as the mirror applies it: mostly one, sometimes several."""
+    def actions(self, action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+        """Translate an action of the host: mostly to one action, sometimes to several."""
         if not self._is_old:
             return [action]
         read = _READINGS.get(action["type"])
-        return [action] if read is None else read(action, heard)
+        return [action] if read is None else read(action, context)
 
     def result(self, method: str, result: Any) -> Any:
-        """The answer to a request; snapshots and actions in it are read one by one."""
+        """Translate the answer to a request, without the snapshots and actions in it: `state` and `actions` do
+        those."""
         if not self._is_old:
             return result
         match method:
@@ -95,7 +96,7 @@ class HostDialect:
                 return result
 
     def notification(self, method: str, params: JsonObject) -> JsonObject:
-        """A notification of the host."""
+        """Translate the params of a notification."""
         if not self._is_old:
             return params
         match method:
@@ -111,7 +112,8 @@ class HostDialect:
     # -- to the host -----------------------------------------------------------------------------------------------
 
     def write(self, method: str, params: JsonObject) -> JsonObject:
-        """The params of a request. Raises `LocalProtocolError` when the host's version does not have it."""
+        """Translate the params of a request. Raises `LocalProtocolError` when the host's version has no such
+        request."""
         if not knows_method(self.generation, method):
             raise self._lacks(method)
         if not self._is_old:
@@ -128,12 +130,12 @@ class HostDialect:
             case _:
                 return params
 
-    def write_action(self, action: JsonObject, heard: Heard) -> Written:
-        """An action for the host. Raises `LocalProtocolError` when its version cannot express it."""
+    def write_action(self, action: JsonObject, context: HostContext) -> Written:
+        """Translate an action for the host. Raises `LocalProtocolError` when its version cannot express it."""
         if action["type"] in OUR_ACTIONS:
             return Written(action)
         if self.generation == V.V0_4 and action["type"] in _WRITINGS:
-            return _WRITINGS[action["type"]](action, heard)
+            return _WRITINGS[action["type"]](action, context)
         written = actions_down.action(action, self.generation)
         if written is None or not knows_action(self.generation, written["type"]):
             raise self._lacks(action["type"])
@@ -150,35 +152,35 @@ class HostDialect:
 
 # -- reading 0.4 to 0.8 --------------------------------------------------------------------------------------------
 
-_Reading = Callable[[JsonObject, Heard], Sequence[JsonObject]]
+_Reading = Callable[[JsonObject, HostContext], Sequence[JsonObject]]
 
 
-def _turn_started(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    return [{"startedAt": iso_time(heard.now), **action}]
+def _turn_started(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    return [{"startedAt": iso_time(context.now), **action}]
 
 
-def _turn_ended(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    return [{"duration": elapsed(heard.state, heard.now), **action}]
+def _turn_ended(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    return [{"duration": elapsed(context.state, context.now), **action}]
 
 
-def _error(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    """An error cannot be resumed at these hosts, whatever our own says of it to newer clients."""
+def _error(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    """An error becomes the last part of the turn. It is not resumable, because these hosts cannot resume turns."""
     part = without(action.get("part") or {"kind": "error", "error": action["error"]}, "resumable")
-    return _turn_ended({**without(action, "error"), "part": part}, heard)
+    return _turn_ended({**without(action, "error"), "part": part}, context)
 
 
-def _active_client_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    """0.4 has one active client: the one before is removed."""
+def _active_client_changed(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    """0.4 has one active client: setting it removes the others."""
     client: JsonObject | None = action["activeClient"]
-    present: Sequence[JsonObject] = heard.state.get("activeClients") or ()
+    present: Sequence[JsonObject] = context.state.get("activeClients") or ()
     stays = None if client is None else client["clientId"]
     gone = [one["clientId"] for one in present if one["clientId"] != stays]
     left = [{"type": "session/activeClientRemoved", "clientId": client_id} for client_id in gone]
     return left if client is None else [*left, _set(up.with_customizations(client))]
 
 
-def _active_client_tools(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    present: Sequence[JsonObject] = heard.state.get("activeClients") or ()
+def _active_client_tools(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    present: Sequence[JsonObject] = context.state.get("activeClients") or ()
     return [_set({**client, "tools": action["tools"]}) for client in present[:1]]
 
 
@@ -187,48 +189,48 @@ def _set(client: JsonObject) -> JsonObject:
 
 
 def _selected(key: str) -> _Reading:
-    def read(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-        meta: JsonObject = heard.state.get("_meta") or {}
-        selection: JsonObject = {**put({**selection_of(heard.state)}, key, action.get(key)), CHANGED: key}
+    def read(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+        meta: JsonObject = context.state.get("_meta") or {}
+        selection: JsonObject = {**put({**selection_of(context.state)}, key, action.get(key)), CHANGED: key}
         return [{"type": "session/metaChanged", "_meta": {**meta, SELECTION: selection}}]
 
     return read
 
 
-def _meta_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    return [actions_up.with_hints(action, heard.state, by=None)]
+def _meta_changed(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    return [actions_up.with_hints(action, context.state, by=None)]
 
 
-def _toggled(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    said = actions_up.Said(heard.channel, "", lambda: heard.now, heard.state_of, heard.session_of)
-    return [actions_up.action(action, said, by=V.V0_4)]
+def _toggled(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    sender = actions_up.ClientContext(context.channel, "", lambda: context.now, context.state_of, context.session_of)
+    return [actions_up.action(action, sender, by=V.V0_4)]
 
 
-def _each(key: str, read: Callable[[JsonObject, Heard], JsonObject], *, many: bool = False) -> _Reading:
-    """Read the value, or each of the values, that an action carries in a member."""
+def _each(key: str, read: Callable[[JsonObject, HostContext], JsonObject], *, many: bool = False) -> _Reading:
+    """Makes a translation that applies `read` to the member `key` of an action, or with `many` to each value in it."""
 
-    def reading(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-        value = [read(one, heard) for one in action[key]] if many else read(action[key], heard)
+    def reading(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+        value = [read(one, context) for one in action[key]] if many else read(action[key], context)
         return [{**action, key: value}]
 
     return reading
 
 
-def _terminal(value: JsonObject, heard: Heard) -> JsonObject:
-    return up.terminal(value, actions_up.default_chat(heard.state_of))
+def _terminal(value: JsonObject, context: HostContext) -> JsonObject:
+    return up.terminal(value, actions_up.default_chat(context.state_of))
 
 
-def _claim(value: JsonObject, heard: Heard) -> JsonObject:
-    return up.claim(value, actions_up.default_chat(heard.state_of))
+def _claim(value: JsonObject, context: HostContext) -> JsonObject:
+    return up.claim(value, actions_up.default_chat(context.state_of))
 
 
-def _reviewed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
-    """The name that 0.5.2 has for it."""
+def _reviewed(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
+    """The same action under the name that 0.5.2 has for it."""
     after = without(action, "fileIds")
     return [{**after, "type": "changeset/filesReviewChanged", "files": action["fileIds"]}]
 
 
-def _content_changed(action: JsonObject, heard: Heard) -> Sequence[JsonObject]:
+def _content_changed(action: JsonObject, context: HostContext) -> Sequence[JsonObject]:
     """0.4 sends an error with the content; in 1.0 it is a status."""
     error: JsonObject | None = action.get("error")
     changed = without(action, "error")
@@ -248,18 +250,18 @@ _READINGS: Final[Mapping[str, _Reading]] = {
     "chat/turnCancelled": _turn_ended,
     "chat/turnComplete": _turn_ended,
     "chat/turnStarted": _turn_started,
-    "chat/turnsLoaded": _each("turns", lambda value, heard: up.turn(value), many=True),
-    "root/agentsChanged": _each("agents", lambda value, heard: up.with_customizations(value), many=True),
+    "chat/turnsLoaded": _each("turns", lambda value, context: up.turn(value), many=True),
+    "root/agentsChanged": _each("agents", lambda value, context: up.with_customizations(value), many=True),
     "root/terminalsChanged": _each("terminals", _terminal, many=True),
     "session/activeClientChanged": _active_client_changed,
-    "session/activeClientSet": _each("activeClient", lambda value, heard: up.with_customizations(value)),
+    "session/activeClientSet": _each("activeClient", lambda value, context: up.with_customizations(value)),
     "session/activeClientToolsChanged": _active_client_tools,
     "session/agentChanged": _selected("agent"),
-    "session/chatAdded": _each("summary", lambda value, heard: up.chat_summary(value)),
-    "session/chatUpdated": _each("changes", lambda value, heard: up.chat_summary(value)),
+    "session/chatAdded": _each("summary", lambda value, context: up.chat_summary(value)),
+    "session/chatUpdated": _each("changes", lambda value, context: up.chat_summary(value)),
     "session/customizationToggled": _toggled,
-    "session/customizationUpdated": _each("customization", lambda value, heard: up.customization(value)),
-    "session/customizationsChanged": _each("customizations", lambda value, heard: up.customization(value), many=True),
+    "session/customizationUpdated": _each("customization", lambda value, context: up.customization(value)),
+    "session/customizationsChanged": _each("customizations", lambda value, context: up.customization(value), many=True),
     "session/metaChanged": _meta_changed,
     "session/modelChanged": _selected("model"),
     "terminal/claimed": _each("claim", _claim),
@@ -267,7 +269,7 @@ _READINGS: Final[Mapping[str, _Reading]] = {
 
 
 def _summary_changes(changes: JsonObject) -> JsonObject:
-    """In 0.4 an empty value says that a field was removed."""
+    """Changes in which an empty value of 0.4 is null, which means that the field is removed."""
     after = up.session_summary(changes)
     if changes.get("activity") == "":
         after = {**after, "activity": None}
@@ -277,23 +279,23 @@ def _summary_changes(changes: JsonObject) -> JsonObject:
 # -- writing 0.4 ---------------------------------------------------------------------------------------------------
 
 
-def _client_set(action: JsonObject, heard: Heard) -> Written:
+def _client_set(action: JsonObject, context: HostContext) -> Written:
     client = down.active_client(action["activeClient"], V.V0_4, ours=True)
     return Written({"type": "session/activeClientChanged", "activeClient": client})
 
 
-def _client_removed(action: JsonObject, heard: Heard) -> Written:
+def _client_removed(action: JsonObject, context: HostContext) -> Written:
     return Written({"type": "session/activeClientChanged", "activeClient": None})
 
 
-def _start_turn(action: JsonObject, heard: Heard) -> Written:
-    """Choose the model and agent of a message for the session, before the message."""
-    session = heard.session_of(heard.channel)
+def _start_turn(action: JsonObject, context: HostContext) -> Written:
+    """Choose the message's model and agent for the session first, because 0.4 messages have neither."""
+    session = context.session_of(context.channel)
     written = actions_down.action(without(action, "startedAt"), V.V0_4) or action
     message: JsonObject = written["message"]
     if session is None:
         return Written(written)
-    selected = selection_of(heard.state_of(session))
+    selected = selection_of(context.state_of(session))
     choices: list[tuple[str, JsonObject]] = [
         (session, {"type": f"session/{key}Changed", key: message[key]})
         for key in ("model", "agent")
@@ -302,11 +304,11 @@ def _start_turn(action: JsonObject, heard: Heard) -> Written:
     return Written({**written, "message": without(message, "model", "agent")}, choices)
 
 
-def _cancel_turn(action: JsonObject, heard: Heard) -> Written:
+def _cancel_turn(action: JsonObject, context: HostContext) -> Written:
     return Written(without(action, "duration"))
 
 
-_WRITINGS: Final[Mapping[str, Callable[[JsonObject, Heard], Written]]] = {
+_WRITINGS: Final[Mapping[str, Callable[[JsonObject, HostContext], Written]]] = {
     "chat/turnCancelled": _cancel_turn,
     "chat/turnStarted": _start_turn,
     "session/activeClientRemoved": _client_removed,
@@ -348,4 +350,4 @@ def _with_selected(params: JsonObject) -> JsonObject:
     return down.without_note({**params, **chosen}, SELECTION)
 
 
-__all__ = ["Heard", "HostDialect", "Written"]
+__all__ = ["HostContext", "HostDialect", "Written"]

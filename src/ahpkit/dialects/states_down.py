@@ -1,7 +1,7 @@
 """Rewrites states of 1.0.0, and the values inside them, for an older generation. Pure.
 
 0.4 gets exactly its own form. 0.5 to 0.8 get the old names in addition to the new ones, because readers ignore unknown
-members. What a generation cannot express is listed in the topic page on generations.
+members. docs/topics/generations.md lists what a generation cannot express.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ahpkit.wire.codec import encode
 V = Generation
 
 CANVAS_STATE: Final = ("canvasRegistry", "openCanvases", "canvasRequests")
-"""Members of a session's state that are ours."""
+"""Members of a session's state that ahpkit adds to the protocol."""
 
 _CANVAS_CLIENT: Final = ("canvasProviders", "canRenderCanvases")
-"""Members of an active client that are ours."""
+"""Members of an active client that ahpkit adds to the protocol."""
 
 _CHAT_1_0: Final = ("changes", "movable", "changesets", "backgroundWork", "canvases")
-"""Members of a chat that only actions of 1.0 change: older readers would keep them for ever."""
+"""Members of a chat that only actions of 1.0 change: older readers would keep outdated values forever."""
 
 _WAITING: Final = frozenset({"pending-confirmation", "pending-result-confirmation"})
 """States of a tool call that wait for a person, in every generation."""
 
 _INPUT_TEXT: Final = 1_048_576
-"""Characters of a referenced input that are sent as text. As many as an agent may write into a call."""
+"""Characters. A longer input is not sent as text. Agents cannot write longer inputs into a call."""
 
 
 # -- messages and response parts -----------------------------------------------------------------------------------
 
 
 def message(value: JsonObject, to: Generation) -> JsonObject:
-    """A user's or the host's message."""
+    """A message of the user or of the host."""
     origin: JsonObject = value["origin"]
     if to < V.V0_9 and origin.get("kind") == "automation":
         value = {**value, "origin": {"kind": "systemNotification"}}
@@ -48,15 +48,15 @@ def message(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def attachment(value: JsonObject, to: Generation) -> JsonObject:
-    """An attachment: a whole chat is only its label where chats cannot be attached."""
+    """An attachment. For versions that cannot attach chats, an attached chat becomes its label."""
     if to >= V.V0_7 or value.get("type") != "chat":
         return value
     return {**without(value, "resource", "endTurn"), "type": "simple"}
 
 
 def tool_input(value: Any) -> Any:
-    """The input of a tool call as text: for a reference the text in its `_meta`, if it is not too long, or else its
-    address."""
+    """The input of a tool call as text. For a reference, it is the text in its `_meta`, or its URI if that is too
+    long."""
     if not isinstance(value, dict):
         return value
     reference = cast("JsonObject", value)
@@ -65,7 +65,7 @@ def tool_input(value: Any) -> Any:
 
 
 def tool_call(call: JsonObject, to: Generation) -> JsonObject:
-    """A tool call in any state."""
+    """A tool call in any status."""
     if to < V.V0_7 and isinstance(call.get("toolInput"), dict):
         call = {**call, "toolInput": tool_input(call["toolInput"])}
     if to < V.V0_6 and call.get("status") == "auth-required":
@@ -80,7 +80,7 @@ def _parts(parts: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
 
 
 def _keeps(part: JsonObject, to: Generation) -> bool:
-    """Whether a part is kept: older readers get errors outside the parts, and open questions in a list of the chat."""
+    """Whether a part stays a part: older readers get errors and open questions in other members."""
     if part.get("kind") == "error":
         return to >= V.V0_9
     if part.get("kind") == "inputRequest":
@@ -114,14 +114,14 @@ def _active_turn(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def chat_origin(value: JsonObject | None, to: Generation) -> JsonObject | None:
-    """How a chat was made: for readers without side chats, a side chat is shown as a fork."""
+    """The origin of a chat. For readers without side chats, a side chat is a fork."""
     if to < V.V0_7 and value and value.get("kind") == "sideChat":
         return {**without(value, "selection"), "kind": "fork"}
     return value
 
 
 def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
-    """A chat in its session, as a whole or only what changed of it."""
+    """A chat's entry in its session, or changes of it."""
     after: JsonObject = without(value, "changes", "movable") if to == V.V0_4 else value
     if "origin" in after:
         after = {**after, "origin": chat_origin(after["origin"], to)}
@@ -130,7 +130,7 @@ def chat_summary(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
-    """For readers with one directory: the first."""
+    """For readers with a single directory: the first one."""
     if to >= V.V0_7 or "workingDirectories" not in value:
         return value
     directories: Sequence[str] = value["workingDirectories"] or ()
@@ -139,14 +139,14 @@ def _with_working_directory(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def _with_selection(after: JsonObject, value: JsonObject) -> JsonObject:
-    """Model and agent as 0.4 keeps them, without our note."""
+    """Model and agent as members, as in 0.4, instead of the note in `_meta`."""
     selection = selection_of(value)
     after = {**after, **{key: one for key in ("model", "agent") if (one := selection.get(key)) is not None}}
     return without_note(after, SELECTION)
 
 
 def without_note(value: JsonObject, key: str) -> JsonObject:
-    """`value` without one of our notes in `_meta`; an empty `_meta` is left out."""
+    """`value` without one of ahpkit's notes in `_meta`; an empty `_meta` is removed."""
     meta: JsonObject | None = value.get("_meta")
     return value if not meta or key not in meta else put(value, "_meta", without(meta, key) or None)
 
@@ -170,12 +170,12 @@ def chat_state(state: JsonObject, to: Generation) -> JsonObject:
 
 
 def titled(chat: JsonObject, title: str | None) -> JsonObject:
-    """The state of a chat under another title, where there is one."""
+    """The state of a chat with another title; unchanged if `title` is None."""
     return chat if title is None or title == chat["title"] else {**chat, "title": title}
 
 
 def _with_open_requests(after: JsonObject, active: JsonObject) -> JsonObject:
-    """Open questions are a list of the chat, and a tool call that wants a sign-in looks as if it ran."""
+    """Put open questions into a list of the chat, and show a tool call that needs a login as running."""
     parts: Sequence[JsonObject] = active["responseParts"]
     asked = [part["request"] for part in parts if part.get("kind") == "inputRequest" and part.get("response") is None]
     statuses = {part["toolCall"]["status"] for part in parts if part.get("kind") == "toolCall"}
@@ -192,7 +192,7 @@ def _pending(item: JsonObject, to: Generation) -> JsonObject:
 
 
 def enabled(enablement: Sequence[JsonObject] | None) -> bool:
-    """One answer for decisions of several scopes: the most specific one counts."""
+    """Whether it is switched on. Of the decisions, the one with the most specific scope counts."""
     return enablement[0].get("enabled") is not False if enablement else True
 
 
@@ -203,13 +203,14 @@ def customization(value: JsonObject, to: Generation) -> JsonObject:
     after: JsonObject = value
     if value.get("type") in ("plugin", "mcpServer"):
         after = put(value, "enabled", enabled(value.get("enablement")))
-    if value.get("type") in ("plugin", "directory") and after.get("children"):  # Of other types anything may come.
+    # In other types `children` may be any value.
+    if value.get("type") in ("plugin", "directory") and after.get("children"):
         after = {**after, "children": [customization(child, to) for child in after["children"]]}
     return without(after, "enablement", "childEnablement") if to == V.V0_4 else after
 
 
 def customizations(values: Sequence[JsonObject], to: Generation) -> list[JsonObject]:
-    """All of a list."""
+    """A list of customizations."""
     return [customization(value, to) for value in values]
 
 
@@ -222,12 +223,12 @@ def active_client(value: JsonObject, to: Generation, *, ours: bool) -> JsonObjec
 
 
 def primary(active_clients: Sequence[JsonObject]) -> JsonObject | None:
-    """The one active client that 0.4 sees: the last that took the role on a 0.4 connection, else the first."""
+    """The active client that 0.4 readers see: the last one set on a 0.4 connection, else the first in the list."""
     return max(active_clients, key=primary_mark, default=None)
 
 
 def primary_mark(client: Mapping[str, Any]) -> int:
-    """When an active client took the single role of 0.4, as a rising number; 0: never."""
+    """A rising number that says when an active client was set on a 0.4 connection; 0: never."""
     meta: JsonObject = client.get("_meta") or {}
     mark = meta.get(PRIMARY, 0)
     return mark if isinstance(mark, int) else 0
@@ -237,7 +238,7 @@ def primary_mark(client: Mapping[str, Any]) -> int:
 
 
 def session_summary(value: JsonObject, to: Generation) -> JsonObject:
-    """A session in a list, as a whole or only what changed of it."""
+    """A session's entry in a list, or changes of it."""
     if to > V.V0_4:
         return _with_working_directory(value, to)
     after: JsonObject = {key: one for key, one in value.items() if key not in _NOT_IN_0_4}
@@ -256,7 +257,7 @@ _NOT_IN_0_4: Final = frozenset(("workingDirectories", "origin", "chats", "defaul
 _SUMMARY_IN_STATE: Final = ("provider", "title", "status", "activity", "project", "annotations")
 
 _DERIVED: Final = ("status", "activity", "annotations")
-"""Members of a session's state that no action updates: a snapshot takes them from the list of sessions."""
+"""Members of a session's state that no action updates. Snapshots take them from the session's list entry."""
 
 
 def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObject, *, ours: bool) -> JsonObject:
@@ -276,19 +277,19 @@ def session_state(state: JsonObject, to: Generation, uri: str, summary: JsonObje
 
 
 def _as_listed(state: JsonObject, summary: JsonObject) -> JsonObject:
-    if "status" not in summary:  # It has no entry there.
+    if "status" not in summary:  # The session has no entry in the catalogue.
         return state
     after = without(state, *_DERIVED) | {key: summary[key] for key in _DERIVED if key in summary}
     return {**after, "chats": named_chats(state)}
 
 
 def can_wait(request: JsonObject, to: Generation) -> bool:
-    """Whether a generation has this kind of entry in `inputNeeded`."""
+    """Whether a generation has this kind of entry of `inputNeeded`."""
     return to >= V.V0_6 or request.get("kind") != "toolAuthentication"
 
 
 def input_needed(request: JsonObject, to: Generation) -> JsonObject:
-    """An entry of the queue of things that wait for somebody, one that `can_wait`."""
+    """An entry of `inputNeeded` for which `can_wait` is true."""
     return (
         {**request, "toolCall": tool_call(request["toolCall"], max(to, V.V0_6))} if "toolCall" in request else request
     )
@@ -297,7 +298,7 @@ def input_needed(request: JsonObject, to: Generation) -> JsonObject:
 def _session_state_0_4(
     after: JsonObject, state: JsonObject, uri: str, summary: JsonObject, *, ours: bool
 ) -> JsonObject:
-    """One active client, the summary as an object of its own, and the texts of choices."""
+    """The form of 0.4: one active client, the summary as an object of its own, and choices as texts."""
     shown = {key: after[key] for key in _SUMMARY_IN_STATE if key in after}
     listed = session_summary(summary, V.V0_4)
     kept = {key: listed[key] for key in ("createdAt", "modifiedAt", "changes") if key in listed}
@@ -315,7 +316,7 @@ def _session_state_0_4(
 
 
 def config_schema(schema: JsonObject) -> JsonObject:
-    """Settings whose choices are texts: 0.4 has no others."""
+    """A schema of settings in which all choices are texts, because 0.4 allows no others."""
     after = dict(schema)
     if isinstance(after.get("enum"), list):
         after["enum"] = [_as_text(value) for value in after["enum"]]
@@ -349,7 +350,7 @@ def _model(model: JsonObject) -> JsonObject:
 
 
 def terminal(value: JsonObject, to: Generation) -> JsonObject:
-    """A terminal, its state or its entry in the host's list. Without an exit code it looks as if it still ran."""
+    """A terminal: its state, or its entry in the host's list. Without an exit code it appears to be running."""
     if to >= V.V0_9:
         return value
     after = put(value, "exitCode", value.get("lifecycle", {}).get("exitCode"))
@@ -357,7 +358,7 @@ def terminal(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def annotation(value: JsonObject, to: Generation) -> JsonObject:
-    """A remark on a file."""
+    """An annotation: remarks on a place in a file."""
     if to >= V.V0_9:
         return value
     after = {**value, "turnId": value.get("origin", {}).get("turnId", "")}
@@ -365,7 +366,7 @@ def annotation(value: JsonObject, to: Generation) -> JsonObject:
 
 
 def changeset_status(value: str, to: Generation) -> str:
-    """Whether a changeset is ready."""
+    """The status of a changeset."""
     return "computing" if to < V.V1_0 and value == "recomputing" else value
 
 
@@ -396,7 +397,7 @@ _STATES: Final[Mapping[str, Callable[[JsonObject, Generation], JsonObject]]] = {
 
 
 def state_of_kind(kind: str, state: JsonObject, to: Generation) -> JsonObject:
-    """The state of any channel but a session's."""
+    """The state of a channel of any kind except session."""
     project = _STATES.get(kind)
     return state if project is None else project(state, to)
 

@@ -1,6 +1,6 @@
 """Rewrites states of 0.4 to 0.9, and the values inside them, to 1.0.0. Pure.
 
-Used for messages of clients and older hosts, and for old logs and exports. A value that is 1.0 already stays as it is,
+Used for messages of clients and older hosts, and for old logs and exports. A value that is 1.0 already does not change,
 so the caller need not know its version.
 """
 
@@ -17,23 +17,23 @@ from ahpkit.protocol.common.state import JsonObject
 _REMOTE: Final = "vscode-remote://"
 
 DefaultChat = Callable[[str], str | None]
-"""The default chat of a session."""
+"""Finds the default chat of a session."""
 
 
 def with_selection(value: JsonObject) -> JsonObject:
-    """Move the model and agent that 0.4 keeps in sessions and chats to a note in `_meta`."""
+    """Move the model and agent of 0.4 sessions and chats into a note in `_meta`."""
     kept = {key: value[key] for key in ("model", "agent") if value.get(key) is not None}
     return with_note(without(value, "model", "agent"), SELECTION, kept) if kept else without(value, "model", "agent")
 
 
 def with_note(value: JsonObject, key: str, note: object) -> JsonObject:
-    """`value` with one of our notes in its `_meta`."""
+    """`value` with one of ahpkit's notes in its `_meta`."""
     meta: JsonObject = value.get("_meta") or {}
     return {**value, "_meta": {**meta, key: note}}
 
 
 def working_directories(value: JsonObject) -> JsonObject:
-    """One directory becomes a list of one."""
+    """A single directory becomes a list."""
     if "workingDirectory" not in value:
         return value
     directory: str | None = value["workingDirectory"]
@@ -42,12 +42,12 @@ def working_directories(value: JsonObject) -> JsonObject:
 
 
 def local_directories(value: JsonObject) -> JsonObject:
-    """Directories as `file:` URIs. VS Code up to 1.136 names the folders of its server by the address of its page:
-    `vscode-remote://127.0.0.1:8000/work` is `file:///work`.
+    """Directories as `file:` URIs. VS Code up to 1.136 puts the address of its server's page into them:
+    `vscode-remote://127.0.0.1:8000/work` means `file:///work`.
     """
     after = put(value, "cwd", local_directory(value["cwd"])) if isinstance(value.get("cwd"), str) else value
     directories: object = value.get("workingDirectories")
-    if not isinstance(directories, list):  # A member that this version, or this method, does not have may be anything.
+    if not isinstance(directories, list):  # Not a list where this version or method has no such member.
         return after
     listed = cast("list[object]", directories)
     local = [local_directory(one) if isinstance(one, str) else one for one in listed]
@@ -55,7 +55,7 @@ def local_directories(value: JsonObject) -> JsonObject:
 
 
 def local_directory(uri: str) -> str:
-    """One directory, as `local_directories` does it."""
+    """Does for one directory what `local_directories` does for a list."""
     return f"file:///{uri.removeprefix(_REMOTE).partition('/')[2]}" if is_remote(uri) else uri
 
 
@@ -68,7 +68,7 @@ def is_remote(uri: str) -> bool:
 
 
 def customization(value: JsonObject) -> JsonObject:
-    """A plugin, directory or MCP server, with its children: a plain switch becomes a decision for this session."""
+    """A plugin, directory or MCP server, with its children. A plain switch becomes a decision for this session."""
     after = value
     if value.get("type") in ("plugin", "mcpServer") and "enabled" in value:
         after = without(value, "enabled")
@@ -81,7 +81,7 @@ def customization(value: JsonObject) -> JsonObject:
 
 
 def with_customizations(value: JsonObject) -> JsonObject:
-    """Something that carries customizations, such as a session, an agent, or an active client."""
+    """A value that contains customizations, such as a session, an agent, or an active client."""
     held: Sequence[JsonObject] | None = value.get("customizations")
     return {**value, "customizations": [customization(one) for one in held]} if held else value
 
@@ -95,7 +95,7 @@ def marked_primary(client: JsonObject, clients: Sequence[JsonObject]) -> JsonObj
 
 
 def turn(value: JsonObject) -> JsonObject:
-    """A finished turn: its error becomes its last part. Some hosts write null for an error that there is not."""
+    """A finished turn. Its error becomes its last part. Some hosts write `"error": null` when there is none."""
     if "error" not in value:
         return value
     parts: list[JsonObject] = value["responseParts"]
@@ -105,12 +105,12 @@ def turn(value: JsonObject) -> JsonObject:
 
 
 def chat_summary(value: JsonObject) -> JsonObject:
-    """A chat in its session, as a whole or only what changed of it."""
+    """A chat's entry in its session, or changes of it."""
     return with_selection(working_directories(value))
 
 
 def chat_state(state: JsonObject) -> JsonObject:
-    """The state of a chat. 0.4 does not store when an active turn began: the chat's last change is the best guess."""
+    """The state of a chat. 0.4 does not store the start of an active turn: the chat's last change is the best guess."""
     turns: Sequence[JsonObject] = state["turns"]
     after = chat_summary(without({**state, "turns": [turn(one) for one in turns]}, "inputRequests"))
     active: JsonObject | None = state.get("activeTurn")
@@ -128,18 +128,18 @@ _NOT_IN_STATE: Final = ("resource", "createdAt", "modifiedAt", "changes")
 
 
 def session_summary(value: JsonObject) -> JsonObject:
-    """A session in a list, as a whole or only what changed of it: times are texts."""
+    """A session's entry in a list, or changes of it. Times become texts."""
     after = with_selection(working_directories(value))
     numbers = {key: time for key in ("createdAt", "modifiedAt") if isinstance(time := after.get(key), int | float)}
     return {**after, **{key: iso_time(int(min(max(_FIRST, time), _LAST))) for key, time in numbers.items()}}
 
 
 _FIRST, _LAST = 0, 253_402_300_799_999
-"""Milliseconds since the epoch: the times that can be written, 1970 to 9999. A wrong clock may say any number."""
+"""Milliseconds since the epoch: the times that can be written, from 1970 to 9999. A wrong clock may give others."""
 
 
 def session_state(state: JsonObject) -> JsonObject:
-    """The state of a session: flat, with a list of active clients. Its times are only in `listed`."""
+    """The state of a session: without `summary`, and with a list of active clients. Its times are only in `listed`."""
     after = state
     summary: JsonObject | None = state.get("summary")
     if summary is not None:
@@ -164,14 +164,14 @@ def listed(state: JsonObject) -> JsonObject | None:
 
 
 def claim(value: JsonObject, default_chat: DefaultChat) -> JsonObject:
-    """Who has a terminal: a session has it for a chat."""
+    """The claim of a terminal. A session's claim gets the session's default chat."""
     if value.get("kind") != "session" or "chat" in value:
         return value
     return {**value, "chat": default_chat(value["session"]) or ""}
 
 
 def terminal(value: JsonObject, default_chat: DefaultChat) -> JsonObject:
-    """A terminal, its state or its entry in the host's list."""
+    """A terminal: its state, or its entry in the host's list."""
     after = {**value, "claim": claim(value["claim"], default_chat)}
     if "lifecycle" not in value:
         code = value.get("exitCode")
@@ -190,7 +190,7 @@ def root_state(state: JsonObject, default_chat: DefaultChat) -> JsonObject:
 
 
 def annotation(value: JsonObject, session: str, known: JsonObject | None = None) -> JsonObject:
-    """A remark, or what changed of it: the turn it came from becomes its origin. `known` is the remark so far."""
+    """An annotation, or changes of it. Its turn becomes its origin. `known` is the annotation before the change."""
     if "turnId" not in value or "origin" in value:
         return without(value, "turnId")
     origin: JsonObject = {**((known or {}).get("origin") or {"session": session})}
@@ -198,7 +198,7 @@ def annotation(value: JsonObject, session: str, known: JsonObject | None = None)
 
 
 def annotations_state(state: JsonObject, session: str) -> JsonObject:
-    """The remarks of a session."""
+    """The annotations of a session."""
     remarks: Sequence[JsonObject] = state["annotations"]
     return {**state, "annotations": [annotation({"turnId": "", **one}, session) for one in remarks]}
 

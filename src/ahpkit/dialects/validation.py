@@ -1,6 +1,6 @@
 """Checks whether a client's message is well formed in its own version.
 
-0.4 has types of its own. 0.5 to 0.9 are checked with those of 1.0, except where they had another form.
+0.4 has types of its own. 0.5 to 0.9 are checked with the types of 1.0, except for the older forms in this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ V = Generation
 
 
 class _TurnStarted(TypedDict):
-    """Without the time it started."""
+    """`chat/turnStarted` without `startedAt`."""
 
     type: Literal["chat/turnStarted"]
     turnId: str
@@ -36,14 +36,14 @@ class _TurnStarted(TypedDict):
 
 
 class _TurnCancelled(TypedDict):
-    """Without its duration."""
+    """`chat/turnCancelled` without `duration`."""
 
     type: Literal["chat/turnCancelled"]
     turnId: str
 
 
 class _FetchTurnsById(BaseParams):
-    """0.5.0: turns before a turn."""
+    """0.5.0: the turns before a given turn."""
 
     before: NotRequired[str]
     limit: NotRequired[int]
@@ -58,7 +58,7 @@ class _ForkSource(TypedDict):
 
 
 class _CreateChat(BaseParams):
-    """Only forks, so the source has no kind."""
+    """The source has no kind, because there are only forks."""
 
     chat: str
     initialMessage: NotRequired[Message]
@@ -71,7 +71,7 @@ class _SessionFork(TypedDict):
 
 
 class _Switched(ClientPluginCustomization):
-    """A plugin with a plain switch."""
+    """A plugin with a plain switch instead of decisions."""
 
     enabled: bool
 
@@ -84,7 +84,7 @@ class _ActiveClient(TypedDict):
 
 
 class _CreateSession07(BaseParams):
-    """0.7: several directories already, plugins with a switch still."""
+    """0.7: several directories, but plugins with a plain switch."""
 
     provider: NotRequired[str]
     workingDirectories: NotRequired[list[str]]
@@ -104,7 +104,7 @@ class _CreateSession05(_CreateSession07):
 
 
 class _CreateSession08(BaseParams):
-    """0.8: can still fork a session."""
+    """0.8: with `fork`."""
 
     provider: NotRequired[str]
     workingDirectories: NotRequired[list[str]]
@@ -120,7 +120,7 @@ class _ActiveClientSet(TypedDict):
 
 
 class _Toggled(TypedDict):
-    """A plain switch."""
+    """`session/customizationToggled` with a plain switch."""
 
     type: Literal["session/customizationToggled"]
     id: str
@@ -128,7 +128,7 @@ class _Toggled(TypedDict):
 
 
 class _ToggledEither(TypedDict):
-    """0.8: drafts of it sent the switch, the release sends decisions."""
+    """0.8: drafts of this version sent a plain switch, the release sends decisions."""
 
     type: Literal["session/customizationToggled"]
     id: str
@@ -137,7 +137,7 @@ class _ToggledEither(TypedDict):
 
 
 class _Annotation(TypedDict):
-    """A remark that came from a turn."""
+    """An annotation with the id of a turn instead of an origin."""
 
     id: str
     turnId: str
@@ -162,7 +162,7 @@ class _AnnotationUpdated(TypedDict):
 
 
 class _SessionClaim(TypedDict):
-    """A session's claim of a terminal, without a chat."""
+    """A session's claim of a terminal that names no chat."""
 
     kind: Literal["session"]
     session: str
@@ -192,16 +192,16 @@ class _Selection(TypedDict):
 
 
 _NOTES: Final[Mapping[str, Any]] = {SELECTION: _Selection, FORK: _SessionFork}
-"""Notes that clients since 0.5 may put into the `_meta` of a command, because the command no longer has the member."""
+"""Notes that clients since 0.5 may put into the `_meta` of a command instead of members that were removed from it."""
 
 _NOTED: Final[Mapping[str, frozenset[str]]] = {
     "createSession": frozenset({SELECTION, FORK}),
     "createChat": frozenset({SELECTION}),
 }
-"""Commands with such notes. Clients may not set other notes."""
+"""The commands with such notes. Clients may not set other notes."""
 
 _SWITCHES: Final = frozenset({SWITCH})
-"""The same for a plain switch of a customization."""
+"""Notes that clients may put into an action that switches a customization."""
 
 _ACTIONS: Final[_Shapes] = {
     "annotations/set": [(V.V0_9, _AnnotationSet)],
@@ -212,11 +212,11 @@ _ACTIONS: Final[_Shapes] = {
     "session/customizationToggled": [(V.V0_8, _Toggled), (V.V0_9, _ToggledEither)],
     "terminal/claimed": [(V.V0_9, _Claimed)],
 }
-"""Actions that had another form: the first entry whose generation is above the client's."""
+"""Older forms of actions. The first entry whose generation is above the client's applies."""
 
 
 class _Channel(BaseParams):
-    """Params of commands that had no more than a channel."""
+    """Params that consist of a channel."""
 
 
 _PARAMS: Final[_Shapes] = {
@@ -227,12 +227,12 @@ _PARAMS: Final[_Shapes] = {
     "listSessions": [(V.V0_5_1, _Channel)],
     "subscribe": [(V.V0_5_1, _Channel)],
 }
-"""Params that had another form, in the same way."""
+"""Older forms of params, chosen in the same way."""
 
 
 @cache
 def _registry(by: Generation) -> ModuleType:
-    """The types of a generation. Those of 0.4 are loaded only when they are needed."""
+    """The types that a generation is checked with. Those of 0.4 are loaded only when needed."""
     if by != V.V0_4:
         return newest
     from ahpkit.dialects.v0_4 import registry as oldest
@@ -256,7 +256,8 @@ class _AnyParams(TypedDict):
 def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
     """Raise `InvalidParams` when the params of a client's request are malformed in its version.
 
-    Unknown methods pass: extensions have rules of their own. `reconnect` may leave out `channel`, as VS Code does.
+    Params of unknown methods are not checked: extensions check their own. `reconnect` may omit `channel`, as in VS
+    Code.
     """
     if method == "reconnect":
         params = {"channel": ROOT_URI, **params}
@@ -268,17 +269,17 @@ def check_params(method: str, params: JsonObject, *, by: Generation) -> None:
 
 
 def own_params(method: str, params: JsonObject) -> JsonObject:
-    """Params without notes that clients may not set."""
+    """The params without notes that clients may not set."""
     return without_notes(params, but=_NOTED.get(method, ()))
 
 
 def own_action(action: JsonObject) -> JsonObject:
-    """The same for an action."""
+    """The action without notes that clients may not set."""
     return without_notes(action, but=_SWITCHES if action["type"] == "session/customizationToggled" else ())
 
 
 def check_action(action: JsonObject, *, by: Generation) -> None:
-    """Raise `InvalidParams` when a client's action is malformed in its version; one of unknown type passes."""
+    """Raise `InvalidParams` when a client's action is malformed in its version. Unknown types are not checked here."""
     kind = action.get("type")
     known = _registry(by).ACTIONS.get(kind) if isinstance(kind, str) else None
     check(_AnyAction if known is None else _shape(known.type, by), action, at="action")
@@ -287,19 +288,19 @@ def check_action(action: JsonObject, *, by: Generation) -> None:
 
 
 def is_newest(action_type: str, by: Generation) -> bool:
-    """Whether an action that a generation knows has the form of 1.0.0 there."""
+    """Whether an action has the form of 1.0.0 in a generation that has this action."""
     known = newest.ACTIONS.get(action_type)
     return known is not None and _shape(action_type, by) is known.shape
 
 
 @cache
 def _shape(action_type: str, by: Generation) -> Any:
-    """The form of an action that a generation knows."""
+    """The form of an action in a generation that has this action."""
     return _earlier(_ACTIONS, action_type, by) or _registry(by).ACTIONS[action_type].shape
 
 
 def _earlier(shapes: _Shapes, name: str, by: Generation) -> Any:
-    """The form that something had in a generation after 0.4 and before the newest; None when it was the same."""
+    """The form of an action or of params in a generation after 0.4, if it differs from 1.0.0; else None."""
     if by == V.V0_4:
         return None
     return next((shape for below, shape in shapes.get(name, ()) if by < below), None)
