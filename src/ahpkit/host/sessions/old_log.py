@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from ahpkit.dialects.migration import migrate_channels
 from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.catalogue import PREFIX as TIMES
@@ -24,6 +26,14 @@ _log = logging.getLogger(__name__)
 
 _ANNOTATIONS: Final = "/annotations"
 
+
+class _Written(msgspec.Struct):
+    """What is needed of an entry. There may be a million of them, so the other members are skipped while reading."""
+
+    action: dict[str, Any]
+
+
+_decoder: Final = msgspec.json.Decoder(_Written)
 
 Report = Callable[[int, int], None]
 """Called with the number of actions that were converted so far, and the number of all actions."""
@@ -63,25 +73,28 @@ def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
     """The actions of a channel, each with the last entry that it comes from. Text that was streamed in pieces becomes
     one action."""
     run: list[str] = []
+    part: Sequence[Any] | None = None
     last: tuple[Entry, JsonObject] | None = None
     for entry in entries:
         action = _action(entry)
         if action is None:
             continue
-        if last is not None and _continues(last[1], action):
+        streams_to = _part(action)
+        if last is not None and streams_to is not None and streams_to == part:
             run.append(action["content"])
             last = entry, last[1]
             continue
         if last is not None:
             yield _whole(*last, run)
-        last, run = (entry, action), [action["content"]] if _is_streamed(action) else []
+        last, part = (entry, action), streams_to
+        run = [] if part is None else [action["content"]]
     if last is not None:
         yield _whole(*last, run)
 
 
 def _action(entry: Entry) -> JsonObject | None:
     try:
-        action: JsonObject = decode_own(entry.payload)["action"]
+        action: JsonObject = _decoder.decode(entry.payload).action
         if type(action["type"]) is not str:
             raise TypeError("its type is not a text")
         return action
@@ -90,19 +103,11 @@ def _action(entry: Entry) -> JsonObject | None:
         return None
 
 
-def _is_streamed(action: JsonObject) -> bool:
-    return action.get("type") in _STREAMED and isinstance(action.get("content"), str)
-
-
-def _continues(first: JsonObject, action: JsonObject) -> bool:
-    """Whether the text of an action continues the text of the action before it."""
-    return (
-        _is_streamed(action)
-        and first.get("type") == action["type"]
-        and first.get("partId") == action.get("partId")
-        and first.get("turnId") == action.get("turnId")
-        and isinstance(first.get("content"), str)
-    )
+def _part(action: JsonObject) -> Sequence[Any] | None:
+    """What an action appends text to; None if it does something else."""
+    if action["type"] in _STREAMED and type(action.get("content")) is str:
+        return action["type"], action.get("turnId"), action.get("partId")
+    return None
 
 
 def _whole(entry: Entry, action: JsonObject, run: Sequence[str]) -> tuple[Entry, JsonObject]:
