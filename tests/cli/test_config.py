@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.cli.settings import SettingsError, layered_settings, project_file
+from ahpkit.cli.settings import BUILT_IN, Settings, SettingsError, described, layered_settings, project_file
 from support.process import finish_cli, host_process
 
 
@@ -20,6 +20,22 @@ async def test_init_writes_a_file_that_changes_nothing_and_never_replaces_one(tm
     assert {row["origin"] for row in json.loads(shown)["values"]} == {"built in"}
     code, _, errors = await finish_cli(["config", "init"], tmp_path)
     assert (code, "--force replaces it" in errors) == (1, True)
+
+
+async def test_the_first_file_explains_every_key_by_itself(tmp_path: Path) -> None:
+    """Whoever installed the wheel has no other documentation at hand."""
+    await finish_cli(["config", "init"], tmp_path)
+    file = tmp_path / ".config/ahpkit/config.toml"
+    text = file.read_text()
+    assert "docs/" not in text
+    file.write_text(re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE))
+    usual, shown = Settings(), layered_settings(file, tmp_path, trusts=lambda path, settings: False)
+    origins = {key: origin for key, _, origin in described(shown)}
+    assert [key for key, origin in origins.items() if origin == BUILT_IN] == []
+    assert shown.agents.keys() == {"claude", "mine", "local"}
+    said = {key: value for key, value, _ in described(shown)}
+    kept = {key: value for key, value, _ in described(usual) if isinstance(value, int | float | str)}
+    assert {key: said[key] for key in kept} == kept, "what is shown as a default is the default"
 
 
 async def test_show_names_the_file_of_each_value_and_hides_keys(tmp_path: Path) -> None:

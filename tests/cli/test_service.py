@@ -20,9 +20,9 @@ from ahpkit.cli.daemon import can_listen, host_name, may_start, start_host
 from ahpkit.cli.service import launchd_file, systemd_file
 from ahpkit.cli.settings import Settings
 from ahpkit.platform.processes import is_alive
-from support.process import finish_cli
+from support.process import finish_cli, run_cli
 from support.terminal import terminal
-from support.waiting import until
+from support.waiting import BOUND, until
 
 
 @asynccontextmanager
@@ -260,6 +260,27 @@ async def test_logs_shows_what_the_host_logged(tmp_path: Path) -> None:
 async def test_logs_without_a_log_says_where_it_looked(tmp_path: Path) -> None:
     code, _, errors = await finish_cli(["logs"], tmp_path)
     assert (code, "there is no log at" in errors) == (1, True)
+
+
+async def test_the_log_goes_on_where_it_was_cut_into_parts(tmp_path: Path) -> None:
+    log = tmp_path / "logs/host.log"
+    log.parent.mkdir()
+    for part, lines in (("host.log.2", "ab"), ("host.log.1", "cd"), ("host.log", "e")):
+        (log.parent / part).write_text("".join(f"{line}\n" for line in lines))
+    _, output, _ = await finish_cli(["logs", "--data-dir", str(tmp_path), "-n", "4"], tmp_path)
+    assert output.split() == ["b", "c", "d", "e"]
+    following = await run_cli(["logs", "--data-dir", str(tmp_path), "-n", "1", "--follow"], tmp_path)
+    assert following.stdout is not None
+    async with asyncio.timeout(BOUND):
+        assert await following.stdout.readline() == b"e\n"
+        with log.open("a") as file:
+            os.replace(log, log.parent / "host.log.1")
+            file.write("last of the old part\n")
+        log.write_text("first of the new part\n")
+        assert await following.stdout.readline() == b"last of the old part\n"
+        assert await following.stdout.readline() == b"first of the new part\n"
+    following.kill()
+    await following.communicate()
 
 
 async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_session(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.tail import describe, in_words
+from ahpkit.cli.tail import describe
 from ahpkit.wire.tasks import running
 from support.bench import say
 from support.process import HostProcess, finish_cli, run_cli, start_host
@@ -201,17 +201,3 @@ async def test_a_long_action_is_cut_and_a_refusal_is_named() -> None:
     assert line.startswith("       7  chat/delta  xxx")
     assert line.endswith("xxx…  refused: no")
     assert len(line) < 220
-
-
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [
-        ({"type": "chat/turnStarted", "message": {"text": "hi\nthere"}}, "> hi there"),
-        ({"type": "chat/toolCallConfirmed", "approved": False}, "denied"),
-        ({"type": "chat/toolCallComplete", "result": {"success": True}}, "done"),
-        ({"type": "chat/toolCallStart", "displayName": "Shell"}, "Shell"),
-        ({"type": "unheard/of", "a": 1}, None),
-    ],
-)
-async def test_what_happens_most_is_told_in_words(action: Any, words: str | None) -> None:
-    assert in_words(action) == words

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.usage import Spent, add_up, cost_of, short_count, spent_on, table
+from ahpkit.cli.usage import Spent, add_up, cost_of, in_money, short_count, spent_on, table
 from support.process import finish_cli, host_process
 
 TURNS = [
@@ -21,7 +21,20 @@ def test_days_are_in_order_and_the_rest_by_size() -> None:
     assert list(add_up(TURNS, "agent")) == ["demo", "other"]
     assert list(add_up(TURNS, "session")) == ["ahp-session:/aaaaaaaa1", "ahp-session:/bbbbbbbb2"]
     [total] = add_up(TURNS, "").values()
-    assert (total.turns, total.input, total.output, total.cost, total.unpriced) == (3, 2101, 311, 0.75, 1)
+    assert (total.turns, total.input, total.output, total.costs, total.unpriced) == (3, 2101, 311, {"USD": 0.75}, 1)
+
+
+def test_currencies_are_not_added_to_each_other() -> None:
+    in_euros = Spent("ahp-session:/c", "third", "other", "2026-11-15", 1, 1, cost=2.0, currency="EUR")
+    [total] = add_up([*TURNS, in_euros], "").values()
+    assert total.price == "≥ $0.7500 + EUR 2.00"
+    assert total.as_data()["costs"] == [{"cost": 0.75, "currency": "USD"}, {"cost": 2.0, "currency": "EUR"}]
+    [alone] = add_up([in_euros], "").values()
+    assert alone.as_data().items() >= {"cost": 2.0, "currency": "EUR", "unpricedTurns": 0}.items()
+
+
+def test_the_name_of_a_currency_cannot_control_the_terminal() -> None:
+    assert in_money(1.5, "\x1b[2J" + "x" * 100, 2) == "␛[2Jxxxxxxx… 1.50"
 
 
 def test_a_table_has_bars_and_a_cost_that_says_when_it_is_a_lower_bound() -> None:

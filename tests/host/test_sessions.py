@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ahpkit.host.agent import AgentError, Turn
 from support import requirement
 from support.bench import Bench, say
@@ -66,7 +68,9 @@ async def test_create_session_answers_null_at_once_and_becomes_ready(bench: Benc
 
 
 @requirement("core:session:ready-or-failed")
-async def test_a_backend_that_cannot_start_fails_the_creation_with_its_reason(bench: Bench) -> None:
+async def test_a_backend_that_cannot_start_fails_the_creation_with_its_reason(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.agent.fail_open = AgentError("no key", error_type="auth")
     client = await bench.client()
     await client.ask("createSession", "ahp-session:/bad")
@@ -80,6 +84,7 @@ async def test_a_backend_that_cannot_start_fails_the_creation_with_its_reason(be
     told = [envelope["action"]["type"] for envelope in client.actions("ahp-session:/bad")]
     assert "session/ready" not in told
     assert told.count("session/creationFailed") <= 1
+    assert "ahp-session:/bad with the agent scripted was not created: no key" in caplog.text
 
 
 async def test_a_working_directory_that_does_not_exist_fails_the_creation(bench: Bench, tmp_path: Path) -> None:

@@ -25,39 +25,78 @@ from ahpkit.cli.text import as_json, printable
 _WIDEST = 50
 """Columns of the values that `config show` prints; longer ones stand out."""
 
-_FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defaults; remove the # to change them.
-# Every key is explained in docs/reference/configuration.md; `ahpkit config show` says what holds.
+_FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defaults, or an example where there is none.
+# Remove the # to change them. `ahpkit config show` says what holds. ~ is your home.
 
 [host]
-# port = 7110
-# default_agent = "demo"
-# durability = "full"       # or "normal", "memory"
-# roots = ["~/projects"]    # sessions work below these directories and no others
-# terminals = false
+# host = "127.0.0.1"                   # address to listen on
+# port = 7110                          # 0 takes a free one
+# data_dir = "~/.local/share/ahpkit"   # where sessions are kept
+# durability = "full"                  # what the log survives. full: a power cut; "normal": a crash; "memory": neither
+# default_agent = "demo"               # of sessions that name none
+# default_directory = "~/projects"     # of sessions that name none; usually where the host is started
+# roots = ["~/projects"]               # sessions work below these directories and no others
+# client_grace = 30.0                  # seconds for which a client that lost its connection keeps its tools and plugins
+# child_memory = 4096                  # MiB for each process that the host starts; 0 means no limit
+# child_processes = 16384              # with as many of yours, they cannot start more; 0 means no limit
+# terminals = false                    # let clients open terminals
+# allowed_hosts = ["host.example"]     # further names this host is reached by
+# allowed_origins = ["https://host.example"]   # further web origins whose pages may connect
+# tls_certificate = "~/certificate.pem"        # serve TLS
+# tls_key = "~/key.pem"
+# tls_authority = false                # or: make a certificate authority for this machine
 
 [session]
-# agent = "demo"            # for new sessions of `ahpkit chat` and `ahpkit prompt`
-# model = "…"
+# agent = "demo"                       # for new sessions of `ahpkit chat` and `ahpkit prompt`
+# model = "demo-large"
 
 [client]
-# auto_start = true         # `chat`, `prompt` and `open` start a host when none runs
+# auto_start = true                    # `chat`, `prompt` and `open` start a host when none runs
 
 [customizations]
-# plugins = ["~/plugins/reviews"]
-# allow_hooks = false
+# plugins = ["~/plugins/reviews"]      # for every session
+# off = ["reviews"]                    # plugins, skills, agents … that are off until somebody switches them on
+# remember_toggles = true              # a new session has the switches that the last one in its directory had
+# allow_hooks = false                  # run the hooks of what is trusted
+# trusted = ["~/projects/mine"]        # directories whose hooks and MCP servers may run
 
-# [agents.claude]
-# [agents.mine]
+[canvas]
+# extensions = ["my-extension"]        # commands that provide canvases
+# page_url = "https://host.example"    # where browsers reach this host, if not where it listens
+
+[notify]                               # when an agent needs you, failed, or has finished after a while
+# webhook = "https://ntfy.example/me"  # gets each event by POST
+# command = ["notify-phone"]           # gets each event as a line of JSON on its standard input
+
+[mcp]
+# agents_by = "stdio"                  # how agents reach the host's MCP server; or "http"
+
+# [[mcp.servers]]                      # one table for each MCP server
+# name = "time"
+# command = ["uvx", "mcp-server-time"]
+
+# [[rules]]                            # one table for each approval rule
+# decision = "allow"
+# owner = "agent:claude"
+# tool = "Bash"
+# command = "git status"
+
+# [agents.claude]                      # one table for each agent: one that `ahpkit agents` lists,
+
+# [agents.mine]                        # a program that speaks ACP,
 # command = "my-agent"
 # args = ["--acp"]
+
+# [agents.local]                       # or a model endpoint
+# url = "http://127.0.0.1:8080/v1"
 """
 
 _SHOWN = 10
 """Keys that a warning names."""
 
 _PROJECT_FILE = """# ahpkit: settings for this directory.
-# [session] always counts. Anything else counts for a host that is started here, once the file is trusted:
-#   ahpkit trust add .ahpkit.toml
+# [session] always counts. All other keys of your own file (`ahpkit config init` writes one with every key) can be set
+# here too; they count for a host that is started here, once this file is trusted:  ahpkit trust add .ahpkit.toml
 
 [session]
 # agent = "demo"
@@ -80,7 +119,7 @@ def config() -> None:
 @click.option("--project", is_flag=True, help=f"Write {PROJECT_FILE} in this directory instead.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def init_config(project: bool, force: bool) -> None:
-    """Write a first configuration file, with every value as a comment.
+    """Write a first configuration file, with every key as a comment.
 
     \b
     Example:

@@ -91,6 +91,12 @@ def log_file(data_dir: Path) -> Path:
     return data_dir / "logs" / "host.log"
 
 
+def log_files(data_dir: Path) -> list[Path]:
+    """All parts of the log that can be there, the newest first."""
+    newest = log_file(data_dir)
+    return [newest, *(newest.with_name(f"{newest.name}.{number}") for number in range(1, _LOG_FILES))]
+
+
 def error_file(data_dir: Path) -> Path:
     """What the process of the host wrote to its standard error; begins anew with each start."""
     return data_dir / "logs" / "host.err"
@@ -333,6 +339,7 @@ __all__ = [
     "host_name",
     "is_outdated",
     "log_file",
+    "log_files",
     "log_to",
     "log_to_file",
     "may_start",

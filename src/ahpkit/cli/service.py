@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -16,8 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-from xml.sax.saxutils import escape
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -29,6 +29,7 @@ from ahpkit.cli.daemon import (
     error_file,
     is_outdated,
     log_file,
+    log_files,
     named_data_dir,
     offer_restart,
     refuse_unknown_name,
@@ -265,40 +266,50 @@ def logs(host_name: str | None, lines: int, follow: bool, data_dir: Path | None)
     path = log_file(place)
     if not path.exists():
         raise click.ClickException(f"there is no log at {path}: only hosts that `ahpkit up` started write one")
-    for line in _last_lines(error_file(place), lines) + _last_lines(path, lines):
-        click.echo(line)
-    if follow:
-        _follow(path)
+    with _reading(path) as log:
+        for line in _last_lines(error_file(place), lines) + _last_logged(log, log_files(place)[1:], lines):
+            click.echo(line)
+        if follow:
+            _follow(path, log)
+
+
+def _reading(path: Path) -> TextIO:
+    return path.open(encoding="utf-8", errors="replace")
+
+
+def _last_logged(log: TextIO, older: Sequence[Path], count: int) -> list[str]:
+    """The last lines of the log, which is then read to its end, and of older parts when it has just begun."""
+    found = _last_of(log, count)
+    for part in older:
+        found = _last_lines(part, count - len(found)) + found
+    return found
 
 
 def _last_lines(path: Path, count: int) -> list[str]:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return [printable(line.rstrip("\n")) for line in deque(file, maxlen=count)]
+        with _reading(path) as file:
+            return _last_of(file, count)
     except FileNotFoundError:
         return []
 
 
-def _follow(path: Path) -> None:
-    """Print what is added. A log that was rotated begins anew."""
-    file = path.open(encoding="utf-8", errors="replace")
-    file.seek(0, 2)
-    try:
-        while True:
-            if line := file.readline():
-                click.echo(printable(line.rstrip("\n")))
-            elif path.exists() and path.stat().st_ino != _inode(file):
-                file.close()
-                file = path.open(encoding="utf-8", errors="replace")
-            else:
-                time.sleep(_FOLLOW)  # There is no event loop here: this command only follows a file.
-    finally:
-        file.close()
+def _last_of(file: TextIO, count: int) -> list[str]:
+    return [printable(line.rstrip("\n")) for line in deque(file, maxlen=count)]
 
 
-def _inode(file: Any) -> int:
-    import os
+def _follow(path: Path, log: TextIO) -> None:
+    """Print what is added, for ever. A log that was rotated begins anew."""
+    while True:
+        rotated = path.exists() and path.stat().st_ino != _inode(log)
+        for line in log:  # After the look: an old part is read to its end.
+            click.echo(printable(line.rstrip("\n")))
+        if rotated:
+            log = _reading(path)
+        else:
+            time.sleep(_FOLLOW)  # There is no event loop here: this command only follows a file.
 
+
+def _inode(file: TextIO) -> int:
     return os.fstat(file.fileno()).st_ino
 
 
@@ -405,29 +416,16 @@ def _systemd_word(word: str) -> str:
 
 def launchd_file(label: str, command: Sequence[str], place: Path) -> str:
     """A launchd agent; the host starts in `place`."""
-    words = "\n".join(f"    <string>{escape(word)}</string>" for word in command)
-    return f"""<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key>
-  <string>{escape(label)}</string>
-  <key>ProgramArguments</key>
-  <array>
-{words}
-  </array>
-  <key>WorkingDirectory</key>
-  <string>{escape(str(place))}</string>
-  <key>RunAtLoad</key>
-  <true/>
-  <key>KeepAlive</key>
-  <dict>
-    <key>SuccessfulExit</key>
-    <false/>
-  </dict>
-</dict>
-</plist>
-"""
+    import plistlib  # Here: other systems do not need it.
+
+    agent = {
+        "Label": label,
+        "ProgramArguments": list(command),
+        "WorkingDirectory": str(place),
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+    }
+    return plistlib.dumps(agent, sort_keys=False).decode()
 
 
 __all__ = ["described", "down", "launchd_file", "logs", "service", "status", "systemd_file", "up"]

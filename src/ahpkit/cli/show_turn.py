@@ -8,7 +8,7 @@ from typing import Any
 
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import plain, shorten
-from ahpkit.cli.usage import cost_of, short_count
+from ahpkit.cli.usage import cost_of, in_money, short_count
 from ahpkit.client import Subscription, events
 from ahpkit.client.events import TurnEvent
 from ahpkit.wire.codec import encode
@@ -56,7 +56,7 @@ class StatusLine:
         words = {"inputTokens": "in", "outputTokens": "out"}
         counts = [f"{short_count(self._usage[key])} {word}" for key, word in words.items() if key in self._usage]
         cost, currency = cost_of(self._usage)
-        price = [] if cost is None else [f"{'$' if currency == 'USD' else currency + ' '}{cost:.4f}"]
+        price = [] if cost is None else [in_money(cost, currency)]
         return [*([", ".join(counts)] if counts else []), *price]
 
 
@@ -207,7 +207,7 @@ def describe_usage(usage: Any) -> str:
     words = {"inputTokens": "in", "outputTokens": "out", "cacheReadTokens": "from the cache"}
     counts = ", ".join(f"{usage[key]} {word}" for key, word in words.items() if key in usage)
     cost, currency = cost_of(usage)
-    price = "" if cost is None else f"{'$' if currency == 'USD' else currency + ' '}{cost:.4f}"
+    price = "" if cost is None else in_money(cost, currency)
     return ", ".join(filter(None, [f"tokens: {counts}" if counts else "", price]))
 
 
@@ -215,6 +215,7 @@ __all__ = [
     "Entry",
     "StatusLine",
     "TurnPrinter",
+    "describe_usage",
     "event_line",
     "news",
     "plan_lines",

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ahpkit.cli.action_words import in_words
 from ahpkit.cli.connection import connected, find_session, host_command, tell_connection
 from ahpkit.cli.output import Output
 from ahpkit.cli.session_search import picker
@@ -207,36 +208,10 @@ def _reported(event: TelemetryEvent) -> str:
 
 def describe(envelope: Any) -> str:
     """One action for a person: number, type, what it carries, who sent it."""
-    action = {key: value for key, value in envelope["action"].items() if key != "type"}
-    carried = in_words(envelope["action"]) or json.dumps(action, ensure_ascii=False)
-    if len(carried) > _LONGEST:
-        carried = f"{carried[:_LONGEST]}…"
+    carried = shorten(in_words(envelope["action"]), _LONGEST)
     sender = f"  by {envelope['origin']['clientId']}" if "origin" in envelope else ""
     refused = f"  refused: {envelope['rejectionReason']}" if "rejectionReason" in envelope else ""
-    return f"{envelope['serverSeq']:>8}  {envelope['action']['type']}  {carried}{sender}{refused}"
+    return f"{envelope['serverSeq']:>8}  {envelope['action']['type']}  {carried}{sender}{refused}".rstrip()
 
 
-def in_words(action: Any) -> str | None:
-    """What the most frequent actions say to a person; None for those that are best shown as they are."""
-    match action:
-        case {"type": "chat/turnStarted", "message": {"text": text}}:
-            return f"> {shorten(text, _LONGEST)}"
-        case {"type": "chat/delta" | "chat/reasoning", "content": str(text)}:
-            return shorten(text, _LONGEST) or "(an empty line)"
-        case {"type": "chat/toolCallStart", "displayName": str(name)}:
-            return name
-        case {"type": "chat/toolCallReady", "toolInput": str(given)}:
-            return shorten(given, _LONGEST)
-        case {"type": "chat/toolCallConfirmed", "approved": bool(approved)}:
-            return "approved" if approved else "denied"
-        case {"type": "chat/toolCallComplete", "result": {"success": bool(success)}}:
-            return "done" if success else "failed"
-        case {"type": "session/titleChanged", "title": str(title)}:
-            return shorten(title, _LONGEST)
-        case {"type": "chat/turnComplete" | "chat/turnCancelled" | "session/ready"}:
-            return " "
-        case _:
-            return None
-
-
-__all__ = ["describe", "in_words", "tail"]
+__all__ = ["describe", "tail"]

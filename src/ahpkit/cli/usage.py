@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,9 @@ from ahpkit.protocol.meta_keys import ACP, COST
 
 _PLOT = 30
 """Columns of the longest bar."""
+
+_LONGEST_CURRENCY = 12
+"""Characters of the name of a currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,13 @@ class Spent:
 
 @dataclass(slots=True)
 class Total:
-    """Several turns together. A turn without a price makes the cost a lower bound."""
+    """Several turns together, the cost by currency. A turn without a price makes the cost a lower bound."""
 
     turns: int = 0
     input: int = 0
     output: int = 0
     cached: int = 0
-    cost: float = 0.0
-    currency: str = "USD"
+    costs: dict[str, float] = field(default_factory=dict[str, float])
     unpriced: int = 0
 
     def add(self, spent: Spent) -> None:
@@ -59,20 +61,20 @@ class Total:
         if spent.cost is None:
             self.unpriced += 1
         else:
-            self.cost += spent.cost
-            self.currency = spent.currency
+            self.costs[spent.currency] = self.costs.get(spent.currency, 0.0) + spent.cost
 
     @property
     def price(self) -> str:
         """The cost in words; empty when nothing has a price."""
-        if self.unpriced == self.turns:
+        if not self.costs:
             return ""
-        sign = "$" if self.currency == "USD" else f"{self.currency} "
-        return f"{'≥ ' if self.unpriced else ''}{sign}{self.cost:.{2 if self.cost >= 1 or not self.cost else 4}f}"
+        amounts = (in_money(cost, currency, 2 if cost >= 1 or not cost else 4) for currency, cost in self.costs.items())
+        return f"{'≥ ' if self.unpriced else ''}{' + '.join(amounts)}"
 
     def as_data(self) -> dict[str, Any]:
         counts = {"turns": self.turns, "inputTokens": self.input, "outputTokens": self.output}
-        cost = {} if self.unpriced == self.turns else {"cost": round(self.cost, 6), "currency": self.currency}
+        costs = [{"cost": round(cost, 6), "currency": currency} for currency, cost in self.costs.items()]
+        cost = costs[0] if len(costs) == 1 else {"costs": costs} if costs else {}
         return {**counts, "cacheReadTokens": self.cached, **cost, "unpricedTurns": self.unpriced}
 
 
@@ -97,7 +99,8 @@ async def usage(
 ) -> None:
     """Add up tokens and cost of all sessions, by session, agent or day.
 
-    Only what agents report is counted. "≥" stands before a cost when some turns have no price.
+    Only what agents report is counted. "≥" stands before a cost when some turns have no price. Each currency is added
+    up by itself.
 
     \b
     Example:
@@ -172,6 +175,12 @@ def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
     return None, "USD"
 
 
+def in_money(amount: float, currency: str, digits: int = 4) -> str:
+    """`$0.1234`, `EUR 2.00`. An agent may call its currency anything."""
+    sign = "$" if currency == "USD" else f"{printable(shorten(currency, _LONGEST_CURRENCY))} "
+    return f"{sign}{amount:.{digits}f}"
+
+
 def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
     """Sums by session, agent or day, or one sum. Days are in order, the rest is sorted by tokens."""
     sums: dict[str, Total] = {}
@@ -218,4 +227,4 @@ def short_count(count: int) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
-__all__ = ["Spent", "Total", "add_up", "cost_of", "short_count", "spent_on", "table", "usage"]
+__all__ = ["Spent", "Total", "add_up", "cost_of", "in_money", "short_count", "spent_on", "table", "usage"]

@@ -145,6 +145,8 @@ class SessionCreation:
         if not isinstance(error, AgentError):
             _log.error("creating %s failed", uri, exc_info=error)
             error = AgentError("The session could not be created. The host's log has the details.", error_type="host")
+        else:
+            _log.warning("%s with the agent %s was not created: %s", uri, session.agent.provider, error.message)
         self._dispatch(uri, session_creation_failed(error=error.info()))
         if isinstance(error, LoginNeeded):
             self._agents.login_needed(session.agent, uri)

@@ -250,6 +250,7 @@ class ChatRunner:
                 await self._ports.before_end(turn)
                 self._complete(turn, stop)
         except AgentError as error:
+            _log.info("the agent %s failed in a turn of %s: %s", self.agent.provider, self.chat.uri, error.message)
             await self._ports.before_end(turn)
             self._fail(turn, error)
         except Exception:  # An agent is anybody's code.
