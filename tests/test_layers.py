@@ -133,7 +133,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 ROOMS = (
-    ("agent", "limits", "tracing", "owner_file", "states", "trust", "warm_up", "workers"),
+    ("agent", "limits", "tracing", "owner_file", "states", "trust", "workers"),
     ("policy",),
     ("config", "feature", "registration"),
     ("spine",),

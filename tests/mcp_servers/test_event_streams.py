@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from ahpkit.mcp.event_streams import UnbatchedEvents, unbatched
+from ahpkit.mcp.connect import UnbatchedEvents, unbatched
 
 BATCH = b'event: message\nid: 7\ndata: [{"a": 1},\ndata:  {"b": "\xc3\xbc"}]\n\n'
 SPLIT = b'event: message\ndata: {"a":1}\n\nevent: message\ndata: {"b":"\xc3\xbc"}\nid: 7\n\n'

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from ahpkit.cli.output import announce
 from ahpkit.cli.settings import Settings, default_data_dir
 from ahpkit.client.endpoints import publish_endpoint
 from ahpkit.dialects import SPOKEN, Generation, pin
-from ahpkit.host.warm_up import build_checks
 from ahpkit.log.datadir import Durability
 from ahpkit.platform.limits import (
     ChildLimits,
@@ -37,6 +36,8 @@ from ahpkit.platform.limits import (
     memory_of_this_machine,
 )
 from ahpkit.platform.signals import handling_signals, keep_ignored_signals_from_children
+from ahpkit.protocol.registry import ACTIONS, COMMANDS, Shape
+from ahpkit.protocol.validation import prepare_check
 from ahpkit.web.notify import Tell, command, notifying, webhook
 from ahpkit.wire.tasks import running as during
 
@@ -288,4 +289,31 @@ def plugin_problem(plugin: Path) -> str | None:
     return None if os.path.exists(plugin) else why_absent(plugin)
 
 
-__all__ = ["as_typed", "plugin_problem", "serve", "with_options"]
+_PAUSE = 0.1
+"""Seconds between two validators (`build_checks`). All are ready some seconds after the start."""
+
+_EVERY_TURN = frozenset({"session", "chat"})
+"""Channels whose actions the host itself makes in nearly every turn."""
+
+
+def shapes() -> Iterator[Shape]:
+    """The actions and methods that nearly every session uses. Others are left out, because a validator stays in memory:
+    few sessions use actions that only the host dispatches in rare channels."""
+    dispatched = [spec for spec in ACTIONS.values() if spec.client_dispatchable]
+    by_host = [spec for spec in ACTIONS.values() if not spec.client_dispatchable and spec.channel in _EVERY_TURN]
+    yield from (spec.shape for spec in (*dispatched, *by_host))
+    yield from (spec.params for spec in COMMANDS.values())
+
+
+async def build_checks(*, pause: float = _PAUSE) -> None:
+    """Build the validators of actions and methods before they are needed, one after the other with pauses.
+
+    Otherwise a validator is built at its first use, and blocks the event loop for up to ten milliseconds. Cancelled
+    when the host stops.
+    """
+    for shape in shapes():
+        await asyncio.sleep(pause)
+        await asyncio.to_thread(prepare_check, shape)
+
+
+__all__ = ["as_typed", "build_checks", "plugin_problem", "serve", "shapes", "with_options"]

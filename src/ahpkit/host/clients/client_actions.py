@@ -11,7 +11,7 @@ from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection, LiveSessions
-from ahpkit.host.clients.dispatched import Dispatched
+from ahpkit.host.clients.quick_reading import Dispatched
 from ahpkit.host.registration import Event
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.secret_addresses import stored_action

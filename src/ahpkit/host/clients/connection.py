@@ -16,9 +16,8 @@ from typing import Any, Protocol
 
 from ahpkit.dialects.base import Identity, Reading, SentAction
 from ahpkit.host.clients.commands import Commands
-from ahpkit.host.clients.dispatched import Dispatched, read_dispatched
 from ahpkit.host.clients.outlet import Outlet
-from ahpkit.host.clients.outline import Skimmed, outline_of
+from ahpkit.host.clients.quick_reading import Dispatched, Skimmed, outline_of, read_dispatched
 from ahpkit.host.config import HostConfig
 from ahpkit.host.limits import (
     LONG_MESSAGE,

@@ -3,7 +3,7 @@
 The channel of a new session exists at once, with lifecycle `creating`; `creation` does the rest in the background.
 
 `session_channels` knows all sessions, `live_sessions` those that are live, `session_chats` the chats. The first state
-of a session is computed in `session_config`, `directories` and `fork`.
+of a session is computed in `session_config` and `directories`. Forks of chats are in `chat_rules`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
-from ahpkit.dialects.generations import selection_of
+from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
@@ -24,7 +24,6 @@ from ahpkit.host.sessions.agent_conversations import AgentConversations
 from ahpkit.host.sessions.chat_rules import check_chosen_model, check_idle, with_workers
 from ahpkit.host.sessions.creation import Report, SessionCreation
 from ahpkit.host.sessions.directories import NewDirectories, directories_of_new
-from ahpkit.host.sessions.fork import Source, fork_of, fork_source, taken_over
 from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
@@ -39,10 +38,11 @@ from ahpkit.host.turns.new_state import (
     moved_title,
     new_chat,
     new_session,
+    turns_until,
 )
 from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
-from ahpkit.protocol.chat.state import ChatOrigin, ChatState
+from ahpkit.protocol.chat.state import ChatOrigin, ChatState, Turn
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
@@ -59,6 +59,52 @@ from ahpkit.protocol.session.actions import (
 from ahpkit.protocol.session.commands import CreateSessionParams
 from ahpkit.protocol.session.state import ProjectInfo, SessionState
 from ahpkit.wire.tasks import Tasks
+
+Source = tuple[SessionState, ChatState, list[Turn]]
+"""The source of a fork: the states of a session and of its chat, and the turns that the fork shows."""
+
+
+class Fork(TypedDict):
+    """The session and the turn that a new session continues."""
+
+    session: str
+    turnId: str
+
+
+def fork_source(fork: Fork, states: States) -> Source:
+    """The session, the chat and the turns that a new session continues; raises if one of them does not exist."""
+    session = states.session(fork["session"])
+    if session is None:
+        raise SessionNotFound(f"there is no session {fork['session']} to fork")
+    for summary in session["chats"]:
+        chat = states.chat(summary["resource"])
+        turns = turns_until(chat, fork["turnId"]) if chat else None
+        if chat is not None and turns is not None:
+            return session, chat, turns
+    raise NotFound(f"fork.turnId: the session has no finished turn {fork['turnId']!r}")
+
+
+def fork_of(params: CreateSessionParams) -> Fork | None:
+    """The session and turn that a new session continues. Clients before 0.9 can ask for it."""
+    meta = params.get("_meta") or {}
+    return meta.get(FORK)
+
+
+def taken_over(params: CreateSessionParams, source: SessionState, provider: str) -> CreateSessionParams:
+    """The parameters of a fork: the source's directories, and its choices and settings if the agent is the same.
+
+    Parameters that the client gives have priority.
+    """
+    given = params.copy()
+    if directories := params.get("workingDirectories") or source.get("workingDirectories"):
+        given["workingDirectories"] = directories
+    if source["provider"] == provider:
+        values = source["config"]["values"] if "config" in source else {}
+        given["config"] = {**values, **(params.get("config") or {})}
+        chosen = {**selection_of({"_meta": unmarked(source.get("_meta") or {})}), **selection_of(params)}
+        given["_meta"] = {**(params.get("_meta") or {}), SELECTION: chosen}
+    return given
+
 
 _log = logging.getLogger(__name__)
 
@@ -302,4 +348,4 @@ class Sessions:
             self.chats.say_movable(uri)
 
 
-__all__ = ["Sessions"]
+__all__ = ["Fork", "Sessions", "Source", "fork_of", "fork_source", "taken_over"]

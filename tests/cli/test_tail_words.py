@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.action_words import in_words
+from ahpkit.cli.tail import in_words
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "reducers" / "1.0.0"
 

@@ -8,7 +8,7 @@ import sys
 
 _PROGRAM = """
 import asyncio, jsonschema_rs
-from ahpkit.host.warm_up import build_checks
+from ahpkit.cli.serve import build_checks
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
 from ahpkit.protocol.validation import check_action, check_params

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.clients.dispatched import read_dispatched
+from ahpkit.host.clients.quick_reading import read_dispatched
 from ahpkit.protocol.validation import check_params
 from ahpkit.wire.codec import Notification, decode
 from support.bench import Bench
