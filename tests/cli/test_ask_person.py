@@ -272,7 +272,7 @@ async def test_an_empty_line_takes_the_default_or_skips() -> None:
     event = request(question(), question("number", "n", defaultValue=0.5), question(id="r", required=True))
     person = Person("", " ", "", "x")
     assert await ask_questions(person, event, fine) == Answer({"q": None, "n": 0.5, "r": "x"})
-    assert "  please answer this one, or decline with Ctrl-D" in person.said
+    assert "  this question needs an answer; Ctrl-D declines all of them" in person.said
 
 
 async def test_what_does_not_fit_is_asked_again() -> None:

@@ -568,7 +568,7 @@ async def test_every_kind_of_question_can_be_answered(host: HostProcess) -> None
         await person.see("? The demo agent has a few questions.", "What is your name? (required)")
         await person.ready("  text, 1 to 80 characters: ")
         person.enter("")
-        await person.see("please answer this one")
+        await person.see("this question needs an answer")
         person.enter("Ada")
         await person.ready("  email: ")
         person.enter("nonsense")

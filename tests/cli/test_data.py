@@ -45,7 +45,7 @@ async def test_a_backup_that_fails_leaves_the_one_before_it(tmp_path: Path) -> N
     (data / "log.db").write_bytes(b"SQLite format 3\0 and then nothing that is a database")
     code, _, errors = await finish_cli(["data", "backup", "saved.tar.gz", "--data-dir", "data"], tmp_path)
     assert (code, "Traceback" in errors) == (1, False)
-    assert "log.db cannot be read: file is not a database. A host that starts on it repairs it" in errors
+    assert "log.db cannot be read: file is not a database. Start a host on it: that repairs the file" in errors
     assert (tmp_path / "saved.tar.gz").read_bytes() == before
     assert [name for name in os.listdir(tmp_path) if "saved" in name] == ["saved.tar.gz"]
 

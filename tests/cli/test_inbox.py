@@ -155,5 +155,5 @@ async def test_a_mistyped_name_answers_no_other_question() -> None:
     for name in ("color", "shade"):
         with pytest.raises(click.UsageError) as refused:
             read_answers(questions, [f"{name}=blue"])
-        whole = f"an answer that begins so is given as name={name}=blue"
+        whole = f"if the text itself is the answer, write name={name}=blue"
         assert str(refused.value) == f"there is no question {name!r}, there are: name, colour; {whole}"

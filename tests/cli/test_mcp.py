@@ -88,7 +88,7 @@ async def test_tools_are_listed_and_called_in_a_session(host: HostProcess) -> No
     [
         (("call", "nothing", "add"), "it has: test, off"),
         (("call", "test", "nothing"), "has no tool 'nothing'"),
-        (("call", "test", "add", "no json"), "no JSON"),
+        (("call", "test", "add", "no json"), "not valid JSON"),
         (("call", "test", "add", "[]"), "a JSON object is expected"),
         (("call", "test", "hang"), "A rule denies this"),
         (("tools", "off"), "off does not run (stopped)"),

@@ -73,7 +73,7 @@ async def test_standard_input_that_is_no_text_is_refused(host: HostProcess) -> N
 
 async def test_a_directory_that_was_removed_meanwhile_is_said_in_one_line(host: HostProcess) -> None:
     code, _, errors = await shell("mkdir gone; cd gone; rmdir ../gone; ahpkit prompt hi", host.home)
-    assert (code, errors) == (1, "Error: the directory in which you are was removed; go to another one\n")
+    assert (code, errors) == (1, "Error: the current directory was removed; change to another one and try again\n")
 
 
 async def test_every_event_is_a_line_of_json(host: HostProcess) -> None:

@@ -21,7 +21,7 @@ __all__ = ["agents"]
 
 
 class _ListedByDefault(click.Group):
-    """`ahpkit agents` lists; `install` is a command."""
+    """The group of `ahpkit agents`: without a command it runs `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
@@ -107,7 +107,7 @@ def _list(found: Sequence[Found]) -> None:
     notes: list[str] = []
     for entry in found:
         if entry.state != "missing" and not any(entry.keys.values()):
-            notes.append(f"{entry.agent.name}: no key in {entry.agent.keys[0]}; a login may do")
+            notes.append(f"{entry.agent.name}: no key in {entry.agent.keys[0]}; you may be logged in instead")
         if entry.detail:
             notes.append(f"{entry.agent.name}: {entry.detail}")
     if notes:
@@ -140,7 +140,7 @@ def _row(found: Found) -> tuple[str, ...]:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """One line for each agent; with everything in it, it still fits into 80 columns."""
+    """The rows as aligned lines. Also the widest row fits into 80 columns."""
     rows = [("NAME", "STATE", "VERSION", "ASKS BEFORE IT ACTS", "KEY"), *rows]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

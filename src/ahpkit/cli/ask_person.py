@@ -15,39 +15,41 @@ from ahpkit.client import Answer, Approve, Decline, Deny
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded
 
 _LINES, _CHARACTERS = 20, 2000
-"""How much of a tool's input is shown at first: what a person reads before pressing a key."""
+"""Lines and characters of a tool's input that are shown at first. A person can read that much before pressing a key."""
 
 _SENTENCE = 300
-"""Characters of why a call is made, or how it was judged."""
+"""Characters that are shown of the agent's reason for a call, and of a judge's reason for its assessment."""
 
 _SAFE = 0.5
-"""From this assessment on a call is called safe; the scale goes from 0 to 1."""
+"""A call with this assessment or a higher one is called safe. The scale goes from 0 to 1."""
 
 _NOBODY = "nobody is there to approve it"
 
 _ONCE = ["allow-once", "deny-once"]
-"""The host's own two options: where there are no others, they are a plain yes and no."""
+"""The ids of the host's own two options. A request that has no others is a plain yes-or-no question."""
 
 _MOST_KEYS = 9
-"""Options that have a key each. More have numbers, and take Enter: one digit may be the beginning of another."""
+"""Up to so many options, each one is chosen by a single digit. With more of them the person presses Enter after the
+number, because one digit may be the beginning of a longer number."""
 
 _REMEMBERED = re.compile(r"\b(always|never|forever|session|remember|every)\b")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 _PLAIN_WORDS = {"approve": ("y", "yes", "allow"), "deny": ("n", "no", "deny")}
-"""For the one option of its kind that is about this call only."""
+"""Words that choose an option without its number: for the only option of its kind that holds for this call alone."""
 
 _STYLES = {"+": "green", "-": "red"}
-"""Of lines that are added and removed."""
+"""The colours of lines that are added and removed."""
 
 Check = Callable[[str, Any], Awaitable[str | None]]
-"""Checks one answer, by question id; returns what is wrong with it."""
+"""Checks the answer to one question, given the question's id; returns what is wrong with the answer, or None."""
 
 
 async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader) -> Approve | Deny | None:
-    """y approves, n denies; with options, their numbers. None: leave it for later.
+    """Ask whether a tool call may run. None: the person leaves the decision for later.
 
-    What can be remembered for later calls is shown on request: this time only is what a person usually means.
+    `y` approves and `n` denies; further options have numbers. Options that are remembered for later calls are shown on
+    request only, because a person usually means just this call.
     """
     title, details = await _describe(event, read)
     beginning, rest = _at_a_glance(details)
@@ -56,7 +58,7 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
     options = [option for option in offered if option not in rules]
 
     def show() -> None:
-        """Show the question, with all that the person has asked to see of it."""
+        """Show the question, and those details that the person has asked for."""
         console.say(f"? {title}", "bold yellow")
         for line in reasons(event.call):
             console.say(f"  {line}", "yellow")
@@ -85,14 +87,15 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
 
 
 def reasons(call: Any) -> list[str]:
-    """What the agent wants with a call, and how it was judged, where somebody says so."""
+    """The lines that say why the agent makes a call, and how risky somebody judged it to be, as far as either is
+    known."""
     intention = shorten(call.get("intention", ""), _SENTENCE)
     judged = verdict(call.get("riskAssessment"))
     return [*([f"Why: {intention}"] if intention else []), *([judged] if judged else [])]
 
 
 def verdict(risk: Any) -> str:
-    """How risky a call was judged to be. It informs the person and decides nothing."""
+    """A line that says how risky a call was judged to be. It informs the person and decides nothing."""
     if not risk:
         return ""
     if risk["status"] != "complete":
@@ -102,13 +105,13 @@ def verdict(risk: Any) -> str:
 
 
 def once_first(options: Sequence[Any]) -> list[Any]:
-    """The options, ordered so that the first one is for this call only."""
+    """The options, ordered so that the first one of each kind holds for this call only."""
     ranks = {"approve": 0, "deny": 1}
     return sorted(options, key=lambda option: (is_remembered(option), ranks.get(option["kind"], 2)))
 
 
 def is_remembered(option: Any) -> bool:
-    """Whether an option may be about later calls too. One that does not say so is known by its words."""
+    """Whether an option is remembered for later calls too. It is if it belongs to a group, or if its words say so."""
     return bool(option.get("group")) or _says_so(option)
 
 
@@ -130,7 +133,7 @@ def in_words(option: Any) -> str:
 
 
 def _is_plain(options: Sequence[Any]) -> bool:
-    """Whether there is nothing to choose but yes and no."""
+    """Whether the only options are yes and no."""
     return not options or [option["id"] for option in options] == _ONCE
 
 
@@ -147,7 +150,7 @@ async def _edit(console: Console, tool_input: str) -> str:
 
 
 def _more(*, editable: bool, rules: Sequence[Any], rest: str) -> dict[str, Choice]:
-    """What can be chosen besides deciding."""
+    """The choices that show or change something without deciding the call."""
     edit = {"edit": Choice("edit the input first", "e", ("edit",))} if editable else {}
     remember = {"remember": Choice("see what can be remembered", "r", ("remember",))} if rules else {}
     show = {"show": Choice("show all", "s", ("show", "show all"))} if rest else {}
@@ -162,7 +165,8 @@ def _approval_prompt(options: Sequence[Any], more: Mapping[str, Choice]) -> str:
 
 
 def _decisions(options: Sequence[Any]) -> dict[str, Choice]:
-    """What decides, by the number of the option; yes and no are this call only."""
+    """The choices that decide the call: one for each option. Words such as "yes" and "no" decide about this call
+    only."""
     if _is_plain(options):
         return {
             "approve": Choice("allow once", "y", ("yes", "allow", "once", "allow once")),
@@ -206,13 +210,13 @@ async def _describe(event: ConfirmationNeeded, read: Reader) -> tuple[str, str]:
 
 
 async def _tool_input(call: Any, read: Reader) -> str:
-    """The input of a call; what is behind it when it is a reference."""
+    """The input of a call as text. If the state has only a reference to the input, its content is fetched."""
     given = call.get("toolInput", "")
     return given if isinstance(given, str) else await read(given["uri"]) or given["uri"]
 
 
 def _at_a_glance(text: str) -> tuple[str, str]:
-    """As much as a person reads at a glance, and the rest."""
+    """The text in two parts: what is shown at first, and the rest."""
     beginning = "\n".join(text[:_CHARACTERS].split("\n")[:_LINES])
     return beginning, text[len(beginning) :]
 
@@ -223,7 +227,7 @@ def _show(console: Console, text: str) -> None:
 
 
 async def ask_questions(console: Console, event: InputNeeded, check: Check) -> Answer | Decline:
-    """Ask one question after the other. Ctrl-D, or the end of the input, declines them all."""
+    """Ask one question after the other. Ctrl-D, or the end of the input, declines all of them."""
     request: Any = event.request
     console.say(f"? {request.get('message') or 'The agent asks:'}", "bold yellow")
     if "url" in request:
@@ -252,7 +256,7 @@ async def _ask(console: Console, question: Question, check: Check) -> Any:
         if not line.strip():
             if not question.get("required") or "defaultValue" in question:
                 return question.get("defaultValue")
-            problem = "please answer this one, or decline with Ctrl-D"
+            problem = "this question needs an answer; Ctrl-D declines all of them"
         else:
             try:
                 answer = read_answer(question, line)

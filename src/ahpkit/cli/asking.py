@@ -1,6 +1,6 @@
-"""Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D leaves the command.
+"""Asks one question at the terminal and waits for the answer. One Ctrl-C or Ctrl-D ends the command.
 
-Also reads files and pipes that may have no end, and has the kinds of numbers and paths that options take.
+The module also reads files and pipes that may have no end, and has the types of numbers and paths for options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _INTERRUPTED = 130
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """Let Ctrl-C work at once. asyncio's own handling would wait for the loop, which the question blocks."""
+    """Let Ctrl-C end the command at once. asyncio's own handler would wait for the event loop, which the question
+    blocks."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -33,7 +34,8 @@ def interruptible() -> Generator[None]:
 
 
 def read_whole(file: IO[AnyStr], name: str, most: int = 8_000_000, advice: str = "") -> AnyStr:
-    """All that is in a file or a pipe. An error when it is larger: some have no end."""
+    """The whole content of a file or a pipe. It is an error if it has more than `most` bytes, because some pipes never
+    end."""
     content = file.read(most + 1)
     if len(content) > most:
         raise click.ClickException(f"{name} has more than {most / 1e6:.0f} MB{advice}")
@@ -41,14 +43,15 @@ def read_whole(file: IO[AnyStr], name: str, most: int = 8_000_000, advice: str =
 
 
 def confirm(question: str, *, error: bool = False) -> bool:
-    """Ask yes or no; Enter means no. What was typed before the question is no answer."""
+    """Ask a yes-or-no question; Enter means no. Keys that were typed before the question was shown do not answer it."""
     forget_typed()
     with interruptible():
         return click.confirm(question, default=False, err=error)
 
 
 def confirm_deletion(question: str) -> None:
-    """Ask before something is deleted, where somebody can answer. Anything but yes ends the command."""
+    """Ask before something is deleted. Every answer but yes ends the command, and so does a terminal where nobody can
+    answer."""
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask at; --yes deletes without asking")
     if not confirm(question):
@@ -74,9 +77,10 @@ class Number(click.FloatRange):
 
 
 class Place(click.Path):
-    """A file or folder; `~` is the home, also where a shell leaves it (`--plugin=~/x`).
+    """A file or folder. `~` is the home directory, also where the shell leaves it as it is (`--plugin=~/x`).
 
-    An empty name is a variable that is not set: taken for this folder, it would be trusted.
+    An empty path is refused: usually it is a shell variable that is not set. Otherwise it would mean this folder, and
+    the folder would be trusted.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -57,24 +57,24 @@ _log = logging.getLogger(__name__)
 
 
 class Running(NamedTuple):
-    """A host that accepts connections, and what belongs to it."""
+    """A host that accepts connections, with everything that its caller needs to know about it."""
 
     server: HttpServer
     token: str | None
     data_dir: Path
     agents: list[str]
-    """The default one first."""
+    """The names of the agents, the default one first."""
     page: PageServer
     serve: Serve
-    """Takes a connection from inside this process."""
+    """Serves a connection that comes from inside this process."""
     certificate: str | None
-    """With TLS, the one it shows, as PEM."""
+    """The certificate that the host shows, as PEM; None without TLS."""
     owner: str
-    """A secret for programs of the host's owner. Clients do not have it."""
+    """A secret for programs of the host's owner. Clients do not know it."""
 
 
 def _convert(old: Recovery) -> Recovery | None:
-    """Convert what an older ahpkit left, and show how far it is."""
+    """Convert the states that an older ahpkit stored, and show the progress. None: nothing had to be converted."""
     with bar("Converting the sessions of an older ahpkit") as show:
         return convert_0_4(old, show)
 
@@ -87,7 +87,7 @@ async def running_host(
     config_file: Path | None = None,
     spoken: Sequence[Generation] = SPOKEN,
 ) -> AsyncGenerator[Running]:
-    """A host that accepts connections."""
+    """Start the host that the settings describe, and stop it at the end of the block."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
     with FreedMemory() as freed, data_directory(settings.data_dir or default_data_dir()) as data_dir:
@@ -130,7 +130,7 @@ async def running_host(
                     shown = None if tls is None else tls.certificate
                     yield Running(server, token, data_dir, agents, page, serve, shown, owner)
             finally:
-                await host.say_goodbye()  # While connections are still open: the server closes them.
+                await host.say_goodbye()  # Before the connections are closed: the server closes them.
 
 
 def _make_host(
@@ -142,7 +142,7 @@ def _make_host(
     environ: Callable[[str], Mapping[str, str]],
     spoken: Sequence[Generation],
 ) -> tuple[Host, list[str]]:
-    """The host with all its features, not yet started, and the names of its agents."""
+    """The host with all its features, not started yet, and the names of its agents."""
     directory, telemetry = start_directory(settings, fence), make_telemetry()
     agents, features = make_parts(settings, data_dir, pages, fence=fence, directory=directory, environ=environ)
     host = Host(
@@ -164,7 +164,7 @@ def _make_host(
 
 
 def _giving_memory_back(serve: Serve, freed: FreedMemory) -> Serve:
-    """`serve`, and give the memory of each connection back to the system soon after it ended."""
+    """Wraps `serve`: soon after a connection has ended, its memory is given back to the operating system."""
 
     async def served(transport: Transport) -> None:
         try:
@@ -186,7 +186,8 @@ def make_agents(
     terminals: Terminals,
     environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
 ) -> Sequence[Agent]:
-    """The configured agents, then the demo agent, then those of `ahpkit agents install`. The first is the default."""
+    """All agents: those of the settings, then the demo agent, then those that `ahpkit agents install` installed. The
+    first one is the default."""
     from ahpkit.agents.acp.installing import installed
     from ahpkit.agents.demo import DemoAgent
     from ahpkit.agents.settings import agent_from_settings
@@ -216,7 +217,7 @@ def make_parts(
     directory: Path,
     environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ,
 ) -> tuple[Sequence[Agent], Sequence[Feature]]:
-    """The agents and the features: agents reach files and run commands through those of the host."""
+    """The agents and the features. Agents read files and run commands through the features of the host."""
     from ahpkit.mcp.feature import McpServers
 
     sealed, trust = programs(settings, fence), Trust(data_dir / TRUST_FILE)
@@ -240,14 +241,15 @@ def make_parts(
 
 
 def make_telemetry() -> Telemetry:
-    """Traces, metrics and logs for those who subscribe, and metrics for a scraper."""
-    from ahpkit.telemetry.feature import Telemetry  # Late: other commands do not need an SDK.
+    """The feature that sends traces, metrics and logs to subscribers, and serves the metrics to a scraper."""
+    from ahpkit.telemetry.feature import Telemetry  # Imported late: other commands do not need the SDK.
 
     return Telemetry()
 
 
 def make_changesets(data_dir: Path, directory: Path, trust: Trust, access: Access) -> Feature:
-    """Hooks and filters of a repository run as they were trusted; what is cut out of the roots is not shown."""
+    """The feature that shows changed files. Git hooks and filters of a repository run only if they are trusted. Paths
+    that are excluded from the roots are not shown."""
     from ahpkit.changes.feature import Changesets
     from ahpkit.customizations.runnables import repository_is_trusted
 
@@ -281,7 +283,8 @@ def make_customizations(settings: Settings, directory: Path, trust: Trust) -> Cu
 
 
 def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
-    """The host's own canvases, the extensions it starts, and a socket for those that come by themselves."""
+    """The feature that offers canvases: those of the host, those of extensions that the host starts, and those of
+    extensions that connect to the host's socket."""
     from ahpkit.canvas.builtin import builtin_provider
     from ahpkit.canvas.extensions import SOCKET_NAME, ExtensionProcess, ExtensionSocket
     from ahpkit.canvas.feature import Canvases
@@ -297,7 +300,7 @@ def make_canvases(settings: Settings, data_dir: Path, pages: Pages) -> Feature:
 class _Tls(NamedTuple):
     context: ssl.SSLContext
     certificate: str | None
-    """What it shows, as PEM."""
+    """The certificate without its private key, as PEM; None without TLS."""
 
 
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -312,8 +315,11 @@ def _tls(settings: Settings, data_dir: Path) -> _Tls | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(certificate, key)
-        first = _CERTIFICATE.search(certificate.read_text(encoding="utf-8", errors="replace"))  # Never the key.
-    except OSError as error:  # ssl.SSLError is one, and names no file.
+        first = _CERTIFICATE.search(
+            certificate.read_text(encoding="utf-8", errors="replace")
+            # Only the certificate: the file may contain the key, too.
+        )
+    except OSError as error:  # `ssl.SSLError` is an `OSError`, too, and names no file.
         files = " and ".join(str(file) for file in (certificate, key) if file is not None)
         raise SettingsError(f"TLS: cannot use {files}: {error.strerror or error}") from error
     return _Tls(context, None if first is None else first[0])
@@ -329,7 +335,7 @@ def _own_certificate(settings: Settings, data_dir: Path) -> tuple[Path, Path]:
 
 
 def _afar(settings: Settings, server: HttpServer) -> str | None:
-    """Where other devices find the page, when they can."""
+    """The address of the page for other devices; None if they cannot reach it."""
     if is_loopback(settings.host) or not server.url.startswith("wss://"):
         return None
     name = next(iter([*settings.allowed_hosts, *own_addresses(settings.host)]), None)

@@ -70,7 +70,10 @@ async def chat(
             name, directory = await last_session(client, directory or Path.cwd(), choose), None
         elif name is not None:
             name = await find_session(client, name, choose)
-        async with console() as terminal:  # Now: what is typed while an agent starts is kept for the first line.
+        async with (
+            console() as terminal
+            # The terminal is opened now, so that what is typed while the agent starts becomes the first line.
+        ):
             opening = open_session(
                 client, name, provider=provider, model=model, directory=directory, more=more, worktree=worktree
             )
@@ -91,7 +94,7 @@ async def chat(
 
 
 async def _talk(terminal: Console, client: Client, session: Session, chat: Chat, kind: str) -> None:
-    """One chat after the other, until the person leaves."""
+    """Run one chat after the other, until the person leaves."""
     first = ""
     while True:
         async with client.subscribe(chat.uri) as channel, client.subscribe(session.uri) as events:
@@ -106,7 +109,7 @@ async def _talk(terminal: Console, client: Client, session: Session, chat: Chat,
 
 
 def _entering(session: Session, chat: Chat) -> str:
-    """Which chat this is, and from one where nobody can write, how to get back."""
+    """The line that is shown when a chat is opened: which chat it is, and how to get back if nobody can write in it."""
     numbered = list(enumerate(session.chats, 1))
     number, summary = next((pair for pair in numbered if pair[1]["resource"] == chat.uri), (0, None))
     if summary is None:
@@ -132,7 +135,7 @@ def _greeting(session: Session) -> str:
 
 
 async def _leave(terminal: Console, client: Client, session: Session, conversation: Chat, *, made: bool) -> None:
-    """Tidy up a session nobody said anything in; say how to come back to any other."""
+    """Dispose of a session in which nobody said anything. Otherwise say how to come back to the session."""
     state: Any = conversation.state
     if made and client.status == "connected" and not state["turns"] and "activeTurn" not in state:
         with suppress(AhpError, TimeoutError):

@@ -1,6 +1,6 @@
 """The commands of `ahpkit chat`: `:model`, `:set`, `:fork` and others.
 
-They begin with a colon, because everything that begins with a slash is the agent's.
+They begin with a colon, because lines that begin with a slash are commands of the agent.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _LONGEST = 60
 
 
 class Refused(Exception):
-    """The command cannot be done; the text says why."""
+    """A command cannot be done. The text says why."""
 
 
 class Elsewhere(NamedTuple):
-    """Another chat that is to be on the screen from now on."""
+    """The chat that the screen shows from now on."""
 
     chat: str
     message: str = ""
-    """What to say there first."""
+    """The text to send first in that chat; empty: none."""
 
 
 class Command(NamedTuple):
-    """One command: what follows its name, what it does, and how."""
+    """One command: its argument, what it does in words, and the function that does it."""
 
     argument: str
     help: str
@@ -48,7 +48,7 @@ class Command(NamedTuple):
 
 
 class Commands:
-    """The commands of one chat on the screen."""
+    """The commands of the chat that is on the screen."""
 
     def __init__(
         self,
@@ -60,9 +60,8 @@ class Commands:
         ask_again: Callable[[], bool],
         show_turn: Callable[[TurnStream], Coroutine[Any, Any, object]],
     ) -> None:
-        """`ask_again()` asks again for what waits for a decision; False when no turn runs. `show_turn(turn)` shows a
-        turn that a command began, until it is over.
-        """
+        """`ask_again()` asks again about decisions that were postponed; False if no turn runs. `show_turn(turn)` shows
+        a turn that a command began, until the turn is over."""
         self._output = output
         self._client = client
         self._session = session
@@ -70,15 +69,16 @@ class Commands:
         self._ask_again = ask_again
         self._show_turn = show_turn
         self.later: list[str] = []
-        """Messages typed here that were not turns yet: queued, or for a running turn that may not take them."""
+        """Messages typed here that are not turns yet: they are queued, or steer a running turn that may not take them.
+        """
 
     @staticmethod
     def are_meant(line: str) -> bool:
-        """Whether a line is a command, not a message."""
+        """Whether a line is a command and not a message."""
         return _COMMAND.fullmatch(line.strip()) is not None
 
     def completions(self, text: str) -> list[CompletionItem]:
-        """The commands that a line may begin with."""
+        """The commands whose names begin with `text`."""
         known = {f":{name}": command for name, command in COMMANDS.items()}
         return [
             {
@@ -92,7 +92,7 @@ class Commands:
         ]
 
     async def run(self, line: str) -> Elsewhere | None:
-        """Run the command in a line. Returns another chat if that is to be on the screen from now on."""
+        """Run the command in a line. Returns another chat if the screen shows that one from now on, else None."""
         found = _COMMAND.fullmatch(line.strip())
         assert found is not None
         name, argument = found[1], (found[2] or "").strip()
@@ -106,7 +106,7 @@ class Commands:
             self._output.say(f"✗ {refusal}", "red")
             return None
 
-    # What they do.
+    # The functions of the commands.
 
     async def help(self, argument: str) -> None:
         for name, command in COMMANDS.items():
@@ -236,7 +236,10 @@ class Commands:
         return Elsewhere(_chosen(self._session.chats, argument)["resource"])
 
     async def quit(self, argument: str) -> None:
-        raise Refused("nothing may follow :quit")  # Alone on its line it ends the conversation, which is not ours.
+        raise Refused(
+            ":quit takes no argument; type it alone to leave"
+            # `:quit` without an argument ends the conversation, which this module does not do.
+        )
 
     def _must_be_idle(self) -> None:
         if "activeTurn" in self._chat.confirmed:
@@ -251,10 +254,10 @@ class Commands:
 
 
 def _directory(name: str) -> str:
-    """The URI of a directory that a person names."""
+    """The URI of a directory, given as a person types it."""
     path = Path(os.path.abspath(os.path.expanduser(name)))
     if not name:
-        raise Refused("say which: :add DIR")
+        raise Refused("say which directory: :add DIR")
     if not path.is_dir():
         raise Refused(f"there is no directory {name}")
     return path.as_uri()
@@ -274,7 +277,7 @@ def _chosen(items: Sequence[Any], number: str) -> Any:
 
 
 def _read(schema: Any, value: str) -> Any:
-    """A value as its setting wants it. The host checks what is allowed."""
+    """The typed value as the type that the setting's schema asks for. The host checks whether the value is allowed."""
     if schema.get("type", "string") == "string":
         return value
     try:
@@ -288,7 +291,8 @@ def _written(value: Any) -> str:
 
 
 def _setting_lines(name: str, schema: Any, value: Any) -> list[str]:
-    """A setting for a reader: its value, what it is for, and below it what it may be, the present one marked."""
+    """The lines that show a setting: its value, what it is for, and the allowed values with a mark at the present
+    one."""
     title = schema.get("title")
     about = ": ".join(filter(None, [title if title and title != name else "", schema.get("description", "")]))
     present = value if value is not None else schema.get("default")
@@ -302,7 +306,8 @@ def _setting_lines(name: str, schema: Any, value: Any) -> list[str]:
 
 
 def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
-    """The model of the last answer, else the one that an agent takes when nobody chooses: its first."""
+    """The model of the last answer. Before the first answer: the model that the agent takes if nobody chooses, its
+    first one."""
     for turn in reversed(chat["turns"]):
         used = turn.get("usage", {}).get("model") or turn["message"].get("model", {}).get("id")
         if used:
@@ -311,13 +316,13 @@ def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
 
 
 def chat_title(summary: Any, number: int, *, first: str = "") -> str:
-    """What a chat is called: its title, else how it began, else its number."""
+    """The name of a chat: its title, else the beginning of its first message, else its number."""
     title = summary["title"].strip()
     return shorten(first, _LONGEST) or f"Chat {number}" if title in ("", UNTITLED) else title
 
 
 def is_read_only(summary: Any) -> bool:
-    """Whether nobody can write there: a sub-agent's chat."""
+    """Whether the person cannot write in a chat, because it belongs to a sub-agent."""
     return summary.get("interactivity") in ("read-only", "hidden")
 
 

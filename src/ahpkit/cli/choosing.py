@@ -1,6 +1,7 @@
-"""Interprets keys and lines where a person chooses or answers something. Pure: the console reads the keys.
+"""Interprets keys and lines that a person types to choose or to answer something. Pure: the console reads the keys.
 
-A choice is one key with nothing after it, or a word and Enter. Everything else a person types there is a message.
+A choice is made by one key with nothing after it, or by a word and Enter. Everything else that a person types is a
+message.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BACKSPACE = ("\x7f", "\x08")
 _CLEAR = "\x15"
 
 _LONGEST = 40
-"""Characters of a wrong word that are repeated."""
+"""Characters of a wrong word that the answer repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,53 +28,54 @@ class Choice:
     """One thing that can be chosen."""
 
     says: str
-    """What it does, in words."""
+    """What the choice does, in words."""
     key: str = ""
-    """The key that means it; without, it takes a word and Enter."""
+    """The key that chooses it at once; if empty, the person types a word and Enter."""
     words: tuple[str, ...] = ()
-    """What means it, followed by Enter."""
+    """Words that choose it, followed by Enter."""
 
 
 Choices = Mapping[str, Choice]
-"""By the name that the asker gave each."""
+"""Choices, by the names that the caller gave them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The person chose this."""
+    """The person made a choice."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """The person typed something else: say what can be chosen."""
+    """The person typed something that is no choice: the caller shows what can be chosen."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The person writes a message: these keys are its beginning."""
+    """The person began to write a message, with these keys."""
 
     keys: tuple[Key, ...]
 
 
 class Left:
-    """The person does not want to choose now: Ctrl-D."""
+    """The person pressed Ctrl-D: they do not want to choose now."""
 
 
 Outcome = Chosen | Unclear | Message | Left
 
 
 def meant(choices: Choices, text: str) -> str | None:
-    """The choice that a whole line means: its key, or one of its words."""
+    """The name of the choice that a whole line makes, by its key or by one of its words; None if it makes none."""
     word = text.strip().casefold()
     return next((name for name, one in choices.items() if word and word in _words(one)), None)
 
 
 def possible(choices: Choices, text: str = "") -> str:
-    """What can be chosen, in one line; `text` is what was typed instead, or needs Enter."""
+    """One line that lists the choices. `text` is what the person typed: either no choice, or a choice that needs
+    Enter."""
     if (name := meant(choices, text)) is not None:
         return f"Enter takes it: {choices[name].says}"
     listed = ", ".join(f"{one.key or next(iter(one.words), '')} = {one.says}" for one in choices.values())
@@ -85,7 +87,7 @@ def _words(one: Choice) -> set[str]:
 
 
 class Choosing:
-    """What was typed at one question so far."""
+    """Collects the keys that were typed at one question."""
 
     def __init__(self, choices: Choices) -> None:
         self.text = ""
@@ -94,11 +96,11 @@ class Choosing:
 
     @property
     def undecided(self) -> bool:
-        """Whether a moment without a key means something."""
+        """Whether the keys so far become a choice if no other key follows soon."""
         return bool(self.text) and self.text != self._told
 
     def press(self, key: Key) -> Outcome | None:
-        """Take a key; None: more is needed."""
+        """Take one key. None: more keys are needed."""
         if isinstance(key, Paste):
             return Message((*self.text, key))
         if key == _END_OF_INPUT:
@@ -114,7 +116,7 @@ class Choosing:
         return None
 
     def quiet(self) -> Outcome | None:
-        """Nothing was typed for a moment."""
+        """Called when no key came for a moment."""
         name = next((name for name, one in self._choices.items() if one.key and one.key == self.text.casefold()), None)
         if name is not None:
             return Chosen(name)
@@ -151,7 +153,7 @@ _HINTS = {
 
 
 def hint(question: Question) -> str:
-    """What to type, in a few words, with the limits it must keep."""
+    """A few words that say what to type, with the question's limits."""
     text: str = _HINTS.get(question["kind"]) or question.get("format") or "text"
     text += _limits(question)
     if question.get("allowFreeformInput"):
@@ -163,7 +165,7 @@ def hint(question: Question) -> str:
 
 
 def _limits(question: Question) -> str:
-    """How much or how many: " from 0 to 150", ", at most 2", ", 3 to 20 characters"."""
+    """The limits of a question in words: " from 0 to 150", ", at most 2", ", 3 to 20 characters"."""
     low, high, kind = question.get("min"), question.get("max"), question["kind"]
     if low is None and high is None:
         return ""
@@ -174,7 +176,8 @@ def _limits(question: Question) -> str:
 
 
 def read_answer(question: Question, line: str) -> Any:
-    """The answer: a plain value, or the wire's form for free text. Raises `ValueError` that says what is expected."""
+    """The answer that a line gives: a plain value, or the protocol's object for free text. Raises `ValueError` that
+    says what is expected."""
     read = _READERS.get(question["kind"])
     return read(question, line.strip()) if read else line
 
@@ -210,7 +213,7 @@ def _single(question: Question, line: str) -> Any:
 
 
 def _many(question: Question, line: str) -> Any:
-    # Own words may have spaces in them; numbers need no comma.
+    # Free text may contain spaces, so it is not split at them. Numbers need no comma between them.
     items = [item for item in re.split(r"\s*,\s*" if "," in line else r"\s+", line) if item]
     found = {item: _option(question["options"], item) for item in items}
     picked = list(dict.fromkeys(option for option in found.values() if option is not None))
@@ -222,10 +225,7 @@ def _many(question: Question, line: str) -> Any:
 
 
 def _check_free(question: Question, unknown: Sequence[str]) -> None:
-    """Own words are allowed where the question says so.
-
-    A number that no option has is a typing error, not an answer.
-    """
+    """Accept free text where the question allows it. A number that no option has is a typing error, not an answer."""
     numbers = [word for word in unknown if re.fullmatch(r"[+-]?\d+", word)]
     if numbers or not question.get("allowFreeformInput"):
         what = f"{_HINTS[question['kind']]}, 1 to {len(question['options'])}"
@@ -233,7 +233,7 @@ def _check_free(question: Question, unknown: Sequence[str]) -> None:
 
 
 def _option(options: Sequence[Mapping[str, Any]], word: str) -> str | None:
-    """The option with that number, id or label."""
+    """The id of the option with that number, id or label; None if there is none."""
     if word.isascii() and word.isdecimal() and 1 <= int(word) <= len(options):
         return options[int(word) - 1]["id"]
     meant = (

@@ -23,7 +23,7 @@ from ahpkit.cli.settings import (
 from ahpkit.cli.text import as_json, printable
 
 _WIDEST = 50
-"""Columns of the values that `config show` prints; longer ones stand out."""
+"""Columns of the values that `config show` prints. Longer values are printed whole and move the column after them."""
 
 _FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defaults, or an example where there is none.
 # Remove the # to change them. `ahpkit config show` says what holds. ~ is your home.
@@ -92,7 +92,7 @@ _FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defau
 """
 
 _SHOWN = 10
-"""Keys that a warning names."""
+"""The number of keys that a warning names."""
 
 _PROJECT_FILE = """# ahpkit: settings for this directory.
 # [session] always counts. All other keys of your own file (`ahpkit config init` writes one with every key) can be set
@@ -183,7 +183,7 @@ def _where(origin: str) -> str:
 
 
 def trusted_settings(config_file: Path | None, directory: Path, data_dir: Path | None = None) -> Settings:
-    """The settings that hold in a directory. A project's file counts as a whole when the host's owner trusts it."""
+    """The settings for a directory. A project's file is used as a whole if the host's owner trusts it."""
     from ahpkit.cli.settings import default_data_dir
     from ahpkit.cli.trust import project_runnable
     from ahpkit.host.trust import TRUST_FILE, Trust
@@ -197,7 +197,7 @@ def trusted_settings(config_file: Path | None, directory: Path, data_dir: Path |
 
 
 def say_left_out(settings: Settings) -> None:
-    """Tell the person what a project's file wants and does not get."""
+    """Warn the person about keys of project files that are ignored, because the files are not trusted."""
     for path, keys in settings.left_out.items():
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         click.echo(
@@ -208,7 +208,7 @@ def say_left_out(settings: Settings) -> None:
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value as JSON has it; what may be a secret in an agent's environment is not shown."""
+    """A value as JSON. Values that may be secrets, in the environment of an agent, are not shown."""
     if key.startswith("agents.") and isinstance(value.get("env"), dict):
         return {**value, "env": dict.fromkeys(value["env"], "…")}
     if isinstance(value, Path):

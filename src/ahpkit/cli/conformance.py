@@ -27,7 +27,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print the repor
 
 
 class _Protocol(click.ParamType[str]):
-    """A version that fixtures can be run for, in full or as `serve --protocol` takes it: 1.0.0, 0.9, 1."""
+    """A version for which there are fixtures, written in full or as `serve --protocol` takes it: 1.0.0, 0.9, 1."""
 
     name = "version"
 

@@ -31,20 +31,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 EXIT_FAILED, EXIT_TIMEOUT, EXIT_INTERRUPTED = 1, 124, 130
 
 Choose = Callable[[Sequence[Any]], str]
-"""Asks the person which of several sessions they mean; gives its URI."""
+"""Asks the person which of several sessions they mean; returns its URI."""
 
 _ACTIVITY = 300
-"""Characters of the activity that is shown for an agent that does not start."""
+"""Characters of an agent's activity that are shown while the agent starts."""
 
 _BACK = 20.0
-"""Seconds for a lost connection to come back."""
+"""Seconds to wait for a lost connection to come back."""
 
 _SHORTEST = 4
-"""Characters of an id that may stand for all of it."""
+"""The fewest characters of an id that may stand for the whole id."""
 
 
 def host_name_option(function: F) -> F:
-    """Adds `--host-name`. Commands do not see it: `chosen_name` has it for whoever looks for the host."""
+    """Adds `--host-name` to a command. The command's function does not get the option; `chosen_name` returns it."""
 
     def keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
         context.meta[HOST_NAME] = check_host_name(context, option, value)
@@ -62,7 +62,8 @@ def chosen_name() -> str | None:
 
 
 def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
-    """Make an async function a command's body: adds the options that choose a host; it returns the exit code."""
+    """Make an async function the body of a command. Adds the options that choose a host. The function returns the exit
+    code."""
 
     @click.option("--url", envvar="AHPKIT_URL", help="The host's address; without it, the one that is running.")
     @click.option("--token", envvar="AHPKIT_TOKEN", help="The host's token, where it cannot be found.")
@@ -73,14 +74,16 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
             code = asyncio.run(function(*args, **kwargs))
         except (KeyboardInterrupt, asyncio.CancelledError):
             code = EXIT_INTERRUPTED
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Only the end is left; one more Ctrl-C must not spoil it.
+        # The command is about to end; another Ctrl-C must not disturb that.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise SystemExit(code or 0)
 
     return run
 
 
 def session_options(function: F) -> F:
-    """The options that choose a session, or say what a new one is like: name, resume, provider, model, directory."""
+    """Adds the options that choose a session, or say what a new one is like: name, resume, provider, model,
+    directory."""
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
         click.option("--worktree", is_flag=True, help="Give a new session a git work tree and a branch of its own."),
@@ -109,9 +112,9 @@ async def connected(
     mcp_apps: bool = False,
     patience: float = _BACK,
 ) -> AsyncGenerator[Client]:
-    """A client of that host, or of the running one; with `start` of one that is started when none runs.
+    """A client of the host at `url`, or of the running host. With `start` a host is started if none runs.
 
-    A lost connection is reported, and it is an error if it does not come back soon. `lasting` commands go on waiting.
+    A lost connection is reported. If it does not come back soon, that is an error; `lasting` commands wait without end.
     """
     name = chosen_name()
     if url is not None and not url.strip():
@@ -137,7 +140,7 @@ def _is_watching() -> bool:
 
 @asynccontextmanager
 async def _given_up(client: Client, patience: float | None) -> AsyncGenerator[None]:
-    """End with an error when the connection is lost for so many seconds."""
+    """End with an error if the connection is lost for so many seconds; None: wait without end."""
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
     try:
@@ -159,7 +162,7 @@ async def _given_up(client: Client, patience: float | None) -> AsyncGenerator[No
 
 
 def tell_connection(client: Client, output: Output) -> None:
-    """Show when the connection is lost, and when it is back."""
+    """Tell the person when the connection is lost, and when it is back."""
     lost = False
 
     def tell(status: str) -> None:
@@ -185,7 +188,8 @@ async def open_session(
     worktree: bool = False,
     choose: Choose | None = None,
 ) -> Session:
-    """The session that was named, the last one of the directory, or a new one. `choose` picks one of several."""
+    """The session that was named, the last one of the directory, or a new one. `choose` picks one if there are
+    several."""
     check_session_options(
         name, resume=resume, provider=provider, model=model, directory=directory, more=more, worktree=worktree
     )
@@ -230,7 +234,7 @@ def check_session_options(
     more: Sequence[Path] = (),
     worktree: bool = False,
 ) -> None:
-    """Refuse options that contradict each other, before anything is done."""
+    """Refuse options that contradict each other before anything is done."""
     if name is not None and not name.strip():
         raise click.UsageError("--session is empty; leave it out for a new session")
     for option, value in (("--agent", provider), ("--model", model)):
@@ -249,7 +253,7 @@ def check_session_options(
 
 
 async def last_session(client: Client, directory: Path, choose: Choose | None = None) -> str:
-    """The URI of the session of a directory that changed last, or the one that is chosen of several."""
+    """The URI of the session of a directory that changed last. If there are several, `choose` may pick another one."""
     found = of_directory(await client.sessions(), directory)
     if not found:
         raise click.ClickException(f"there is no session in {directory} yet; start one with: ahpkit chat")
@@ -257,11 +261,11 @@ async def last_session(client: Client, directory: Path, choose: Choose | None = 
 
 
 def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
-    """The sessions that work in a directory, the one changed last first. Archived ones are left out."""
+    """The sessions that work in a directory, the one that changed last first. Archived ones are left out."""
     wanted = directory.resolve().as_uri()
 
     def works_here(one: Any) -> bool:
-        """A session with its own work tree belongs to the directory that it was started for."""
+        """A session with its own work tree belongs to the directory for which it was started."""
         return wanted in (*one.get("workingDirectories", ()), one.get("project", {}).get("uri"))
 
     here = [one for one in summaries if works_here(one) and not one["status"] & SessionStatus.IsArchived]
@@ -269,24 +273,24 @@ def of_directory(summaries: Sequence[Any], directory: Path) -> list[Any]:
 
 
 async def _tell_environment(session: str) -> None:
-    """Agents of a host in the background see what this shell has: its `PATH` and its keys."""
+    """Give a host in the background the environment of this shell, so that agents see its `PATH` and its keys."""
     endpoint = find_endpoint(name=chosen_name())
     if endpoint is not None and endpoint.background:
-        from ahpkit.cli.shell_environment import send  # Late: most hosts do not need it.
+        from ahpkit.cli.shell_environment import send  # Imported late: most hosts do not need it.
 
         await send(endpoint, session)
 
 
 def _slow_start(client: Client, uri: str, provider: str | None) -> Explain:
-    """What a person wants to know about an agent that does not start: what is waited for, and where the log is."""
+    """Explains why an agent has not started yet: what it is waiting for, and where the log is."""
     further = f"The host's log: {_log_place()}. Ctrl-C gives up."
 
     async def explain(tell: Tell) -> None:
-        with suppress(AhpError, TimeoutError):  # It is over: whoever waits for it says how.
+        with suppress(AhpError, TimeoutError):  # The start is over. The command that waits for it reports how it ended.
             async with client.subscribe(uri) as session:
                 doing = session.state.get("activity", "")
                 while True:
-                    if doing or sys.stderr.isatty():  # A script gets only what the host reports.
+                    if doing or sys.stderr.isatty():  # Scripts get only what the host reports.
                         waiting = doing or f"Waiting for {provider or 'the agent'} to answer"
                         tell(f"{printable(shorten(waiting, _ACTIVITY))}. {further}")
                     state = await session.wait_for(lambda state, known=doing: state.get("activity", known) != known)
@@ -296,7 +300,7 @@ def _slow_start(client: Client, uri: str, provider: str | None) -> Explain:
 
 
 def _log_place() -> str:
-    """Where the host that is used writes its log."""
+    """A text that says where the host writes its log."""
     context = click.get_current_context(silent=True)
     named = context is not None and context.params.get("url") is not None
     endpoint = None if named else find_endpoint(name=chosen_name())
@@ -306,7 +310,7 @@ def _log_place() -> str:
 
 
 async def _forget(client: Client, uri: str) -> None:
-    """Dispose of a session that never began."""
+    """Dispose of a session that was never used."""
     with suppress(AhpError, TimeoutError):
         await client.request("disposeSession", channel=uri)
 
@@ -320,9 +324,9 @@ def _why(failed: SessionFailed, provider: str | None) -> str:
 async def find_session(
     client: Client, name: str, choose: Choose | None = None, *, fits: Callable[[Any], bool] | None = None
 ) -> str:
-    """The URI of the session a person means: a URI, an id or its beginning, a title or part of it.
+    """The URI of the session that a person names: by a URI, an id or its beginning, a title or a part of it.
 
-    When the name could mean several, only those that fit are meant; when none does, any of them can say so.
+    If several sessions fit, the error lists those; if none fits, the error says where to find the names.
     """
     if not name.strip():
         raise click.UsageError("which session? Give its id, or a part of its title; see: ahpkit sessions list")
@@ -340,7 +344,8 @@ async def find_session(
 
 
 def meant(summaries: Sequence[Any], name: str) -> Sequence[Any]:
-    """The sessions a name may stand for. The closest kind of match counts: part of a title only when all else fails."""
+    """The sessions that a name may mean. The closest kind of match counts: a part of a title only if nothing
+    else fits."""
     folded = name.casefold()
     matches: Sequence[Callable[[str, str], bool]] = (
         lambda uri, title: uri == name or _id(uri) == name,
@@ -355,7 +360,7 @@ def meant(summaries: Sequence[Any], name: str) -> Sequence[Any]:
 
 
 def short_id(uri: str) -> str:
-    """As much of a session's id as people type."""
+    """The part of a session's id that people type."""
     return _id(uri)[:8]
 
 

@@ -1,7 +1,7 @@
 """Reads lines, single keys and Ctrl-C from a person, inside an event loop.
 
-Everything can be cancelled at any moment, and the terminal is put back as it was, however the block ends.
-`terminal_console` reads a terminal key by key; what is here reads lines of pipes and files.
+Everything can be cancelled at any moment. The terminal is restored, however the block ends. `terminal_console` reads a
+terminal key by key; this module reads the lines of pipes and files.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Console(Output):
         self._ended = False
 
     def interrupt(self) -> None:
-        """Ctrl-C was pressed."""
+        """Report that Ctrl-C was pressed."""
         self._interrupted.set()
 
     @property
     def interrupt_waits(self) -> bool:
-        """Whether Ctrl-C was pressed, and nobody has acted on it yet."""
+        """Whether Ctrl-C was pressed and nothing has reacted to it yet."""
         return self._interrupted.is_set()
 
     async def interrupted(self) -> None:
@@ -47,34 +47,35 @@ class Console(Output):
         self._interrupted.clear()
 
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
-        """One line without its end, or None when there is no more input. A terminal goes on with `editor`."""
+        """One line without its end, or None if there is no more input. On a terminal the person edits the text of
+        `editor`."""
         if _is_shown():
             self.stream(prompt)
         while b"\n" not in self._buffer and not self._ended:
             self._buffer += await self._read()
         if _is_shown():
-            self._inside_line = False  # The person ended it.
+            self._inside_line = False  # The person ended the line with Enter.
         line, _, self._buffer = self._buffer.partition(b"\n")
         return None if self._ended and not line else line.decode(errors="replace").rstrip("\r")
 
     async def typed(self, prompt: str, editor: LineEditor) -> str:
-        """A line typed while something else goes on. A pipe's next line waits until that is over."""
+        """A line that is typed while something else goes on. The next line of a pipe waits until that is over."""
         return await asyncio.Future()
 
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[None]:
-        """The person's attention: whoever asks them something holds it, one at a time."""
+        """Held while a question is asked, so that questions come one at a time."""
         async with self._questions:
             yield
 
     async def settle(self) -> None:
-        """Wait until the person has seen what was shown: what they typed before does not answer it."""
+        """Wait until the person can have seen what was shown. What they typed before does not answer it."""
 
     async def choose(self, prompt: str, choices: Choices, show: Callable[[], object] = lambda: None) -> str | None:
-        """The name of one of `choices`: on a terminal by a key, else by a line that is exactly one of its words.
+        """Ask the person to choose; returns the name of the choice. On a terminal a key chooses, else a line that is
+        exactly one of the words. None: there is no more input, or the person does not want to choose now.
 
-        None: no more input, or the person does not want to choose now. `show` shows what is decided once more, when
-        the person comes back to the terminal from elsewhere.
+        `show` shows again what the question is about, when the person comes back to the terminal from elsewhere.
         """
         before = self._typed_before()
         try:
@@ -90,9 +91,9 @@ class Console(Output):
             self._buffer = before + self._buffer
 
     def _typed_before(self) -> bytes:
-        """What a person typed before the question was shown: messages for afterwards, not answers.
+        """What a person typed before the question was shown. It does not answer the question, and is kept for later.
 
-        A terminal that cannot be read key by key is meant. The lines of a pipe are answers, in their order.
+        This concerns terminals that cannot be read key by key. The lines of a pipe are answers, in their order.
         """
         if not sys.stdin.isatty():
             return b""
@@ -105,7 +106,7 @@ class Console(Output):
         return before
 
     async def _read(self) -> bytes:
-        """What there is to read; nothing when the input has ended. A cancelled read loses nothing."""
+        """The next bytes of the input; empty if the input has ended. A read that is cancelled loses nothing."""
         await _readable(sys.stdin.fileno())
         try:
             data = os.read(sys.stdin.fileno(), 65536)
@@ -116,7 +117,7 @@ class Console(Output):
 
 
 def _is_shown() -> bool:
-    """Whether a person sees what they type, and wants to see what for."""
+    """Whether a person types at a terminal and sees the output."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -125,7 +126,7 @@ async def _readable(descriptor: int) -> None:
     ready: asyncio.Future[None] = loop.create_future()
     try:
         loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
-    except PermissionError:  # A plain file is always ready, and epoll refuses it.
+    except PermissionError:  # epoll refuses plain files, because they are always ready.
         return
     try:
         await ready
@@ -135,9 +136,10 @@ async def _readable(descriptor: int) -> None:
 
 @asynccontextmanager
 async def console() -> AsyncGenerator[Console]:
-    """A console that handles Ctrl-C while the block lasts. A signal to end, or a lost terminal, ends the block."""
+    """A console that handles Ctrl-C until the block ends. A signal to end, or the loss of the terminal, ends
+    the block."""
     if is_capable(os.environ) and can_read_keys() and sys.stdin.isatty() and sys.stdout.isatty():
-        from ahpkit.cli.terminal_console import TerminalConsole, key_by_key  # Here: a pipe needs neither.
+        from ahpkit.cli.terminal_console import TerminalConsole, key_by_key  # Imported here: a pipe needs neither.
 
         made = TerminalConsole()
         with key_by_key(made):

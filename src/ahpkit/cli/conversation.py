@@ -1,7 +1,7 @@
-"""Runs a conversation at the terminal: sends what is typed here, and shows what others do meanwhile.
+"""Runs a conversation at the terminal: sends what the person types, and shows what others do meanwhile.
 
-What is shown comes from the chat's state, so that turns of other clients, and those missed while the connection was
-away, are shown like our own.
+Everything shown is read from the chat's state. So turns of other clients, and turns that were missed while the
+connection was lost, are shown like the person's own.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from ahpkit.protocol.errors import AhpError
 from ahpkit.wire.tasks import Tasks, running, wait_first
 
 _LEAVE = frozenset({":quit", ":exit", ":q", "/quit", "/exit", "exit", "quit"})
-"""Lines that leave, also as other programs have them; the commands know only the first by name, for `:help`."""
+"""Lines that end the conversation. Some are words of other programs; `:help` names only the first one."""
 
 _RECENT = 3
-"""Turns of an old session that are shown when it is taken up again."""
+"""The number of turns that are shown when an old session is opened again."""
 
 _CANCELLING = 0.5
 """Seconds after which a person is told that Ctrl-C was noticed."""
 
 _TICK = 0.5
-"""Seconds between two looks of the status line."""
+"""Seconds between two updates of the status line."""
 
 _PAUSE = 0.02
-"""Seconds for which events that have come already are shown without a look at the keys."""
+"""Events that came already are shown for so many seconds before the keys are read again."""
 
 _LONG = 10.0
-"""Seconds of a turn after which a person may look elsewhere."""
+"""A person may look elsewhere while a turn takes longer than so many seconds."""
 
 _COMPLETING = 2.0
-"""Seconds that the Tab key waits for the host."""
+"""Seconds that the Tab key waits for the host's completions."""
 
 
 class Left(Exception):
@@ -69,8 +69,8 @@ class Conversation:
         call: Callable[[str], None] = lambda text: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`channel` is a subscription of the chat's channel; `first` is said at once; `call` gets the attention of
-        somebody who looks away."""
+        """`channel` is a subscription to the chat's channel. `first` is sent at once. `call` notifies a person who
+        looks elsewhere."""
         self._first = first
         self._call = call
         self._now = now
@@ -81,25 +81,26 @@ class Conversation:
         self._commands = Commands(console, client, session, chat, ask_again=self._ask_again, show_turn=self._show_ours)
         self._make_helpers = functools.partial(Helpers, console, client, session)
         self._helpers: Helpers | None = None
-        """Of the turn on the screen."""
+        """Follows the sub-agents and terminals of the turn on the screen."""
         self._printer = TurnPrinter(console)
-        """Shows that turn."""
+        """Shows the turn on the screen."""
         self._asking = Tasks()
-        """Asks again about what was postponed."""
+        """The tasks that ask again about postponed decisions."""
         self._decisions = Decisions(console, client, chat, channel)
         self._entry = LineEditor(self._complete)
         self._queued: dict[str, str] = {}
-        """What was typed here while a turn ran, by the id of the queued message."""
+        """Messages that were typed here while a turn ran, by the ids of the queued messages."""
         turns = chat.confirmed["turns"]
         unseen = _RECENT if console.interactive else 0
         self._shown = {turn["id"] for turn in turns[: max(len(turns) - unseen, 0)]}
         self._failed: set[str] = set()
-        """Turns that were shown until they failed: they may be resumed."""
+        """The ids of turns that were shown and failed. They may be continued later."""
         self._past_turns = {turn["id"] for turn in turns}
-        """Turns from before this chat was opened: they count as the same person's."""
+        """The ids of turns that are older than this conversation. They are shown like turns of this person."""
 
     async def run(self) -> Elsewhere | None:
-        """Until the person leaves, or goes on in another chat. `Left` is raised in the middle of a turn."""
+        """Run until the person leaves or goes to another chat, which is returned. Raises `Left` if they leave during a
+        turn."""
         try:
             return await self._run()
         finally:
@@ -130,16 +131,17 @@ class Conversation:
                 case _:
                     await self._catch_up()
 
-    # What was typed and not sent.
+    # Drafts: what was typed and not sent.
 
     def _take_draft(self) -> None:
-        """The line begins with what somebody wrote here and did not send."""
+        """Fill the line with the draft of the chat, if there is one."""
         draft = self._chat.confirmed.get("draft", {}).get("text", "")
         if self._console.interactive and draft and not self._entry.text:
             self._entry.before = draft
 
     def _keep_draft(self) -> None:
-        """Keep what is in the line for the next time, here or in another client. A line that was sent is not kept."""
+        """Store what is in the line as the chat's draft, for this or another client. A line that was sent is not a
+        draft."""
         kept = self._chat.confirmed.get("draft", {}).get("text", "")
         text = self._entry.text if self._entry.text.strip() else ""
         if self._console.interactive and text != kept:
@@ -157,10 +159,10 @@ class Conversation:
         try:
             async with asyncio.timeout(_COMPLETING):
                 return await self._chat.completions(text, offset)
-        except (AhpError, TimeoutError):  # A completion that fails is not worth a message.
+        except (AhpError, TimeoutError):  # A completion that fails needs no message.
             return ()
 
-    # Our own turns.
+    # The person's own turns.
 
     async def _send(self, text: str) -> None:
         if not text.strip():
@@ -184,7 +186,7 @@ class Conversation:
         return True
 
     async def _take_while_busy(self, line: str) -> None:
-        """Something was typed while a turn runs: a command, or a message for later."""
+        """Take a line that was typed while a turn runs: a command, or a message that is queued."""
         if line.strip() in _LEAVE:
             raise Left
         if self._commands.are_meant(line):
@@ -200,17 +202,15 @@ class Conversation:
             self._console.say("  queued until this turn is over; :steer TEXT tells the agent now", "dim")
 
     def _cancel(self) -> None:
-        """Cancel the turn, and show no more of its text, however much has come already.
-
-        What was queued here comes back to the line: it was meant for after an answer.
-        """
+        """Cancel the turn, and show no more of its text. Messages that were queued here come back to the line, because
+        they were meant for the time after an answer."""
         self._printer.stop()
         waiting = {message["id"] for message in self._chat.state.get("queuedMessages", ())}
         back = {id: text for id, text in self._queued.items() if id in waiting}
         for id in back:
             self._chat.unqueue(id)
         self._entry.before = "\n".join([*back.values(), *filter(None, [self._entry.before])])
-        with suppress(LookupError):  # It ended just now.
+        with suppress(LookupError):  # The turn ended at this moment.
             self._chat.cancel()
 
     # Turns of others.
@@ -219,7 +219,8 @@ class Conversation:
         return self._next(state) is not None
 
     def _next(self, state: Any) -> str | None:
-        """The first turn that was not shown yet, or that failed and went on since: it was resumed elsewhere."""
+        """The id of the first turn that was not shown yet, or that failed and was continued elsewhere since; None if
+        there is none."""
         found: str | None = state.get("activeTurn", {}).get("id")
         for turn in reversed(state["turns"]):
             went_on = turn["id"] in self._failed and turn["state"] != "error"
@@ -246,7 +247,7 @@ class Conversation:
     async def _show(
         self, turn_id: str, turn: AsyncIterable[TurnEvent], *, ours: bool = False, past: bool = False
     ) -> None:
-        """Show a turn to its end. Ctrl-C cancels it; the second one raises `Left`."""
+        """Show a turn to its end. The first Ctrl-C cancels the turn; the second one raises `Left`."""
         self._failed.discard(turn_id)
         began = self._now()
         shown = self._show_events(turn_id, turn, ours=ours, past=past)
@@ -292,7 +293,7 @@ class Conversation:
                     self._console.say("… cancelling; Ctrl-C again leaves", "dim")
 
     async def _tick(self, status: StatusLine) -> None:
-        """Keep the status line going while a turn runs."""
+        """Update the status line while a turn runs."""
         try:
             while True:
                 self._console.status(status.text(self._now()))
@@ -308,7 +309,8 @@ class Conversation:
             self._helpers = helpers
             paused = self._now()
             async for event in turn:
-                if self._now() - paused > _PAUSE:  # However much has come already, keys and Ctrl-C get their turn.
+                # Keys and Ctrl-C are read now and then, however many events have come already.
+                if self._now() - paused > _PAUSE:
                     await asyncio.sleep(0)
                     paused = self._now()
                 if self._console.interrupt_waits:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ahpkit.protocol.common.state import JsonObject
 
 _WIDEST = 40
-"""Columns of the names of containers; longer ones stand out."""
+"""Columns of the names of containers. Longer names move what follows them."""
 
 _STYLES = {"loaded": "green", "degraded": "yellow", "error": "red", "note": "dim", "warning": "yellow"}
 
@@ -85,10 +85,8 @@ def _switch(name: str) -> click.Command:
 
 
 def _off(placed: Sequence[Placed]) -> list[str]:
-    """What was switched off itself, by whom, and how to undo it.
-
-    Children that are off only because their container is are not listed.
-    """
+    """What was switched off directly, by whom, and how to undo it. Children that are off only because of their
+    container are not listed."""
     off = [one for one in placed if "id" in one.entry and not is_enabled(one.entry)]
     undo = "undo: ahpkit customizations on"
     return [f"{one.entry['name']}  {one.effective.why}; {undo} {one.entry['id']}" for one in off]
@@ -147,7 +145,7 @@ for _name in ("on", "off"):
 
 
 def as_data(found: Discovery) -> JsonObject:
-    """The tree as it goes to clients, and the diagnostics with the containers they belong to."""
+    """The tree as clients get it, and the diagnostics with the containers that they are about."""
     from ahpkit.customizations.diagnostics import grouped
 
     diagnostics = [
@@ -221,7 +219,7 @@ def _child(child: JsonObject) -> Text:
 
 
 def _facts(child: JsonObject) -> Sequence[Any]:
-    """What is special about a child, in words."""
+    """Words for what is special about a child."""
     return (
         child.get("enabled") is False and "off",
         child.get("disableModelInvocation") and "not by the model",

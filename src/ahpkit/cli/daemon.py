@@ -1,7 +1,7 @@
-"""Starts, finds and ends the host in the background: one per user, found by its endpoint, with a log file.
+"""Starts, finds and ends the host in the background: one for each user, found by its endpoint, with a log file.
 
-Two commands that start it at the same time start one: a lock in the runtime directory decides, and the second finds
-the host that the first has started.
+If two commands start a host at the same time, only one host starts: the commands take a lock in the runtime directory
+one after the other, and the second one finds the host of the first.
 """
 
 from __future__ import annotations
@@ -51,59 +51,60 @@ AUTO_START_VARIABLE = "AHPKIT_AUTO_START"
 _NAME = re.compile(r"[\w-][\w.-]{0,63}")
 
 START_DEADLINE = 60.0
-"""Seconds for a host to accept connections, the conversion of an old log included."""
+"""Seconds within which a host that was started accepts connections. This includes the conversion of an old log."""
 
 _LOG_BYTES, _LOG_FILES = 5 * 1024 * 1024, 5
 _LOOK_AGAIN = 0.05
 
 _LITTLE = 64 * 1024
-"""Free bytes with which a host cannot even say why it does not start."""
+"""If the disk has fewer free bytes than this, a host cannot even write why it does not start."""
 
 _STOP_DEADLINE = 25.0
-"""Seconds for a host to end: a little more than it gives itself."""
+"""Seconds to wait until a host has ended: a little more than the host allows itself."""
 
 _OPTIONS_FILE = "options.json"
-"""In the data directory: with which options the host was started and where, for the next restart."""
+"""A file in the data directory. It says for the next restart with which options and in which directory the host was
+started."""
 
 
 def named_data_dir(name: str | None) -> Path:
-    """Where a host of that name keeps its sessions when nobody says where."""
+    """The data directory of a host with that name, if no other one is given."""
     base = default_data_dir()
     return base if name in (None, "", DEFAULT_NAME) else base.with_name(base.name + "-hosts") / name
 
 
 def check_host_name(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """For an option: the name, if it can be that of a directory and of a service."""
+    """Checks the option `--host-name`: the name must be usable as the name of a directory and of a service."""
     if name is not None and not _NAME.fullmatch(name):
         raise click.BadParameter(f"{name!r} cannot be a host's name: letters, digits, '-', '_' and '.' can be in it")
     return name
 
 
 def host_name(name: str | None, data_dir: Path) -> str:
-    """What a host is called: the name it was given, else by its data directory."""
+    """The name of a host: the one that it was given, else the name of its data directory."""
     if name:
         return name
     return DEFAULT_NAME if data_dir == default_data_dir() else data_dir.name
 
 
 def log_file(data_dir: Path) -> Path:
-    """What the host logs. Older parts are beside it: `host.log.1`, `host.log.2`, …"""
+    """The newest part of the host's log. Older parts are beside it: `host.log.1`, `host.log.2`, …"""
     return data_dir / "logs" / "host.log"
 
 
 def log_files(data_dir: Path) -> list[Path]:
-    """All parts of the log that can be there, the newest first."""
+    """All names that parts of the log may have, the newest part first."""
     newest = log_file(data_dir)
     return [newest, *(newest.with_name(f"{newest.name}.{number}") for number in range(1, _LOG_FILES))]
 
 
 def error_file(data_dir: Path) -> Path:
-    """What the process of the host wrote to its standard error; begins anew with each start."""
+    """The file with the standard error of the host's process. Each start empties it."""
     return data_dir / "logs" / "host.err"
 
 
 def log_to_file(data_dir: Path, level: int) -> None:
-    """From now on this process logs into its log file, which is cut into a few parts of limited size."""
+    """Let this process log into its log file from now on. The log is kept in a few parts of limited size."""
     path = log_file(data_dir)
     make_private_directory(path.parent)
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
@@ -111,14 +112,15 @@ def log_to_file(data_dir: Path, level: int) -> None:
 
 
 _LIBRARIES = {
-    "httpx2": logging.WARNING,  # It logs every address, and the query of an address may be a secret.
-    "mcp.client": logging.CRITICAL,  # Its failures reach us as exceptions, and we log them in one line each.
+    "httpx2": logging.WARNING,  # `httpx2` logs every address, and the query of an address may be a secret.
+    "mcp.client": logging.CRITICAL,  # Its failures reach us as exceptions, and each is logged in one line.
 }
-"""Libraries that log less than we do."""
+"""Libraries that log fewer levels than ahpkit does."""
 
 
 def log_to(handler: logging.Handler, level: int, form: str) -> None:
-    """From now on this process logs there, within limits, and without what libraries say about others' servers."""
+    """Let this process log through `handler` from now on: within limits, and without what libraries say about the
+    servers of others."""
     handler.setLevel(level)  # Libraries have levels of their own.
     handler.addFilter(LogLimit(printable))
     logging.basicConfig(level=level, format=form, handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S")
@@ -127,11 +129,11 @@ def log_to(handler: logging.Handler, level: int, form: str) -> None:
 
 
 def can_listen(host: str, port: int) -> bool:
-    """Whether no other program listens there."""
+    """Whether the address is free: no other program listens there."""
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
-        return error.errno != errno.EADDRINUSE  # Anything else is said by whoever listens.
+        return error.errno != errno.EADDRINUSE  # All other errors are reported by the host that tries to listen.
     return True
 
 
@@ -141,14 +143,15 @@ def running_at(data_dir: Path) -> Endpoint | None:
 
 
 def may_start(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether a command may start a host by itself: never in CI, and not where it is switched off."""
+    """Whether a command may start a host by itself. It may not in CI, and not where this is switched off."""
     if environ.get("CI", "").lower() not in ("", "0", "false"):
         return False
     return settings.auto_start and environ.get(AUTO_START_VARIABLE, "").lower() not in ("0", "false", "no", "off")
 
 
 async def ensure_host(name: str | None, settings: Settings | None) -> None:
-    """Say which host is used and why, when there is a choice. With settings, start one when none runs or it is old."""
+    """Say which host is used and why, if there are several. If `settings` are given, start a host when none runs, and
+    offer to restart one of another version."""
     chosen = find_endpoint(name=name)
     if chosen is not None:
         say_which(chosen, name)
@@ -165,7 +168,7 @@ async def ensure_host(name: str | None, settings: Settings | None) -> None:
 
 
 def refuse_unknown_name(name: str | None) -> None:
-    """An error for a name that no host ever had: it is mistyped more often than new."""
+    """Refuse a name that no host ever had: it is more often mistyped than new."""
     if name and not named_data_dir(name).is_dir():
         raise click.ClickException(
             f"there is no host named {name}; there are: {', '.join(known_names())}. "
@@ -191,7 +194,8 @@ def say_which(chosen: Endpoint, name: str | None) -> None:
 
 
 def offer_restart(running: Endpoint, *, ask: bool) -> bool:
-    """Say that a host is of another version; where somebody can answer, ask whether it shall be restarted."""
+    """Say that a host runs another version. If somebody can answer, ask whether to restart the host; returns the
+    answer."""
     said = f"the host at {running.url} runs ahpkit {running.version}, this is {__version__}"
     if ask and running.background and sys.stdin.isatty() and sys.stderr.isatty():
         return confirm(f"{said}. Restart it now? Running turns are ended", error=True)
@@ -200,7 +204,7 @@ def offer_restart(running: Endpoint, *, ask: bool) -> bool:
 
 
 def restart_command(running: Endpoint) -> str:
-    """What to type to start this host again."""
+    """The command that restarts this host."""
     if running.data_dir in (None, str(named_data_dir(None))):
         return "ahpkit up --restart"
     named = running.data_dir == str(named_data_dir(running.name))
@@ -209,7 +213,8 @@ def restart_command(running: Endpoint) -> str:
 
 
 async def restart_host(running: Endpoint, data_dir: Path, options: Sequence[str] = ()) -> Endpoint:
-    """End a host and start it again: with these options, or else as it was started, in the same directory."""
+    """End a host and start it again in the same directory: with `options`, or with those of its last start if there are
+    none."""
     place = None
     if not options:
         options, place = _last_start(data_dir)
@@ -227,21 +232,24 @@ def _keep_options(data_dir: Path, options: Sequence[str], place: str) -> None:
 
 
 def _last_start(data_dir: Path) -> tuple[list[str], str | None]:
-    """The options of the host's last start in the background, and its directory: `--root .` means that one."""
+    """The options of the host's last start in the background, and its directory. Relative paths such as `--root .`
+    begin in that directory."""
     try:
         found: Any = json.loads((data_dir / _OPTIONS_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return [], None
-    kept = cast("dict[str, Any]", found) if isinstance(found, dict) else {"options": found}  # Once it was a list.
+    # An older ahpkit stored only the list of options.
+    kept = cast("dict[str, Any]", found) if isinstance(found, dict) else {"options": found}
     options: Any = kept.get("options")
     words = [str(word) for word in cast("list[Any]", options)] if isinstance(options, list) else []
     return words, kept.get("directory")
 
 
 async def start_host(data_dir: Path, options: Sequence[str] = (), place: str | None = None) -> tuple[Endpoint, bool]:
-    """The host on that data directory, and whether this call started it. Waits until it accepts connections.
+    """The host on that data directory, and whether this call started it. Returns when the host accepts connections.
 
-    `place` is where it starts, if not here: relative paths in its options begin there.
+    `place` is the directory in which the host starts, by default the current one. Relative paths in its options begin
+    there.
     """
     place = place or os.getcwd()
     async with _only_one_starts():
@@ -254,7 +262,9 @@ async def start_host(data_dir: Path, options: Sequence[str] = (), place: str | N
                     if process.poll() is not None:
                         raise click.ClickException(_why_it_ended(data_dir, process.returncode))
                     await asyncio.sleep(_LOOK_AGAIN)
-        except asyncio.CancelledError:  # Ctrl-C: the person does not want it. One that is only slow goes on.
+        # Ctrl-C: the person does not want this host, so it is ended. A host that is only slow goes on after the
+        # deadline.
+        except asyncio.CancelledError:
             process.terminate()
             while process.poll() is None:  # noqa: ASYNC110  # Nobody wakes us.
                 await asyncio.sleep(_LOOK_AGAIN)
@@ -302,13 +312,13 @@ def _why_it_ended(data_dir: Path, code: int) -> str:
 
 
 async def end_host(endpoint: Endpoint) -> None:
-    """Ask a host to end and wait for it; an error when it stays."""
+    """Ask a host to end, and wait for it. Raises if it does not end in time."""
     if not await stop_host(endpoint, deadline=_STOP_DEADLINE):
         raise click.ClickException(f"the host with process id {endpoint.pid} did not end within {_STOP_DEADLINE:g} s")
 
 
 async def stop_host(endpoint: Endpoint, *, deadline: float) -> bool:
-    """Ask a host to end and wait for it; whether it is gone."""
+    """Ask a host to end, and wait for it. Returns whether it has ended."""
     import signal
 
     if endpoint.pid is None:

@@ -26,14 +26,15 @@ from ahpkit.platform.files import private_draft
 
 _SQLITE = b"SQLite format 3\0"
 _LEFT_OUT = frozenset({"lock", "token"})
-"""Not in a backup: the lock belongs to a process, the token to a machine."""
+"""Files that are not in a backup: the lock belongs to a process, the token to a machine."""
 _BESIDE = ("-wal", "-shm", "-journal")
-"""Ends of files that SQLite keeps beside a database: what is in them is in the copy of it."""
+"""Endings of the files that SQLite keeps beside a database. They are not copied: the copy of the database contains what
+they hold."""
 
 
 @click.group()
 def data() -> None:
-    """Save, put back and tidy up what a host keeps.
+    """Save, put back and tidy up the data of a host.
 
     \b
     Example:
@@ -76,7 +77,7 @@ def _is_backup(file: Path) -> bool:
 
 
 def _has_log(archive: tarfile.TarFile) -> bool:
-    """Other archives have none."""
+    """Whether the archive contains a log. Archives without one are no backups."""
     return any(member.name == LOG_FILE for member in archive)
 
 
@@ -92,7 +93,7 @@ def _save(directory: Path, file: Path, place: Path) -> int:
 
 
 def _copy(path: Path, place: Path) -> Path:
-    """A file that does not change while it is read; for a database, a consistent copy."""
+    """A copy of a file that does not change while it is read. The copy of a database is consistent."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
             return path
@@ -103,14 +104,14 @@ def _copy(path: Path, place: Path) -> Path:
         with closing(source), closing(sqlite3.connect(copied)) as target:
             source.backup(target)
     except sqlite3.Error as error:
-        reason = f"{path} cannot be read: {error}. A host that starts on it repairs it; save it then"
+        reason = f"{path} cannot be read: {error}. Start a host on it: that repairs the file; then save it"
         raise click.ClickException(reason) from None
     return copied
 
 
 @data.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--replace", is_flag=True, help="Also when there is data: it is moved aside, not deleted.")
+@click.option("--replace", is_flag=True, help="Restore even if there is data: it is moved aside, not deleted.")
 @click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="Where to.  [default: the usual one]")
 @host_name_option
 def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
@@ -123,7 +124,7 @@ def restore(file: Path, replace: bool, data_dir: Path | None) -> None:
       ahpkit data restore backup.tar.gz --data-dir /tmp/look --replace
     """
     directory = data_dir or named_data_dir(chosen_name())
-    with data_directory(directory):  # Nobody uses it, and nobody can begin to use it.
+    with data_directory(directory):  # While this block lasts, no host uses the directory or begins to use it.
         there = [path for path in directory.iterdir() if path.name not in _LEFT_OUT]
         if there and not replace:
             raise click.ClickException(f"{directory} has data already; --replace moves it aside")
@@ -145,12 +146,14 @@ def _extract(file: Path, place: Path) -> None:
                 raise tarfile.TarError(f"it has no {LOG_FILE}")
             archive.extractall(place, filter=_restored)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for each format that it tried.
+        # The first line says what is wrong; tarfile adds a line for each format that it tried.
+        reason = str(error).partition("\n")[0].rstrip(":")
         raise click.ClickException(f"{file} is not a backup, or it is damaged: {reason}") from error
 
 
 def _restored(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
-    """A member as it is put back: private, and only what `backup` saves. A link could lead to the token."""
+    """An archived file as `restore` puts it back: private, and only files that `backup` saves. Links are refused,
+    because one could lead to the token."""
     checked = tarfile.data_filter(member, place)
     if not (checked.isfile() or checked.isdir()):
         raise tarfile.TarError(f"{checked.name} is not a file")

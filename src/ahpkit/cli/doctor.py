@@ -24,18 +24,18 @@ from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.transports.errors import ConnectError
 
 _ADVICE = {401: "give its token with --token or AHPKIT_TOKEN"}
-"""What to do about an HTTP answer instead of a connection."""
+"""What to do if the host answers with one of these HTTP codes instead of accepting the connection."""
 
 _LITTLE_ROOM = 500 * 1024 * 1024
-"""Bytes of a disk that is nearly full."""
+"""A disk with fewer free bytes than this is nearly full."""
 
 _PATIENCE = 3
-"""Seconds for one host to answer."""
+"""Seconds within which a host has to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -82,7 +82,7 @@ def _directories() -> list[Finding]:
 
 
 def look_at(name: str, path: Path, advice: str) -> Finding:
-    """Whether a directory can be written to, or made, and has room."""
+    """Check that a directory exists or can be made, can be written to, and has room on its disk."""
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     if not existing.is_dir():
         return Finding(name, False, f"{existing} is a file", "move it away")
@@ -106,8 +106,8 @@ async def _hosts(url: str | None = None, token: str | None = None) -> list[Findi
 
 
 async def _host(url: str, token: str | None) -> list[Finding]:
-    """The host itself, and each client that is connected to it."""
-    shown = url.partition("?")[0]  # A token may stand behind it.
+    """The findings about a host and about each client that is connected to it."""
+    shown = url.partition("?")[0]  # The query is cut off, because it may contain a token.
     try:
         async with asyncio.timeout(_PATIENCE), connect(url, token=token) as client:
             agents = ", ".join(agent["provider"] for agent in client.root["agents"])
@@ -126,7 +126,7 @@ async def _host(url: str, token: str | None) -> list[Finding]:
 
 
 async def _clients(client: Client) -> list[Finding]:
-    """Who else is connected, with which version. A host that is not ours does not say."""
+    """The findings about the connected clients and their versions. Other makers' hosts do not report them."""
     if CLIENTS not in client.host.meta:
         return []
     told = await client.request(f"x-{CLIENTS}/list", {})

@@ -1,7 +1,7 @@
-"""Shows file edits: which file, and what changes line by line.
+"""Shows file edits: which file, and which lines change.
 
-An agent reports edits explicitly, or they can be read from the input of its tool: tools use few names for a path, an
-old and a new text, and a patch can be recognised.
+Some agents report edits explicitly. Otherwise edits are read from the input of a tool: tools use few names for a path,
+an old and a new text, and a patch can be recognised.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, cast
 from ahpkit.platform.files import local_path
 
 Reader = Callable[[str], Awaitable[str | None]]
-"""Reads a resource by its URI; None when it has no text to show."""
+"""Reads a resource by its URI as text; None if the resource has no text to show."""
 
 _FILES = 10
-"""Files of a tool call whose lines are shown: nobody reads more before pressing a key."""
+"""The number of files of a tool call whose lines are shown. Nobody reads more before pressing a key."""
 
 _PATHS = ("file_path", "filePath", "filepath", "path", "file", "filename", "abs_path", "absolute_path", "target_file")
 _OLD = ("old_string", "old_str", "oldString", "oldText", "old_text", "old", "search")
@@ -27,16 +27,17 @@ _NEW = ("new_string", "new_str", "newString", "newText", "new_text", "new", "rep
 _WHOLE = ("content", "contents", "file_text", "fileText", "text", "code_edit")
 _PATCHES = ("diff", "patch", "unified_diff", "patchText", "patch_text", "input")
 _SEVERAL = ("edits", "replacements", "changes")
-"""How the inputs of tools that change files name things."""
+"""Names that tools use for the parts of an edit in their input."""
 
 _PATCH = re.compile(r"^(\*\*\* Begin Patch|--- |diff --git |@@ )", re.MULTILINE)
 
 _CONTEXT = 2
-"""Lines around a change."""
+"""Unchanged lines that are shown around a change."""
 
 
 async def describe_edits(edits: Sequence[Any], read: Reader) -> list[str]:
-    """The edits of a tool call: each in a line, and the changes of the first ones below it."""
+    """The lines that show the edits of a tool call: one for each edit, and the changed lines of the first ones below
+    it."""
     lines: list[str] = []
     for number, edit in enumerate(edits):
         lines.append(headline(edit))
@@ -46,7 +47,7 @@ async def describe_edits(edits: Sequence[Any], read: Reader) -> list[str]:
 
 
 def headline(edit: Any, directories: Sequence[str] = (), note: str = "") -> str:
-    """One edit in a line: what happens to which file, how many lines, and a remark."""
+    """One line for an edit: what happens to which file, how many lines change, and a remark."""
     names = [shown_name(edit[side]["uri"], directories) for side in ("before", "after") if side in edit]
     verb = "create" if "before" not in edit else "delete" if "after" not in edit else "change"
     if len(set(names)) == 2:
@@ -57,7 +58,7 @@ def headline(edit: Any, directories: Sequence[str] = (), note: str = "") -> str:
 
 
 def shown_name(uri: str, directories: Sequence[str] = ()) -> str:
-    """A file as a person knows it: its path below one of these directories, else its path, else its URI."""
+    """The name of a file for a person: its path below one of these directories, else its whole path, else its URI."""
     path = local_path(uri)
     if path is None:
         return uri
@@ -69,20 +70,21 @@ def shown_name(uri: str, directories: Sequence[str] = ()) -> str:
 
 
 async def changed_lines(edit: Any, read: Reader) -> list[str]:
-    """What changes line by line; nothing where one side is no text."""
+    """The changed lines of an edit; empty if one side is not text."""
     sides = [await read(edit[side]["content"]["uri"]) if side in edit else "" for side in ("before", "after")]
     before, after = sides
     return [] if before is None or after is None else diff_lines(before, after)
 
 
 def diff_lines(before: str, after: str) -> list[str]:
-    """What changes from one text to another, with a few lines around it."""
+    """The lines that differ between two texts, with a few lines around them."""
     compared = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
-    return list(compared)[2:]  # Not the two names, which are the same.
+    return list(compared)[2:]  # Without the first two lines: they are names, and the names are the same.
 
 
 async def describe_input(tool_input: str, read: Reader) -> list[str]:
-    """What a tool is about to change, by its input: nothing when it changes no file, or does not say how."""
+    """The lines that show what a tool is about to change, read from its input; empty if it changes no file or does not
+    say how."""
     try:
         given = json.loads(tool_input)
     except ValueError:
@@ -101,7 +103,7 @@ async def describe_input(tool_input: str, read: Reader) -> list[str]:
 
 
 def _edits(arguments: Mapping[str, Any], path: str | None) -> Iterator[tuple[str, str | None, str]]:
-    """Path, old and new text of each edit; no old text when the whole file is written."""
+    """The path, the old text and the new text of each edit. The old text is None if the tool writes the whole file."""
     old, new, whole = (_first(arguments, names) for names in (_OLD, _NEW, _WHOLE))
     if old is not None and new is not None:
         yield path or "", old, new
@@ -116,7 +118,7 @@ def _edits(arguments: Mapping[str, Any], path: str | None) -> Iterator[tuple[str
 
 
 def _patch(arguments: Mapping[str, Any]) -> list[str]:
-    """A patch among the arguments, or one for each of several files."""
+    """The patches among the arguments: one, or one for each of several files."""
     lines: list[str] = []
     for name, value in arguments.items():
         if name in _PATCHES and isinstance(value, str) and _PATCH.search(value):

@@ -33,26 +33,26 @@ from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.session.state import SessionStatus
 
 _KINDS = {ConfirmationNeeded: "approval", InputNeeded: "question", AuthenticationNeeded: "login"}
-"""What waits, for scripts."""
+"""The kinds of waiting things, as scripts see them."""
 
 _NAME = re.compile(r"[A-Za-z][\w-]*")
-"""What looks like the name of a question."""
+"""Text that could be the name of a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that waits, and the chat it waits in."""
+    """One thing that waits for a person, and the chat in which it waits."""
 
     session: str
     title: str
     chat: Chat
     waiting: Waiting
     server: str
-    """The name of the MCP server that wants a login; empty otherwise."""
+    """The name of the MCP server that wants a login; empty for other things."""
 
     @property
     def id(self) -> str:
-        """Of the tool call or the request."""
+        """The id of the tool call or of the request for input."""
         waiting = self.waiting
         return waiting.request["id"] if isinstance(waiting, InputNeeded) else waiting.call["toolCallId"]
 
@@ -86,7 +86,7 @@ async def inbox(url: str | None, token: str | None, watching: bool, kind: str, j
       ahpkit inbox --watch --notify desktop
     """
     if kind != "none" and not watching:
-        raise click.UsageError("--notify is for --watch, which goes on; add it")
+        raise click.UsageError("--notify works only together with --watch; add --watch")
     known = set[str]()
 
     async def lines() -> str:
@@ -122,7 +122,7 @@ def _lines(item: Item) -> list[str]:
 
 @asynccontextmanager
 async def everything(client: Client, session: str | None = None) -> AsyncGenerator[list[Item]]:
-    """What waits in all sessions, or in one; the chats are open while the block lasts."""
+    """Everything that waits in all sessions, or in one session. The chats stay open until the block ends."""
     async with AsyncExitStack() as stack:
         items: list[Item] = []
         for summary in await client.sessions():
@@ -145,7 +145,7 @@ async def _of_session(stack: AsyncExitStack, client: Client, uri: str) -> list[I
         session = await stack.enter_async_context(await client.session(uri))
         chats = [await _chat(stack, session, one["resource"]) for one in session.chats]
         title = _title(session, chats)
-    except AhpError:  # It was deleted while we looked.
+    except AhpError:  # The session was deleted while it was read.
         return []
     return [
         Item(uri, title, chat, waiting, _server(session, waiting))
@@ -159,12 +159,12 @@ def _server(session: Session, waiting: Waiting) -> str:
         return ""
     try:
         return session.mcp_server(waiting.server_id).name
-    except LookupError:  # It was removed meanwhile.
+    except LookupError:  # The request was removed meanwhile.
         return waiting.server_id
 
 
 def _title(session: Session, chats: Sequence[Chat]) -> str:
-    """What a session is called; one without a name by what was said in it last."""
+    """The title of a session. A session without one is named by what was said in it last."""
     title = session.state["title"]
     if title.strip() not in ("", UNTITLED):
         return title
@@ -177,7 +177,7 @@ async def _chat(stack: AsyncExitStack, session: Session, uri: str) -> Chat:
 
 
 def _choose(items: Sequence[Item], name: str, number: int | None) -> Item:
-    """The item that a person means. Raises when several wait and none was named."""
+    """The item that a person means. Raises if several wait and the person named none."""
     if number is not None:
         if not 1 <= number <= len(items):
             raise click.UsageError(f"--number is {number}; there are {len(items)}")
@@ -203,7 +203,8 @@ def _say_done(what: str, item: Item, name: str) -> None:
 
 
 def _where(uri: str, title: str, name: str) -> str:
-    """Which session it was, for a person who named it by its title: that may fit several."""
+    """The id and title of the session, for a person who named it by its title, because a title may fit several
+    sessions."""
     is_id = uri == name or uri.rpartition("/")[2].startswith(name)
     return "" if is_id else f" in {short_id(uri)} ({shorten(title, 60)})"
 
@@ -276,7 +277,7 @@ async def _decide(item: Item, option: str | None, *, approved: bool, reason: str
 
 
 def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> str | None:
-    """The id of an option: the one that is wanted, else the one for this call only."""
+    """The id of the option that is wanted; without a wish, of the option that holds for this call only."""
     kind = "approve" if approved else "deny"
     fitting = [option for option in options if option["kind"] == kind]
     if wanted is None:
@@ -337,7 +338,7 @@ def questions_in_words(questions: Sequence[Any]) -> list[str]:
 
 
 def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, Any]:
-    """Answers by question. Raises `UsageError` for what fits no question."""
+    """The answers by the ids of their questions. Raises `UsageError` for an answer that fits no question."""
     by_id: Mapping[str, Any] = {question["id"]: question for question in questions}
     left = [question for question in questions if not any(one.startswith(f"{question['id']}=") for one in given)]
     values: dict[str, Any] = {}
@@ -345,8 +346,9 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
         name, named, value = text.partition("=")
         if named and name in by_id:
             question = by_id[name]
-        elif named and by_id and _NAME.fullmatch(name):  # A mistyped name is no answer to another question.
-            whole = f"an answer that begins so is given as {next(iter(by_id))}={text}"
+        # A name of no question is a typing error. Its text must not become the answer to another question.
+        elif named and by_id and _NAME.fullmatch(name):
+            whole = f"if the text itself is the answer, write {next(iter(by_id))}={text}"
             raise click.UsageError(f"there is no question {name!r}, there are: {', '.join(by_id)}; {whole}")
         elif left:
             question, value = left.pop(0), text

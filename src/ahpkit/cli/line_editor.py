@@ -17,7 +17,8 @@ from ahpkit.cli.text import printable, shorten
 from ahpkit.protocol.chat.commands import CompletionItem
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O\x1b])", re.DOTALL)
-"""A whole escape sequence: CSI, SS3, or Alt with a key. Two Esc are not Alt with Esc: a sequence may follow."""
+"""One complete escape sequence: CSI, SS3, or Alt with a key. Two Esc characters are not Alt with Esc, because the
+second one may begin a sequence."""
 
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?")
 
@@ -29,14 +30,15 @@ _NAMES = {
 }  # fmt: skip
 
 _AT_ONCE = 0.5
-"""Seconds in which a terminal sends the rest of a sequence. Esc with nothing after it is a key, which does nothing."""
+"""Seconds within which a terminal sends the rest of a sequence. An Esc with nothing after it is a key that does
+nothing."""
 
 _PASTE_BEGIN, _PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
 @dataclass(frozen=True, slots=True)
 class Paste:
-    """Text that was pasted: its line ends are part of it."""
+    """Text that was pasted. Line ends in it belong to the text."""
 
     text: str
 
@@ -45,7 +47,7 @@ Key = str | Paste
 
 
 class Keys:
-    """Remembers what is incomplete between two reads."""
+    """Reads keys from the bytes of a terminal. Incomplete sequences are kept for the next read."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -53,7 +55,7 @@ class Keys:
         self._fed = 0.0
 
     def feed(self, data: bytes, now: float) -> list[Key]:
-        """The keys that are complete now, at a time in seconds."""
+        """Add bytes that came at `now` (in seconds); returns the keys that are complete."""
         if self._rest == "\x1b" and now - self._fed > _AT_ONCE:
             self._rest = ""
         self._fed = now
@@ -67,7 +69,7 @@ class Keys:
         return keys
 
     def _next(self) -> tuple[int, Key | None] | None:
-        """The next key and how much it takes; None: wait for more."""
+        """The next key and how many characters it takes; None if more bytes are needed."""
         if self._rest.startswith(_PASTE_BEGIN):
             return self._paste()
         if self._rest[0] != "\x1b":
@@ -85,7 +87,7 @@ class Keys:
 
 
 Completer = Callable[[str, int], Awaitable[Sequence[CompletionItem]]]
-"""What may stand at a place of a text, counted in UTF-16 code units."""
+"""Returns completions for a place in a text. The place is counted in UTF-16 code units."""
 
 _END_OF_INPUT = "\x04"
 
@@ -94,16 +96,16 @@ _FIRST_WORD = re.compile(r"\A\s*\S*")
 
 
 class LineEditor:
-    """One line being typed. `press` says when it is done; `text` is kept until `clear`."""
+    """The line that a person is typing. `press` returns when the person is done; `text` stays until `clear`."""
 
     def __init__(self, completer: Completer | None = None) -> None:
-        """`completer` computes what the Tab key completes. Without it, Tab types a space."""
+        """`completer` finds what the Tab key completes. Without a completer, Tab types a space."""
         self.before = ""
-        """Text up to the cursor."""
+        """The text before the cursor."""
         self.after = ""
         self.history: list[str] = []
         self._place = 0
-        """Which line of the history is shown; its length stands for the new line."""
+        """The index of the line of the history that is shown. The length of the history stands for the new line."""
         self._new = ""
         self.completer = completer
 
@@ -137,7 +139,7 @@ class LineEditor:
             self.before += " "
         return None
 
-    # What the keys do.
+    # What each key does.
 
     def _show(self, text: str) -> None:
         self.before, self.after = text, ""
@@ -219,7 +221,7 @@ _ACTIONS: dict[str, Callable[[LineEditor], None]] = {
 
 
 class Layout(NamedTuple):
-    """How a prompt and a line stand on a screen; rows and columns count from the prompt's beginning."""
+    """The rows and columns that a prompt and a line take on a screen, counted from the beginning of the prompt."""
 
     text: str
     cursor: tuple[int, int]
@@ -227,14 +229,15 @@ class Layout(NamedTuple):
 
 
 def lay_out(prompt: str, editor: LineEditor, columns: int) -> Layout:
-    """Place a line on a screen of so many columns. Pasted line ends are shown as a sign."""
+    """Compute the layout of a line on a screen with that many columns. A line end that was pasted is shown as a
+    sign."""
     before, after = (printable(text.replace("\n", "⏎")) for text in (prompt + editor.before, editor.after))
     cursor = _advance((0, 0), before, columns)
     return Layout(before + after, cursor, _advance(cursor, after, columns))
 
 
 def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, int]:
-    from rich.cells import cell_len  # Here: only a person who types needs it.
+    from rich.cells import cell_len  # Imported here, because only interactive use needs it.
 
     row, column = position
     for char in text:
@@ -248,10 +251,10 @@ def _advance(position: tuple[int, int], text: str, columns: int) -> tuple[int, i
 
 
 _SHOWN = 40
-"""Choices that are shown at once; of the others, only their number is shown."""
+"""Choices that are shown at once. Of the others, only the number is shown."""
 
 _LONGEST = 70
-"""Characters of a description: one line on most screens."""
+"""Characters of a description, so that it fits into one line of most screens."""
 
 
 def utf16_length(text: str) -> int:
@@ -259,7 +262,7 @@ def utf16_length(text: str) -> int:
 
 
 def complete(editor: LineEditor, items: Sequence[CompletionItem]) -> Sequence[str]:
-    """Insert what is certain. If nothing is, return the choices to show."""
+    """Insert the text that all completions have in common. If there is none, return the choices to show."""
     if not items:
         return ()
     start, end = _range(editor, items[0])
@@ -285,7 +288,7 @@ def _characters(text: str, offset: int) -> int:
 
 
 def _common_beginning(texts: Sequence[str]) -> str:
-    # In the order of the alphabet, the first and the last differ soonest.
+    # In alphabetical order the first and the last text differ most, so comparing these two is enough.
     same = takewhile(lambda pair: pair[0] == pair[1], zip(min(texts), max(texts), strict=False))
     return "".join(char for char, _ in same)
 

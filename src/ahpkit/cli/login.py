@@ -1,4 +1,4 @@
-"""`ahpkit login`: gives the host what an agent needs to be logged in. Stores nothing."""
+"""`ahpkit login`: gives the host what an agent needs for a login. The command itself stores nothing."""
 
 from __future__ import annotations
 

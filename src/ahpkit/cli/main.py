@@ -19,29 +19,30 @@ from ahpkit import __version__
 
 
 def explain(error: Exception) -> click.ClickException | None:
-    """The error as a message that says what to do; None when it is not one that a person can do something about."""
-    from ahpkit.client.errors import ActionRejected, ConnectionLost  # Late, like everything that is not help.
+    """The error as a message that says what to do; None if a person cannot do anything about it."""
+    from ahpkit.client.errors import ActionRejected, ConnectionLost  # Imported late, so that help is shown quickly.
     from ahpkit.protocol.errors import AhpError
     from ahpkit.transports.errors import ConnectError
 
     match error:
-        case BrokenPipeError():  # The reader of our output is gone; click ends quietly.
+        case BrokenPipeError():  # The program that reads our output has ended; click ends without a message.
             return None
         case ConnectError(status=401):
             text = f"{error}. Give the host's token with --token or AHPKIT_TOKEN."
         case ConnectError(transient=True) | ConnectionLost():
             text = f"{error}. Is the host running? Start one with: ahpkit serve"
-        case ActionRejected(reason=reason):  # The action's name means nothing to a person.
+        case ActionRejected(reason=reason):  # People do not know the names of actions.
             text = reason
         case AhpError():
             text = str(error)
         case TimeoutError():
             text = "the host did not answer in time; is it busy? See: ahpkit doctor"
         case FileNotFoundError(filename=None) if not _is_somewhere():
-            text = "the directory in which you are was removed; go to another one"
+            text = "the current directory was removed; change to another one and try again"
         case OSError(filename=str(name), strerror=str(reason)):
             text = f"{name}: {reason}"
-        case OSError(errno=number, strerror=str(reason)) if number in _FULL:  # Found while writing: it has no name.
+        # The error happened while something was written, and names no file.
+        case OSError(errno=number, strerror=str(reason)) if number in _FULL:
             text = f"something could not be written: {reason}"
         case _:
             return None
@@ -49,7 +50,7 @@ def explain(error: Exception) -> click.ClickException | None:
 
 
 def _is_somewhere() -> bool:
-    """Whether the current directory is still there: somebody may have removed it under us."""
+    """Whether the current directory still exists. Another program may have removed it."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -58,7 +59,7 @@ def _is_somewhere() -> bool:
 
 
 def _advice(error: click.UsageError) -> str:
-    """What a person may have meant with a command that there is not, or with a word too many."""
+    """A hint at what a person meant, if they typed an unknown command or a word too many."""
     if error.ctx is None or error.ctx.parent is None:
         return ""
     command = error.ctx.command
@@ -74,7 +75,7 @@ def _advice(error: click.UsageError) -> str:
 
 
 class Subcommand(NamedTuple):
-    """Where a subcommand is (`module:object`), and its line in the list of commands."""
+    """Where a subcommand is defined (`module:object`), and its line in the list of commands."""
 
     target: str
     help: str
@@ -113,7 +114,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "trust": Subcommand("ahpkit.cli.trust:trust", "Show or change what may run: hooks and servers, by content."),
     "roots": Subcommand("ahpkit.cli.roots:roots", "Show or change the directories in which sessions work."),
     "config": Subcommand("ahpkit.cli.config:config", "Show or write the configuration."),
-    "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up what a host keeps."),
+    "data": Subcommand("ahpkit.cli.data:data", "Save, put back and tidy up the data of a host."),
     "conformance": Subcommand("ahpkit.cli.conformance:conformance", "Check a host, reducers or types of AHP."),
 }
 
@@ -135,18 +136,18 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Agents, tools and rules": ("agents", "login", "mcp", "customizations", "rules", "approvals", "trust", "roots"),
     "Settings and data": ("config", "data", "conformance"),
 }
-"""The commands as `ahpkit --help` lists them. What is in no section is listed last."""
+"""The commands in the order of `ahpkit --help`. Commands in no section are listed last."""
 
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a disk that takes no more answers."""
+"""Error numbers of a disk that cannot take any more data."""
 
 _INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+"""The exit code after Ctrl-C, the same as in shells."""
 
 
 class _LazyGroup(click.Group):
-    """A group whose subcommands stand in `COMMANDS` and are imported one at a time."""
+    """A group whose subcommands are listed in `COMMANDS`. Each one is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -163,14 +164,14 @@ class _LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches  # Late: most people spell their commands right.
+            from difflib import get_close_matches  # Imported late, because it is needed for misspelt commands only.
 
             if not (close := get_close_matches(args[0], COMMANDS, n=1)):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """The one place where errors become words."""
+        """Run a command. This is the only place where errors become messages."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -179,7 +180,7 @@ class _LazyGroup(click.Group):
             raise click.UsageError(error.message + advice, error.ctx) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except KeyboardInterrupt:  # Nothing had begun that must be ended.
+        except KeyboardInterrupt:  # Ctrl-C before anything began: there is nothing to clean up.
             raise click.exceptions.Exit(_INTERRUPTED) from None
         except Exception as error:  # `explain` decides which errors are for people.
             if (explained := explain(error)) is None:
@@ -189,7 +190,7 @@ class _LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         placed = {name for names in SECTIONS.values() for name in names}
         rest = tuple(name for name in self.list_commands(ctx) if name not in placed)
-        width = max(map(len, COMMANDS))  # The same in all sections, so that the texts stand below each other.
+        width = max(map(len, COMMANDS))  # The width is the same in all sections, so that the texts are aligned.
         for title, names in {**SECTIONS, **({"More": rest} if rest else {})}.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), COMMANDS[name].help) for name in names])
@@ -209,20 +210,22 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; ends the process."""
+    """Run the command line and end the process."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream: TextIOWrapper | None = getattr(sys, name)
-        if stream is None:  # It was closed: `ahpkit … >&-`.
+        if stream is None:  # The stream was closed by the caller: `ahpkit … >&-`.
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # For as long as the process lives.
         elif mode == "w":
-            stream.reconfigure(errors="backslashreplace")  # A character the terminal lacks is no reason to fail.
+            # Characters that the terminal cannot show are written as escapes.
+            stream.reconfigure(errors="backslashreplace")
     if "_AHPKIT_COMPLETE" in os.environ:
-        from ahpkit.cli.shell_completion import prepare_completion  # Late: only a shell that completes needs it.
+        # Imported late, because only a shell that completes needs it.
+        from ahpkit.cli.shell_completion import prepare_completion
 
         prepare_completion()
     try:
         cli(prog_name="ahpkit")
-    except OSError as error:  # Of help and version, which do not come to `invoke`.
+    except OSError as error:  # Errors of `--help` and `--version`, which do not come to `invoke`.
         if (explained := explain(error)) is None:
             raise
         explained.show()
@@ -232,7 +235,8 @@ def main() -> None:
 
 
 def _end_output() -> None:
-    """Forget output that cannot be written: that was said, and Python would say it again when it ends."""
+    """Drop output that cannot be written. The error was already reported, and Python would report it again at its
+    end."""
     try:
         sys.stdout.flush()
     except OSError:

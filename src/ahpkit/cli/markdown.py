@@ -1,7 +1,7 @@
 """Renders streamed Markdown on a terminal, block by block.
 
-A block is what Markdown can be rendered by itself: a paragraph, a heading, a list, a table, fenced code. A finished one
-never changes; the one being written is rendered anew with every piece.
+A block can be rendered by itself: a paragraph, a heading, a list, a table, fenced code. A finished block never changes.
+The block that is being written is rendered again with every piece of text.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
 _FIRST_HEADING = re.compile(r"\A#(?=\s)")
-"""A heading of the first level, which the renderer would centre."""
+"""A heading of the first level. The renderer would centre it."""
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 
 
 _LONG_CODE = 40
-"""Lines of code that are rendered together: more are a block of their own, so that no line is rendered too often."""
+"""Lines of code in one block. Longer code is split into several blocks, so that no line is rendered too often."""
 
 
 _LONG_LINE = 4_000
-"""Characters of one line of prose that are rendered together, for the same reason."""
+"""Characters of one line of prose in one block, for the same reason."""
 
 
 class Block(NamedTuple):
-    """A piece of Markdown, and whether it goes on where the last one ended."""
+    """A piece of Markdown, and whether it continues the block before it."""
 
     text: str
     continues: bool = False
 
 
 class Blocks:
-    """Takes a text apart while it grows."""
+    """Splits a growing text into blocks."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        """Whole lines of the block being written."""
+        """The complete lines of the block that is being written."""
         self._pieces: list[str] = []
-        """The line being written."""
+        """The pieces of the line that is being written."""
         self._length = 0
-        """Its characters."""
+        """The number of characters in these pieces."""
         self._fence = ""
         self._blank = False
         self.continues = False
-        """Whether the block being written goes on where the last one ended."""
+        """Whether the block that is being written continues the one before it."""
 
     @property
     def rest(self) -> str:
-        """The block being written, as far as it goes."""
+        """The block that is being written, so far."""
         line = "".join(self._pieces)
         return "\n".join([*self._lines, line] if line else self._lines)
 
     def feed(self, text: str) -> list[Block]:
-        """Add a piece; the blocks that are finished now."""
+        """Add a piece of text; returns the blocks that it finished."""
         if "\n" not in text:
             self._pieces.append(text)
             self._length += len(text)
@@ -66,13 +66,13 @@ class Blocks:
         return [block for line in lines for block in self._take(line) if block.text]
 
     def end(self) -> Block:
-        """What is left when nothing more comes."""
+        """The last block, when no more text comes."""
         self._lines = [self.rest] if self.rest else []
         self._pieces, self._length = [], 0
         return self._finish()
 
     def _take(self, line: str) -> list[Block]:
-        """Add a whole line; the blocks that it ended."""
+        """Add a complete line; returns the blocks that it ended."""
         if self._fence:
             self._lines.append(line)
             closes = line.strip().startswith(self._fence) and not line.strip().strip("`~")
@@ -90,7 +90,7 @@ class Blocks:
         return ended
 
     def _begins(self, line: str) -> bool:
-        """Whether a line is the first of another block."""
+        """Whether a line begins another block."""
         if self._is_list and self._blank:
             return not (line.startswith(" ") or _LIST.match(line))
         return bool(_FENCE.match(line) or _HEADING.match(line)) and not (self._is_list and line.startswith(" "))
@@ -100,7 +100,7 @@ class Blocks:
         return bool(self._lines) and _LIST.match(self._lines[0]) is not None
 
     def _split_line(self) -> list[Block]:
-        """Of a very long line of prose, what is complete: the rest goes on below it."""
+        """Split a very long line of prose: return the part that is complete. The rest continues in the next block."""
         if self._length <= _LONG_LINE or self._fence or self._lines:
             return []
         line = "".join(self._pieces)
@@ -128,8 +128,8 @@ class Blocks:
 
 
 def rendered(block: str, columns: int) -> list[str]:
-    """A block as lines for a terminal, with its styles. Nothing in it can drive the terminal."""
-    from rich.console import Console  # Here: only a person at a terminal needs it.
+    """A block as styled lines for a terminal. Control characters in it are made harmless."""
+    from rich.console import Console  # Imported here, because only a person at a terminal needs it.
     from rich.markdown import Markdown
 
     console = Console(width=max(columns - 1, 10), force_terminal=True, highlight=False, emoji=False)

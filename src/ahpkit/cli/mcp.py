@@ -27,9 +27,9 @@ from ahpkit.tools.registry import tool_hints
 F = TypeVar("F", bound=Callable[..., Any])
 
 _GLANCE = 0.5
-"""Seconds between two looks at the servers of a watched session. It costs nothing: the client has their state."""
+"""Seconds between two looks at the servers of a watched session. A look costs nothing: the client holds their state."""
 _START = 20.0
-"""Seconds that servers get to start before they are shown as they are."""
+"""Seconds to wait for servers that start. After that they are shown as they are."""
 
 
 @click.group()
@@ -138,7 +138,7 @@ async def tools(
 
 
 def effect(tool: JsonObject) -> str:
-    """What a tool says that it does to the world."""
+    """What a tool says about its effect on the world."""
     hints = tool_hints(tool)
     if hints.read_only:
         said = ["reads only"]
@@ -183,7 +183,7 @@ def _arguments(text: str) -> dict[str, Any]:
     try:
         given: Any = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"no JSON: {error}", param_hint="'ARGUMENTS'") from None
+        raise click.BadParameter(f"not valid JSON: {error}", param_hint="'ARGUMENTS'") from None
     if not isinstance(given, dict):
         raise click.BadParameter("a JSON object is expected", param_hint="'ARGUMENTS'")
     return cast("dict[str, Any]", given)
@@ -247,7 +247,7 @@ def _open(page: str) -> None:
 async def _opened(
     url: str | None, token: str | None, name: str | None, directory: Path | None, server: str | None = None
 ) -> AsyncGenerator[Session]:
-    """The session that is meant, once its servers, or that one, have started or failed to."""
+    """The session that the options name. Returns when its servers, or the named one, have started or failed."""
     if name is not None and directory is not None:
         raise click.UsageError("--dir is for when no --session is given")
     async with connected(url, token, mcp_apps=True) as client:
@@ -267,7 +267,7 @@ def _uri(directory: Path | None) -> str:
 
 
 async def _newest(client: Client, folder: str) -> str | None:
-    """The session in this directory that changed last."""
+    """The URI of the session in this directory that changed last."""
     found = [one for one in await client.sessions() if folder in (one.get("workingDirectories") or ())]
     found.sort(key=lambda one: one["modifiedAt"])
     return found[-1]["resource"] if found else None
@@ -275,7 +275,7 @@ async def _newest(client: Client, folder: str) -> str | None:
 
 async def _temporary(client: Client, folder: str) -> Session:
     providers = [agent["provider"] for agent in client.root["agents"]]
-    provider = "demo" if "demo" in providers else None  # It starts no program.
+    provider = "demo" if "demo" in providers else None  # The demo agent starts no program.
     return await client.create_session(provider=provider, working_directory=folder)
 
 

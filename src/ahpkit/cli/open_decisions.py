@@ -1,4 +1,4 @@
-"""Asks for the approvals and answers that a chat waits for, until somebody here or elsewhere gives them."""
+"""Asks for the approvals and answers that a chat waits for, until this person or another client gives them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ _READING = 5.0
 """Seconds to wait for the text of a file that an edit changes."""
 
 _LONGEST = 1_000_000
-"""Characters of a file whose changes are looked for: beyond, that takes too long."""
+"""Characters of a file. The changed lines of a longer file are not computed, because that takes too long."""
 
 Settled = Callable[[Any], bool]
-"""Whether a state of the chat no longer waits for the decision."""
+"""Whether the decision is no longer needed, by a state of the chat."""
 
 
 class Decisions:
-    """One chat's questions to the person at the console; one at a time, whichever chats they are from."""
+    """Asks the person at the console what one chat waits for. The console shows one question at a time, from all chats
+    together."""
 
     def __init__(self, console: Console, client: Client, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
-        """`channel` is a subscription of the chat's channel; `asker` is named when it is not the chat on the screen."""
+        """`channel` is a subscription to the chat's channel. `asker` names the chat in questions, if it is not the one
+        on the screen."""
         self._console = console
         self._client = client
         self._asker = asker
@@ -40,7 +42,7 @@ class Decisions:
         self._channel = channel
 
     async def take(self, event: TurnEvent) -> bool:
-        """Ask when an event needs a decision; whether it does."""
+        """Ask if an event needs a decision. Returns whether it does."""
         match event:
             case ConfirmationNeeded():
                 await self._confirm(event)
@@ -51,7 +53,8 @@ class Decisions:
         return True
 
     async def ask_again(self) -> int:
-        """Ask about everything that still waits for a decision, such as postponed questions; returns their number."""
+        """Ask again about everything that waits for a decision, also about postponed questions; returns how many there
+        are."""
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
         happened = TurnTracker(turn_id).catch_up(dict(self._chat.confirmed))
         waiting = [event for event in happened if isinstance(event, (ConfirmationNeeded, InputNeeded))]
@@ -75,7 +78,7 @@ class Decisions:
             await self._dispatch(lambda: self._chat.deny(call_id, **options))
 
     async def _ask_approval(self, event: ConfirmationNeeded) -> Approve | Deny | None:
-        """Ask, and tell the verdict of a judge who is still at it."""
+        """Ask for an approval. If a judge is still assessing the call, show the assessment when it comes."""
         judged: Any = event.call.get("riskAssessment")
         if not judged or judged["status"] == "complete":
             return await ask_approval(self._console, event, self._read)
@@ -93,18 +96,19 @@ class Decisions:
     async def _read(self, uri: str) -> str | None:
         try:
             found = await self._client.request("resourceRead", {"uri": uri, "encoding": "utf-8"}, timeout=_READING)
-        except (AhpError, TimeoutError):  # The decision does not depend on it.
+        except (AhpError, TimeoutError):  # The decision does not depend on the assessment.
             return None
         return found["data"] if found["encoding"] == "utf-8" and len(found["data"]) <= _LONGEST else None
 
     async def _answer(self, event: InputNeeded) -> None:
-        """Each answer is shared as it is given, and the host says what is wrong with it."""
+        """Ask the questions of an event. Each answer is sent at once, so that other clients see it and the host checks
+        it."""
         request = event.request
 
         async def check(question_id: str, value: Any) -> str | None:
             answer = answer_to(request, question_id, value)
             reason = await self._refusal(lambda: self._chat.draft(request["id"], question_id, answer))
-            # The question stands right above: its id says nothing to a person.
+            # The question is shown right above, and its id means nothing to a person, so the id is cut off.
             return None if reason is None else reason.removeprefix(f"the answer to question {question_id!r} ")
 
         refused = True
@@ -119,7 +123,8 @@ class Decisions:
                 refused = await self._dispatch(lambda reply=reply: self._chat.answer(request["id"], reply.answers))
 
     async def _unless(self, settled: Settled, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What the person says; None when it was settled elsewhere meanwhile, and they are told if they were asked."""
+        """The person's decision. None if another client decided first; the person is told so if the question was shown
+        already."""
         if settled(self._channel.confirmed):
             return None
         turn_id = self._chat.confirmed.get("activeTurn", {}).get("id", "")
@@ -139,12 +144,12 @@ class Decisions:
             return await ask()
 
     def _went_on(self, turn_id: str) -> bool:
-        """Whether the turn runs, or completed: it did not end in the middle of a question."""
+        """Whether the turn still runs or has completed, so that it did not end in the middle of a question."""
         turn = find_turn(self._chat.confirmed, turn_id)
         return turn is not None and turn.get("state") in (None, "complete")
 
     async def _dispatch(self, decide: Callable[[], Dispatch]) -> bool:
-        """Tell the host; whether it refused, and then the person is told why."""
+        """Send a decision to the host. Returns whether the host refused it; then the person is told why."""
         reason = await self._refusal(decide)
         if reason is not None:
             self._console.say(f"✗ {reason}", "red")
@@ -153,7 +158,7 @@ class Decisions:
     async def _refusal(self, decide: Callable[[], Dispatch]) -> str | None:
         try:
             outcome = await decide()
-        except LookupError:  # At this very moment it was settled elsewhere.
+        except LookupError:  # Another client decided at the same moment.
             return "it is settled already"
         return outcome.reason if isinstance(outcome, Rejected) else None
 

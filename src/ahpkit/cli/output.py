@@ -24,11 +24,11 @@ from ahpkit.platform.terminal_mode import keys_unseen
 from ahpkit.wire.tasks import running
 
 Writer = Callable[[str, str], None]
-"""Writes a text in a style at once."""
+"""Writes a text in a style, at once."""
 
 
 class Output:
-    """Standard output and standard error of one command. A line always begins on a line of its own."""
+    """The standard output and the standard error of one command. Each line that is said begins on a new line."""
 
     def __init__(self) -> None:
         self._out = _writer(sys.stdout)
@@ -36,26 +36,27 @@ class Output:
         self._inside_line = False
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
-        """Write a whole line. An error does not disturb what is streamed into a pipe or a file."""
+        """Write a whole line. A line with `error` goes to standard error, so that it does not disturb output in a pipe
+        or a file."""
         if not error or sys.stdout.isatty():
             self.end_line()
         (self._err if error else self._out)(f"{text}\n", style)
 
     def stream(self, text: str, style: str = "") -> None:
-        """Write a piece of text that goes on."""
+        """Write a piece of a text that continues."""
         if text:
             self._out(text, style)
             self._inside_line = not text.endswith("\n")
 
     def stream_markdown(self, text: str) -> None:
-        """Write a piece of Markdown that goes on. Only a terminal renders it."""
+        """Write a piece of a Markdown text that continues. Only a terminal renders it."""
         self.stream(text)
 
     def markdown(self, text: str) -> None:
-        """Write a whole text of Markdown, on lines of its own. Only a terminal renders it."""
+        """Write a whole Markdown text, on lines of its own. Only a terminal renders it."""
         if not (sys.stdout.isatty() and is_capable(os.environ)):
             return self.say(text)
-        from ahpkit.cli.markdown import rendered  # Here: what is piped into a file is not rendered.
+        from ahpkit.cli.markdown import rendered  # Imported here: text for a file is not rendered.
 
         self.end_line()
         lines = rendered(text, shutil.get_terminal_size().columns)
@@ -64,20 +65,20 @@ class Output:
         return None
 
     def status(self, text: str | None) -> None:
-        """Show in one line what is going on, on a terminal; None takes it away."""
+        """Show on a terminal, in one line, what is being done; None removes the line."""
 
     def panel(self, lines: Sequence[str]) -> bool:
-        """Show lines that change, in one place, while something goes on; False where that cannot be done."""
+        """Show lines that change in place while something goes on; returns False where that is not possible."""
         return False
 
     def end_line(self) -> None:
-        """End what was streamed, unless it ended by itself."""
+        """End the line of a streamed text, if the text did not end it."""
         if self._inside_line:
             self.stream("\n")
 
 
 def is_capable(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal understands more than text."""
+    """Whether the terminal understands escape sequences."""
     return environment.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
@@ -94,7 +95,7 @@ def _plain_writer(stream: TextIO) -> Writer:
 
 
 def _terminal_writer(stream: TextIO) -> Writer:
-    from rich.console import Console  # Here: what is piped into a file needs no colours.
+    from rich.console import Console  # Imported here: text for a file needs no colours.
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
@@ -109,13 +110,13 @@ def _terminal_writer(stream: TextIO) -> Writer:
 T = TypeVar("T")
 
 Tell = Callable[[str], None]
-"""Shows how far the work is."""
+"""Shows the progress of some work."""
 
 Explain = Callable[[Tell], Coroutine[Any, Any, None]]
-"""Explains what is waited for, and again when that changes. It is cancelled when the work ends."""
+"""Explains what the work waits for, and explains it again when this changes. It is cancelled when the work ends."""
 
 _LONG = 3.0
-"""Seconds after which something may hang."""
+"""Seconds after which the work may be stuck."""
 
 _PATIENCE = 0.5
 """Seconds after which a person is told what is going on."""
@@ -123,7 +124,7 @@ _PATIENCE = 0.5
 
 @contextmanager
 def progress(doing: str) -> Generator[Callable[[str], None]]:
-    """Show what is being done while the block lasts; call what it gives with how far it is."""
+    """Show what is being done until the block ends. Call the value of the block with a text about the progress."""
     if not sys.stderr.isatty():
         yield lambda how_far: None
         return
@@ -135,7 +136,7 @@ def progress(doing: str) -> Generator[Callable[[str], None]]:
 
 @contextmanager
 def bar(doing: str) -> Generator[Callable[[int, int], None]]:
-    """Show a bar while the block lasts; call what it gives with how much is done, and of how much."""
+    """Show a progress bar until the block ends. Call the value of the block with what is done, and with the whole."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -155,7 +156,7 @@ async def patiently(
     patience: float = _PATIENCE,
     long: float = _LONG,
 ) -> T:
-    """Wait for work that is quick most of the time. When it is not, say what is done; when it takes long, `explain`."""
+    """Wait for work that is usually quick. If it is not, say what is being done; if it takes long, call `explain`."""
     async with running(work) as task:
         done, _ = await asyncio.wait([task], timeout=patience)
         if not done:
@@ -170,7 +171,7 @@ async def patiently(
 
 
 def _written(doing: str) -> Tell:
-    """For a log, where nothing can be shown in place: one line each time."""
+    """Writes one line for each report: for logs, where a line cannot be replaced."""
 
     def write(text: str) -> None:
         sys.stderr.write(f"{doing} … {text}\n")
@@ -201,7 +202,7 @@ def notify(kind: str, text: str, *, environment: Mapping[str, str] | None = None
 def _desktop(text: str, environment: Mapping[str, str]) -> list[str] | None:
     path = environment.get("PATH")
     if sys.platform == "darwin" and shutil.which("osascript", path=path):
-        # The text is an argument of the script and no part of it: nothing in it can be run.
+        # The text is an argument of the script and not a part of it, so that nothing in the text is executed.
         script = 'on run argv\ndisplay notification (item 1 of argv) with title "ahpkit"\nend run'
         return ["osascript", "-e", script, text]
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
@@ -218,7 +219,7 @@ def _start(command: Sequence[str]) -> None:
 def announce(
     url: str, token: str | None, data_dir: Path, agents: Sequence[str], *, page: str | None = None, as_json: bool
 ) -> None:
-    """Print where the host listens, who answers there (the default first), and one line to try."""
+    """Print where the host listens, its agents (the default one first), and a command to try."""
     if as_json:
         facts: dict[str, object] = {
             "url": url,
@@ -239,14 +240,14 @@ def announce(
 
 
 def tilde(path: Path) -> str:
-    """A path as people write it."""
+    """A path in short form: `~` stands for the home directory."""
     if path == Path.home():
         return "~"
     return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 
 def own_command() -> str:
-    """How to call this program again from the same directory."""
+    """The words that call this program again from the same directory."""
     program = Path(sys.argv[0])
     if program.name != "ahpkit":
         return f"{shlex.quote(sys.executable)} -m ahpkit"

@@ -44,7 +44,7 @@ def _endpoint(url: str | None, token: str | None) -> Endpoint:
 
 
 def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | None = None) -> Any:
-    """Ask the host: GET, or POST with a body."""
+    """Send the host a GET request, or a POST request if there is a body. Returns the JSON of the answer."""
     endpoint = _endpoint(url, token)
     base = "http" + endpoint.url.removeprefix("ws").rstrip("/")
     headers = {"Content-Type": "application/json"}
@@ -113,8 +113,9 @@ def pair(url: str | None, token: str | None, right: str, name: str, json_output:
 
 
 def qr_code(text: str) -> str:
-    """A QR code in characters: two rows of the code in each line, dark on light whatever the terminal's colours."""
-    import segno  # Here: nothing else needs it.
+    """A QR code in characters. Each line shows two rows of the code, dark on light whatever the terminal's colours
+    are."""
+    import segno  # Imported here: nothing else needs it.
 
     rows = [list(row) for row in segno.make(text, error="m").matrix_iter(border=2)]
     if len(rows) % 2:

@@ -41,13 +41,13 @@ from ahpkit.wire.codec import encode
 from ahpkit.wire.tasks import running
 
 _PATIENCE = 3.0
-"""Seconds for the first bytes of what is piped in besides a text."""
+"""Seconds to wait for the first bytes of standard input, if there is also a text."""
 
 _QUIET = 3.0
-"""Seconds without a word of the agent until the host is asked whether something is wrong."""
+"""If the agent says nothing for so many seconds, the host is asked whether something is wrong."""
 
 _LARGEST = 8_000_000
-"""Bytes of a message: a little less than what a host takes of an action."""
+"""Bytes of a message. A host takes a little more than that in one action."""
 
 _ADVICE = f", a host takes {_LARGEST / 1e6:.0f}: put it into a file of the working directory and let the agent read it"
 """What to do with a message that is too large."""
@@ -115,7 +115,7 @@ async def prompt(
       ahpkit prompt "And in short?" --continue --timeout 60
       ahpkit prompt "Tidy up." --file NOTES.md --no-wait
     """
-    if timeout is not None and not timeout > 0:  # Not a number.
+    if timeout is not None and not timeout > 0:  # Also true for NaN.
         raise click.UsageError(f"--timeout {timeout} is not a number of seconds")
     if no_wait and (approve == "all" or timeout is not None):
         raise click.UsageError("--no-wait leaves the turn to itself: leave out --approve and --timeout")
@@ -152,7 +152,8 @@ async def prompt(
             stays = not made or (keep is not False and shot.begun)
             if not stays:
                 await session.dispose()
-            elif made and (keep or worktree) and not json_lines:  # A work tree is still to be merged back.
+            # A session with a work tree is always named: its work tree is still to be merged.
+            elif made and (keep or worktree) and not json_lines:
                 shot.output.say(f"kept as {session.uri}", "dim", error=True)
             if shot.resumable and stays:
                 shot.output.say(f"To go on with it:  ahpkit resume {short_id(session.uri)}", "dim", error=True)
@@ -189,7 +190,7 @@ async def resume(
 
 
 def _message(text: str | None, files: Sequence[Path]) -> str:
-    """The text, then what was piped in, then the files."""
+    """The message: the text, then what was piped in, then the files."""
     piped = _read_standard_input() if text == "-" or (_is_piped() and _has_come(text)) else ""
     parts = [part for part in ("" if text == "-" else text or "", piped) if part.strip()]
     read = [(path, _read_file(path)) for path in files]
@@ -203,7 +204,7 @@ def _message(text: str | None, files: Sequence[Path]) -> str:
 
 
 def _is_piped() -> bool:
-    """Whether a program or a file is at the other end of standard input; a terminal or nothing is not joined."""
+    """Whether standard input is a program or a file. A terminal is not read."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):
@@ -212,7 +213,8 @@ def _is_piped() -> bool:
 
 
 def _has_come(text: str | None) -> bool:
-    """Whether something is piped in, or the end of it. A pipe that stays open must not stop us for ever."""
+    """Whether something comes through the pipe, or its end. A pipe that nobody writes to must not stop the command for
+    ever."""
     if not text or select.select([sys.stdin.fileno()], [], [], _PATIENCE)[0]:
         return True
     click.echo(f"! nothing came on standard input within {_PATIENCE:g} s; sent without it (- waits for it)", err=True)
@@ -237,7 +239,7 @@ def _read_file(path: Path) -> str:
 
 
 class _OneShot:
-    """One turn, printed. What it and its sub-agents ask for is decided without a person."""
+    """Runs one turn and prints it. What the turn and its sub-agents ask for is decided without a person."""
 
     def __init__(self, *, approve_all: bool, json_lines: bool) -> None:
         self.output = Output()
@@ -246,18 +248,18 @@ class _OneShot:
         self._printer = TurnPrinter(self.output, quiet=True)
         self._helpers: set[str] = set()
         self.resumable = False
-        """Whether the turn failed and can go on."""
+        """Whether the turn failed and can be continued."""
         self._events = 0
         self._opened: asyncio.Future[Callable[[], bool]] = asyncio.Future()
-        """Says whether a turn runs that was there before ours, once the chat is open."""
+        """Becomes ready when the chat is open. Its function says whether a turn that ran before ours still runs."""
 
     @property
     def begun(self) -> bool:
-        """Whether the host took the message."""
+        """Whether the host accepted the message."""
         return self._events > 0
 
     async def send(self, session: Session, begin: Begin) -> int:
-        """Begin the turn and leave it to itself; the exit code."""
+        """Begin the turn and do not wait for it; returns the exit code."""
         chat = await session.chat()
         try:
             await anext(begin(chat))
@@ -269,7 +271,7 @@ class _OneShot:
         return 0
 
     async def run(self, client: Client, session: Session, begin: Begin, timeout: float | None = None) -> int:
-        """The exit code."""
+        """Run the turn to its end; returns the exit code."""
         chat = await session.chat()
         self._opened.set_result(_turn_stays(chat))
         if self._json_lines:
@@ -279,7 +281,7 @@ class _OneShot:
                 async with asyncio.timeout(timeout):
                     return await self._take(session, chat, begin)
             except TimeoutError:
-                with suppress(LookupError):  # It ended just now.
+                with suppress(LookupError):  # The turn ended at this moment.
                     await chat.cancel()
                 self.output.say(f"✗ no answer within {timeout:g} s; the turn was cancelled", "red", error=True)
                 return EXIT_TIMEOUT
@@ -288,7 +290,8 @@ class _OneShot:
                 return EXIT_FAILED
 
     async def _say_why_it_waits(self, client: Client) -> None:
-        """When nothing comes for a while, ask the host whether it can store anything: without that nothing is sent."""
+        """If nothing comes for a while, ask the host whether it can store actions. A host that cannot store them sends
+        nothing."""
         told: str | None = None
         while CLIENTS in client.host.meta:
             seen = self._events
@@ -309,7 +312,7 @@ class _OneShot:
             for uri in subagents(last):
                 if uri not in self._helpers:
                     self._helpers.add(uri)
-                    await session.chat(uri)  # From now on the callbacks are asked for it, too.
+                    await session.chat(uri)  # This opens the chat, so that the callbacks get its requests, too.
         if isinstance(last, TurnCancelled) or self._printer.left_out:
             return EXIT_INTERRUPTED
         turns = chat.confirmed["turns"]
@@ -324,7 +327,8 @@ class _OneShot:
 
     async def decide(self, event: ConfirmationNeeded) -> Approve | Deny | None:
         if (await self._opened)():
-            return None  # It is for whoever began that turn. Our message will be refused.
+            # A question of the earlier turn is for the client that began it. The host will refuse our message.
+            return None
         if self._approve_all:
             return Approve(automatic=True)
         self.output.say(f"✗ {event.call['displayName']}: not run ({_NO_APPROVALS})", "yellow", error=True)
@@ -338,7 +342,7 @@ class _OneShot:
 
 
 def _turn_stays(chat: Chat) -> Callable[[], bool]:
-    """A function that says whether the turn that runs in a chat now still runs."""
+    """Returns a function that says whether the turn that runs in a chat at this moment still runs."""
 
     def running() -> str | None:
         return (chat.confirmed.get("activeTurn") or {}).get("id")
@@ -349,7 +353,8 @@ def _turn_stays(chat: Chat) -> Callable[[], bool]:
 
 @asynccontextmanager
 async def _cancelled_by_interrupt(chat: Chat, printer: TurnPrinter) -> AsyncGenerator[None]:
-    """Ctrl-C cancels the turn, so that it ends as one that was cancelled; the second one does not wait for that."""
+    """Let the first Ctrl-C cancel the turn, so that it ends properly. The second one ends the command without
+    waiting."""
     running = asyncio.current_task()
     assert running is not None
     presses = itertools.count()

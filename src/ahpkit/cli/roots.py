@@ -1,7 +1,7 @@
 """`ahpkit roots`: shows and changes the directories that a host works in.
 
-The command writes the file that the host reads (`roots.json` in its data directory): it is for whoever owns that
-directory, on that machine, and needs no connection.
+The command writes the file that the host reads (`roots.json` in its data directory). So it is for the owner of that
+directory, on the host's machine, and needs no connection.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 ROOTS_FILE = "roots.json"
 
 
-# -- for the host that starts --------------------------------------------------------------------------------------
+# -- for a host that starts ----------------------------------------------------------------------------------------
 
 
 def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None = None) -> Fence:
-    """The fence of a host that starts now; what it starts with is kept, so that `ahpkit roots list` can tell."""
+    """Make the fence of a host that starts. Its roots are stored, so that `ahpkit roots list` can show them."""
     own = [config_file, settings.tls_key]
     cuts = host_cuts(data_dir, *(path for path in own if path is not None))
     roots = "host.roots" if "host.roots" in settings.origins else "--root"
@@ -44,10 +44,11 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
 
 
 def host_cuts(data_dir: Path, *own: Path) -> Cuts:
-    """What is cut out of every root, for a host with this data directory and these files of its own."""
+    """The paths that are excluded from every root, for a host with this data directory and these files of its own."""
     from ahpkit.customizations.standard_places import USER
 
-    endpoints = [endpoints_directory().parent, links_directory()]  # What stands there is believed.
+    # The host and its commands trust what these directories contain.
+    endpoints = [endpoints_directory().parent, links_directory()]
     runtime = filter(None, [os.environ.get("XDG_RUNTIME_DIR")])
     private = [Path(os.path.realpath(path)) for path in (data_dir, *endpoints, *runtime, *own)]
     folders = [place.folder for place in USER if place.writable and not place.files]
@@ -68,7 +69,8 @@ def _default(settings: Settings, cuts: Cuts) -> list[Path]:
 
 
 def start_directory(settings: Settings, fence: Fence) -> Path:
-    """The working directory of sessions that name none: as configured, else where the host was started, else a root."""
+    """The working directory of sessions that name none: the configured one, else the one in which the host was started,
+    else a root."""
     if settings.default_directory is not None:
         if (reason := fence.refusal(Path(os.path.realpath(settings.default_directory)))) is not None:
             raise SettingsError(f"host.default_directory: {reason}")
@@ -80,7 +82,8 @@ def start_directory(settings: Settings, fence: Fence) -> Path:
 
 
 def programs(settings: Settings, fence: Fence) -> frozenset[str]:
-    """Files and directories of what the host itself runs, as far as they lie below a root: nobody is to write them."""
+    """Files and directories of the programs that the host itself runs, if they are below a root. Nobody may
+    write them."""
     roots = fence.roots()
     return frozenset(str(path) for path in _programs(settings) if any(root in path.parents for root in roots))
 
@@ -117,7 +120,8 @@ def _words(line: str) -> list[str]:
 
 
 def owner_options(function: F) -> F:
-    """The options that say which host is meant. Its data directory is what counts: there its owner's word is kept."""
+    """Adds the options that say which host is meant. Only its data directory counts, because the owner's decisions are
+    stored there."""
     function = host_name_option(function)
     for option in (
         click.option("--data-dir", type=Place(path_type=Path, file_okay=False), help="The host's data directory."),
@@ -129,7 +133,8 @@ def owner_options(function: F) -> F:
 
 
 def owned_directory(data_dir: Path | None, url: str | None) -> Path:
-    """The data directory of the host that is meant: as named, else of the host at that address, else of the newest."""
+    """The data directory of the host that is meant: the one that was named, else that of the host at `url`, else that
+    of the newest host."""
     if data_dir is not None:
         return data_dir
     if url is not None:

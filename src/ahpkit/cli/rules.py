@@ -34,7 +34,7 @@ _KINDS = {"allowed": "approve", "denied": "deny"}
 _UNNAMED = {"person": "a person", "client": "a program, without asking"}
 
 _ID = 8
-"""Characters of a rule's id that people type."""
+"""Characters of a rule's id that are shown, and that people type."""
 
 
 @click.group()
@@ -210,7 +210,7 @@ async def _session(client: Client, name: str | None) -> str | None:
 
 
 def _decision(entry: Any, title: str | None) -> str:
-    """One decision for a reader. A session that is gone has only its id left."""
+    """One line for a decision. Of a session that was deleted only the id is left."""
     when = datetime.fromtimestamp(entry["at"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     place = f"{short_id(entry['session'])}  {shorten(title or '(deleted)', 30):30}"
     of_what = f"result of {entry['tool']}" if entry.get("of") == "result" else entry["tool"]
@@ -222,7 +222,8 @@ def _decision(entry: Any, title: str | None) -> str:
 
 
 def _by(entry: Any) -> str:
-    """Who decided. A client that gave itself no name has a random id, which says nothing to anybody."""
+    """Who decided. A client without a name of its own has a random id, which is not shown, because it means nothing to
+    a person."""
     who = entry.get("who", "")
     if entry["by"] in _UNNAMED and (not who or _RANDOM.fullmatch(who)):
         return _UNNAMED[entry["by"]]
@@ -230,7 +231,7 @@ def _by(entry: Any) -> str:
 
 
 def _chosen(entry: Any) -> str:
-    """The option that was picked, where it says more than yes or no."""
+    """The option that was chosen, if it says more than yes or no."""
     option = entry.get("option") or ""
     match option.split(":"):
         case [decision, kind, scope] if kind in _REMEMBERED and scope in SCOPES:

@@ -42,21 +42,23 @@ from ahpkit.web.notify import Tell, command, notifying, webhook
 from ahpkit.wire.tasks import running as during
 
 _EXIT_AT_ONCE = 130
-"""Exit code after the second Ctrl-C."""
+"""The exit code after the second Ctrl-C."""
 
 _AGENT_HELP = "Add an agent: one `ahpkit agents` lists, a program that speaks ACP, or a model's URL (repeatable)."
 
 _EXIT_STUCK = 70
-"""Exit code when something had to be left behind. What was echoed is safe: it was stored before."""
+"""The exit code if the host could not end properly in time. Nothing that clients were shown is lost: it was stored
+before."""
 
 STOP_DEADLINE = 20.0
-"""Seconds from the signal to the end of the process, whatever hangs. Agents and clients get five to say goodbye."""
+"""Seconds from the signal to the end of the process, even if something is stuck. Agents and clients get five of them to
+end."""
 
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]+"
-"""The scheme of a URI. One letter is a drive."""
+"""The scheme of a URI. A single letter is not a scheme but a drive."""
 
 _FILES = 65_536
-"""Files that may be open at once, where the system lets us have that many."""
+"""The number of files that may be open at once, if the system allows so many."""
 
 _PATIENCE = 1.0
 """Seconds after which a person is told that Ctrl-C was noticed."""
@@ -124,12 +126,13 @@ def serve(
     settings = trusted_settings(config_file, Path.cwd(), options["data_dir"] or named)
     say_left_out(settings)
     if named is not None:
-        port = settings.port if "host.port" in settings.origins else 0  # The usual one is the default host's.
+        port = settings.port if "host.port" in settings.origins else 0  # The usual port belongs to the default host.
         settings = replace(settings, data_dir=named, port=port)
     chosen = options["port"] is not None or "host.port" in settings.origins
     settings = with_options(settings, options)
     if background and not chosen and not can_listen(settings.host, settings.port):
-        settings = replace(settings, port=0)  # Another program or user has the usual one; commands find us anyway.
+        # Another program or user has the usual port. Commands find the host by its endpoint file anyway.
+        settings = replace(settings, port=0)
     data_dir = (settings.data_dir or default_data_dir()).absolute()
     settings = replace(settings, data_dir=data_dir)
     if background:
@@ -151,7 +154,7 @@ def _spoken(protocol: str | None) -> Sequence[Generation]:
 
 
 def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
-    """Settings with what the command line says on top."""
+    """The settings, with the values of the command line instead of those of the files."""
     single = {key: value for key in ("host", "port", "data_dir", "durability") if (value := options[key]) is not None}
     agents, added = dict(settings.agents), set[str]()
     for option in options["agents"]:
@@ -177,7 +180,7 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """How a host shows itself: what it is called, and whether a person, a program or nobody reads what it prints."""
+    """How a host presents itself: its name, and whether its output is for a person, for a program or for nobody."""
 
     name: str
     as_json: bool
@@ -185,7 +188,8 @@ class _Shown:
 
 
 def _child_limits(settings: Settings) -> ChildLimits:
-    """What agents, extensions and MCP servers may have. By default none may take more than most of this machine."""
+    """The limits for processes of agents, extensions and MCP servers. By default none of them may take more than most
+    of this machine."""
     if settings.child_memory is not None:
         memory = settings.child_memory * 1024 * 1024
     else:
@@ -226,14 +230,15 @@ async def _run(
 
 
 def _tells(settings: Settings) -> list[Tell]:
-    """What to notify when something waits."""
+    """What is notified when something waits for a person."""
     hooks = [] if settings.webhook is None else [webhook(settings.webhook)]
     return [*hooks, *([command(settings.command)] if settings.command else [])]
 
 
 @contextmanager
 def _stop_signals() -> Generator[asyncio.Event]:
-    """Ctrl-C and SIGTERM ask the host to stop. A second one ends it at once: the log needs no goodbye."""
+    """Let Ctrl-C and SIGTERM ask the host to stop. A second signal ends the process at once; that is safe, because the
+    log is always complete."""
     stop, loop, running = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
     assert running is not None
 
@@ -248,7 +253,7 @@ def _stop_signals() -> Generator[asyncio.Event]:
 
 
 def _end_in_time() -> None:
-    """Make sure that the process ends, also when a thread hangs or something holds the event loop."""
+    """Make sure that the process ends in time, even if a thread hangs or something blocks the event loop."""
     timer = threading.Timer(STOP_DEADLINE, _end_at_once)
     timer.daemon = True
     timer.start()
@@ -260,7 +265,7 @@ def _end_at_once() -> None:
 
 
 def _warn_of_missing(settings: Settings) -> None:
-    """Say which agents, plugins and trusted directories are not there: better now than in the first session."""
+    """Warn about agents, plugins and trusted directories that do not exist, before the first session needs them."""
     from ahpkit.agents.settings import missing_program
 
     for name, table in settings.agents.items():
@@ -275,7 +280,7 @@ def _warn_of_missing(settings: Settings) -> None:
 
 
 def as_typed(plugin: Path) -> str:
-    """The name of a plugin as a person gave it. As a path, a URI lost slashes."""
+    """The name of a plugin as the person wrote it. A URI that became a path lost slashes, which are put back."""
     scheme, slash, rest = str(plugin).partition(":/")
     if not slash or not re.fullmatch(_SCHEME, scheme):
         return str(plugin)
@@ -283,7 +288,7 @@ def as_typed(plugin: Path) -> str:
 
 
 def plugin_problem(plugin: Path) -> str | None:
-    """Why a plugin that was named cannot be read, or None."""
+    """Why a plugin cannot be read; None if it can."""
     from ahpkit.customizations.discovery import why_absent
 
     return None if os.path.exists(plugin) else why_absent(plugin)

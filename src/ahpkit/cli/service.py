@@ -49,7 +49,7 @@ from ahpkit.protocol.errors import AhpError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PATIENCE = 3.0
-"""Seconds for a host to say how it is."""
+"""Seconds within which a host has to report its state."""
 
 _FOLLOW = 0.2
 _WHICH = "Which host, when there are several."
@@ -88,8 +88,8 @@ def up(
 
 
 def check_serve_options(options: Sequence[str]) -> None:
-    """Refuse what `ahpkit serve` does not take, here and now: in the background nobody would see it."""
-    from ahpkit.cli.serve import serve  # Late: it imports the host.
+    """Refuse options that `ahpkit serve` would refuse. In the background nobody would see the error."""
+    from ahpkit.cli.serve import serve  # Imported late, because this imports the host.
 
     serve.make_context("ahpkit serve", list(options))
 
@@ -139,7 +139,7 @@ def down(host_name: str | None, every: bool) -> None:
 
 
 def _only(running: Sequence[Endpoint], name: str | None) -> Endpoint | None:
-    """The host that is meant; an error when it could be any of several."""
+    """The running host that is meant; None if there is none. Raises if it could be any of several."""
     found = [one for one in running if name in (None, one.name)]
     if len(found) > 1:
         lines = [f"  {described(one)}" for one in found]
@@ -153,7 +153,7 @@ async def _end(endpoint: Endpoint) -> None:
 
 
 def described(endpoint: Endpoint) -> str:
-    """A host in a few words."""
+    """One line that names a host, its address and its process."""
     return f"host {printable(endpoint.name or '?')} at {endpoint.url} (process {endpoint.pid})"
 
 
@@ -199,7 +199,7 @@ def _named(name: str | None) -> list[Endpoint]:
 
 
 async def _health(endpoint: Endpoint) -> _Health | str:
-    """What a host says of itself, or why it says nothing."""
+    """What a host reports about itself, or a text that says why it reports nothing."""
     try:
         async with asyncio.timeout(_PATIENCE), connect(endpoint.url, token=endpoint.token) as client:
             return _Health([agent["provider"] for agent in client.root["agents"]], len(await client.sessions()))
@@ -278,7 +278,7 @@ def _reading(path: Path) -> TextIO:
 
 
 def _last_logged(log: TextIO, older: Sequence[Path], count: int) -> list[str]:
-    """The last lines of the log, which is then read to its end, and of older parts when it has just begun."""
+    """The last lines of the log. The log is read to its end; if it has only begun, older parts are read, too."""
     found = _last_of(log, count)
     for part in older:
         found = _last_lines(part, count - len(found)) + found
@@ -298,22 +298,22 @@ def _last_of(file: TextIO, count: int) -> list[str]:
 
 
 def _follow(path: Path, log: TextIO) -> None:
-    """Print what is added, for ever. A log that was rotated begins anew."""
+    """Print what is added to the log, until Ctrl-C. If the log was rotated, go on with the new file."""
     while True:
         rotated = path.exists() and path.stat().st_ino != _inode(log)
-        for line in log:  # After the look: an old part is read to its end.
+        for line in log:  # The file is looked at before it is read, so that an old part is read to its end.
             click.echo(printable(line.rstrip("\n")))
         if rotated:
             log = _reading(path)
         else:
-            time.sleep(_FOLLOW)  # There is no event loop here: this command only follows a file.
+            time.sleep(_FOLLOW)  # This command has no event loop: it only follows a file.
 
 
 def _inode(file: TextIO) -> int:
     return os.fstat(file.fileno()).st_ino
 
 
-# A service of the system: files that systemd and launchd read.
+# The service: a file that systemd or launchd reads.
 
 
 @click.group()
@@ -381,7 +381,7 @@ def uninstall_service(host_name: str | None) -> None:
 
 
 def _service_file(name: str | None, command: Sequence[str], place: Path) -> tuple[Path, str, str]:
-    """Where the file belongs, what is in it, and how it is started."""
+    """Where the service file belongs, its content, and the command that starts the service."""
     label = "ahpkit" if not name else f"ahpkit-{name}"
     if sys.platform == "darwin":
         path = Path.home() / "Library" / "LaunchAgents" / f"{label}.plist"
@@ -393,7 +393,7 @@ def _service_file(name: str | None, command: Sequence[str], place: Path) -> tupl
 
 
 def systemd_file(command: Sequence[str], place: Path) -> str:
-    """A systemd user unit; the host starts in `place`."""
+    """The content of a systemd user unit. The host starts in `place`."""
     return f"""[Unit]
 Description=Agent Host Protocol host (ahpkit)
 
@@ -409,14 +409,14 @@ WantedBy=default.target
 
 
 def _systemd_word(word: str) -> str:
-    """A word as systemd reads it: `%` and `$` have a meaning there."""
+    """A word of a command with `%` and `$` escaped, because systemd would replace them."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$").replace("\n", "\\n")
     return f'"{text}"' if not text or any(character in " \t\n;'" for character in text) or '"' in word else text
 
 
 def launchd_file(label: str, command: Sequence[str], place: Path) -> str:
-    """A launchd agent; the host starts in `place`."""
-    import plistlib  # Here: other systems do not need it.
+    """The content of a launchd agent. The host starts in `place`."""
+    import plistlib  # Imported here: other systems do not need it.
 
     agent = {
         "Label": label,

@@ -13,25 +13,27 @@ from ahpkit.client import Client, Session
 from ahpkit.wire.codec import encode
 
 Progress = Callable[[str], None]
-"""Called with how far the work is."""
+"""Called with a text about the progress."""
 
 _PAGE = 100
-"""Turns asked for at a time."""
+"""The number of turns that are asked for in one request."""
 
 _PIECE = 4 * 1024 * 1024
-"""Bytes of turns sent in one message: well below what a host takes, and often enough to show progress."""
+"""Bytes of turns that are sent in one message: well below the host's limit, and small enough to show progress."""
 
 _VALUES = 20_000
-"""JSON values of turns sent in one message; a host takes more than twice as many."""
+"""JSON values of turns that are sent in one message. A host takes more than twice as many."""
 
 
 async def export_session(client: Client, uri: str, progress: Progress, *, page: int = _PAGE) -> dict[str, Any]:
-    """A session as a document: what `import` takes. Turns that still run are left out."""
-    from ahpkit.host.sessions.session_import import FORMAT  # Here: a list of sessions needs nothing of the host.
+    """A session as a document that `import` takes. Turns that still run are left out."""
+    # Imported here: lists of sessions need no module of the host.
+    from ahpkit.host.sessions.session_import import FORMAT
 
     async with await client.session(uri) as session:
         if not session.chats:
-            await session.wait_ready()  # The agent still repeats the history of a conversation that it keeps.
+            # Wait until the agent has repeated the history of a conversation that it stores itself.
+            await session.wait_ready()
         state = session.state
         default = state.get("defaultChat")
         entries = sorted(state["chats"], key=lambda chat: chat["resource"] != default)
@@ -44,7 +46,7 @@ async def export_session(client: Client, uri: str, progress: Progress, *, page: 
 
 
 async def _fetch(session: Session, chat: str, progress: Progress, before: int, page: int) -> tuple[str, list[Any]]:
-    """The title of a chat, and all its finished turns, oldest first."""
+    """The title of a chat, and all its finished turns, the oldest first."""
     turns: list[Any] = []
     async with await session.chat(chat) as opened:
         title = opened.confirmed["title"]
@@ -57,7 +59,8 @@ async def _fetch(session: Session, chat: str, progress: Progress, before: int, p
 
 
 async def import_session(client: Client, document: Any, progress: Progress, *, piece: int = _PIECE) -> dict[str, Any]:
-    """Make a new session of a document: its URI in `session`, its agent in `provider`. Raises `InvalidParams`."""
+    """Create a session from a document. Returns its URI in `session` and its agent in `provider`. Raises
+    `InvalidParams`."""
     from ahpkit.host.sessions.session_import import EXTENSION, check_export
 
     check_export(document)
@@ -73,7 +76,8 @@ async def import_session(client: Client, document: Any, progress: Progress, *, p
 
 
 def pieces(document: Mapping[str, Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    """The turns of a document by chat, in pieces of about so many bytes and not too many values. No turn is cut."""
+    """The turns of a document in pieces, each with the number of its chat. A piece has about `size` bytes and not too
+    many values. A turn is never cut."""
     for number, chat in enumerate(document["chats"]):
         piece: list[Any] = []
         bytes_left, values_left = size, _VALUES
@@ -90,7 +94,7 @@ def pieces(document: Mapping[str, Any], size: int) -> Iterator[tuple[int, list[A
 
 
 def _count(value: Any) -> int:
-    """How many JSON values there are in one."""
+    """The number of JSON values in a value."""
     if isinstance(value, dict):
         return 1 + sum(map(_count, cast("dict[str, Any]", value).values()))
     return 1 + sum(map(_count, cast("list[Any]", value))) if isinstance(value, list) else 1
@@ -134,7 +138,7 @@ _SECRET_NAME = re.compile(rf"{_WORDS}|^(?:set-)?cookie$|^authorization$", re.IGN
 
 
 class Redactor:
-    """Removes secrets, and counts them."""
+    """Removes secrets from values, and counts them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         known = {value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 8}
@@ -142,7 +146,7 @@ class Redactor:
         self.removed = 0
 
     def clean(self, value: Any) -> Any:
-        """The same value with every text in it cleaned."""
+        """A copy of a value in which every text is cleaned."""
         match value:
             case str():
                 return self._text(value)

@@ -23,7 +23,7 @@ from ahpkit.protocol.meta_keys import OPENING
 from ahpkit.protocol.session.state import SessionStatus
 
 UNTITLED = "New session"
-"""What the host calls a session or chat that nobody has named."""
+"""The title of sessions and chats that nobody has named."""
 
 _ACTIVITIES = (
     (SessionStatus.InputNeeded, "needs input"),
@@ -33,7 +33,7 @@ _ACTIVITIES = (
 )
 
 _SHOWN = 15
-"""Sessions that are listed: more are found by --session."""
+"""Sessions that a person can pick from. For others there is `--session`."""
 
 
 def is_archived(summary: Any) -> bool:
@@ -41,7 +41,7 @@ def is_archived(summary: Any) -> bool:
 
 
 def status_word(summary: Any) -> str:
-    """What a session does now."""
+    """What a session is doing now, in a word or two."""
     return next((word for bits, word in _ACTIVITIES if summary["status"] & bits == bits), "?")
 
 
@@ -54,19 +54,19 @@ def summary_line(summary: Any) -> str:
 
 
 def session_title(summary: Any) -> str:
-    """What a session is called; one without a title by the slash command that it began with."""
+    """The title of a session. A session without one is named by the slash command that it began with."""
     title, opening = summary["title"].strip(), summary.get("_meta", {}).get(OPENING)
     return f"({opening})" if opening and title in ("", UNTITLED) else title
 
 
 def _when(time: str) -> str:
-    """Local time; empty for an agent's conversation whose time is not known."""
+    """The local time; empty for a conversation of an agent that does not say when it was."""
     moment = datetime.fromisoformat(time)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
 
 
 def pick_session(summaries: Sequence[Any]) -> str:
-    """The URI of the session that the person picks, the one changed last being the default."""
+    """Ask the person for a session and return its URI. The default is the session that changed last."""
     newest = sorted(summaries, key=lambda one: one["modifiedAt"], reverse=True)
     shown = newest[:_SHOWN]
     for number, one in enumerate(shown, 1):
@@ -78,7 +78,7 @@ def pick_session(summaries: Sequence[Any]) -> str:
 
 
 def picker() -> Callable[[Sequence[Any]], str] | None:
-    """How a person picks one of several sessions; None where nobody sits at a terminal."""
+    """A function that asks a person to pick a session; None if no terminal is there."""
     return pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
 
 
@@ -86,7 +86,7 @@ _AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 _AROUND = 40
-"""Characters shown before and after what was found."""
+"""Characters that are shown before and after the words that were found."""
 
 STATUSES = ("idle", "running", "needs input", "error", "archived")
 
@@ -103,7 +103,7 @@ def age(text: str) -> timedelta:
 
 
 class Age(click.ParamType[timedelta]):
-    """An option's value such as `30d`."""
+    """The type of an option with a duration, such as `30d`."""
 
     name = "duration"
 
@@ -116,7 +116,7 @@ class Age(click.ParamType[timedelta]):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which sessions are meant. What is not given does not matter."""
+    """Which sessions a command is about. A value that is None excludes none; `everything` includes archived ones."""
 
     agent: str | None = None
     directory: Path | None = None
@@ -157,18 +157,19 @@ def filter_options(function: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A turn in which all words occur."""
+    """A turn that contains all words."""
 
     session: str
     title: str
     chat: str
     turn: str
     text: str
-    """What stands around the first of the words."""
+    """The text around the first word."""
 
 
 async def search(client: Client, summaries: Iterable[Any], words: Sequence[str]) -> AsyncGenerator[Hit]:
-    """The turns of these sessions that have all words, in any case. Agents that do not run are not started for it."""
+    """The turns of these sessions that contain all words, whether in capitals or not. Agents that do not run are not
+    started."""
     async with aclosing(turns_of(client, summaries)) as turns:
         async for summary, chat, turn in turns:
             if (found := excerpt(text_of(turn), words)) is not None:
@@ -176,9 +177,9 @@ async def search(client: Client, summaries: Iterable[Any], words: Sequence[str])
 
 
 async def turns_of(client: Client, summaries: Iterable[Any]) -> AsyncGenerator[tuple[Any, str, Any]]:
-    """Every turn of these sessions: the summary of its session, the URI of its chat, and the turn."""
+    """Every turn of these sessions: the summary of the session, the URI of the chat, and the turn."""
     for summary in summaries:
-        with suppress(AhpError):  # It was deleted while we looked.
+        with suppress(AhpError):  # The session was deleted while it was read.
             async with await client.session(summary["resource"]) as session:
                 for entry in session.chats:
                     async with await session.chat(entry["resource"]) as chat:
@@ -187,7 +188,7 @@ async def turns_of(client: Client, summaries: Iterable[Any]) -> AsyncGenerator[t
 
 
 def text_of(turn: Any) -> str:
-    """Everything a person could have read in a turn."""
+    """Everything that a person could read in a turn."""
     parts = [turn["message"]["text"]]
     for part in turn["responseParts"]:
         match part["kind"]:
@@ -205,7 +206,7 @@ def text_of(turn: Any) -> str:
 
 
 def excerpt(text: str, words: Sequence[str]) -> str | None:
-    """What stands around the first word, on one line; None when a word is missing."""
+    """The text around the first word, on one line; None if one of the words is missing."""
     folded = text.casefold()
     places = [folded.find(word.casefold()) for word in words]
     if not places or min(places) < 0:

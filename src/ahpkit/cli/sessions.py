@@ -1,6 +1,6 @@
 """`ahpkit sessions`: lists, searches, shows, changes, exports and deletes the sessions of a host.
 
-It is long because the group has many commands, each of a few lines and its help.
+The module is long because the group has many commands, each with a few lines and its help.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _show_answer(output: Output, turn: Any) -> None:
 
 
 def document_title(document: Any) -> str:
-    """What an exported session is called; as in the lists, one without a title by what was asked first."""
+    """The title of an exported session. As in lists, a session without one is named by its first message."""
     first = next((turn["message"]["text"] for chat in document["chats"] for turn in chat["turns"]), "")
     return session_title({"title": document["title"], "_meta": {OPENING: shorten(first, 60)}}) or UNTITLED
 
@@ -297,7 +297,7 @@ async def export_command(
 
 
 def _check_target(output: str, *, force: bool) -> None:
-    """Refuse before anything is read: a file of the person is not replaced without a word."""
+    """Refuse a target that exists, before anything is read. A person's file is replaced only with `--force`."""
     if not output:
         raise click.UsageError("--output is empty; leave it out for standard output")
     if output != "-" and not force and Path(output).exists():
@@ -305,7 +305,7 @@ def _check_target(output: str, *, force: bool) -> None:
 
 
 def as_markdown(document: Any) -> str:
-    """A conversation to read and to hand on: what was asked, the answers, what tools did."""
+    """The conversation as Markdown: the messages, the answers, and what tools did."""
     lines = [f"# {document_title(document)}", "", f"With {document['provider']}."]
     for number, chat in enumerate(document["chats"]):
         if number:
@@ -332,7 +332,7 @@ def _markdown_parts(turn: Any) -> list[str]:
 
 
 def _write_private(path: str, text: str, *, replace_it: bool) -> None:
-    """Write a file that only its owner can read, also when the file was there before."""
+    """Write a file that only its owner can read, even if the file existed before."""
     there = os.O_TRUNC if replace_it else os.O_EXCL
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | there | os.O_CLOEXEC, 0o600)
@@ -371,7 +371,7 @@ async def import_command(url: str | None, token: str | None, file: Any, json_out
 
 
 _LARGEST_DOCUMENT = 500_000_000
-"""Characters of a session that is imported."""
+"""Characters of a session that can be imported."""
 
 
 def _read_document(file: Any) -> Any:
@@ -394,7 +394,7 @@ async def _session(client: Client, name: str) -> Session:
 
 
 async def _view(session: Session, name: str, kind: str, turn: str | None) -> ChangesetView:
-    """One changeset of a session; for a turn without an id the last one."""
+    """Open one changeset of a session. For the changes of a turn without an id, the last turn is taken."""
     if kind == "turn" and turn is None:
         chat = await session.chat()
         turns = chat.confirmed["turns"]
@@ -412,7 +412,7 @@ async def _view(session: Session, name: str, kind: str, turn: str | None) -> Cha
 
 
 async def _check_turn(session: Session, turn: str, name: str) -> None:
-    """Refuse the id of a turn that no chat of the session has."""
+    """Raise if no chat of the session has a turn with this id."""
     for one in session.chats:
         async with await session.chat(one["resource"]) as chat:
             if find_turn(chat.confirmed, turn) is not None:
@@ -559,13 +559,14 @@ def _directories(session: Session) -> list[str]:
 
 
 def _remark(file: Any) -> str:
-    """Why a file has no lines to show."""
+    """Why no lines of a file can be shown."""
     note: str = file.get("_meta", {}).get("ahpkit/note", "")
     return note or ("" if "diff" in file["edit"] else "binary")
 
 
 def _changed_file(view: ChangesetView, name: str, directories: list[str]) -> str:
-    """The changed file that a person means, by its path from the working directory, its URI or the end of its path."""
+    """The changed file that a person names by its path from the working directory, by its URI, or by the end of its
+    path."""
     names = {file["id"]: shown_name(file["id"], directories) for file in view.files}
     found = [id for id, shown in names.items() if name in (id, shown)]
     found = found or [id for id in names if id.endswith(f"/{quote(name)}")]

@@ -37,12 +37,12 @@ from ahpkit.protocol.errors import AhpError
 from ahpkit.tools.rules import Rule
 
 CONFIG_VARIABLE = "AHPKIT_CONFIG"
-"""Names the user's file when it is somewhere else."""
+"""The environment variable that names another file than the usual one of the user."""
 
 PROJECT_FILE = ".ahpkit.toml"
 
 _LARGEST = 1024 * 1024
-"""Bytes of a configuration file."""
+"""The largest size of a configuration file, in bytes."""
 _DEEPEST = 32
 
 BUILT_IN = "built in"
@@ -50,12 +50,12 @@ BUILT_IN = "built in"
 
 
 class SettingsError(AhpError):
-    """The configuration cannot be used; the text says which key and why."""
+    """The configuration cannot be used. The text says which key is wrong, and why."""
 
 
 @dataclass(slots=True)
 class Settings:
-    """What a configuration file may say. Options of the command line win over it."""
+    """The values of the configuration files. Options of the command line replace them."""
 
     host: str = "127.0.0.1"
     port: int = 7110
@@ -90,22 +90,22 @@ class Settings:
     auto_start: bool = True
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     origins: dict[str, str] = field(default_factory=dict[str, str], compare=False)
-    """Dotted key → the file that sets it; other keys have what is built in."""
+    """For each dotted key the file that sets it. Keys that are missing have their built-in value."""
     left_out: dict[str, list[str]] = field(default_factory=dict[str, list[str]], compare=False)
-    """Project file → the keys that were not taken from it, because it is not trusted."""
+    """For each project file the keys that were ignored, because the file is not trusted."""
 
 
 def user_file() -> Path:
-    """The user's configuration file, whether it exists or not."""
+    """The path of the user's configuration file, whether the file exists or not."""
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(os.path.expanduser(named))
-    import platformdirs  # Late: see `default_data_dir`.
+    import platformdirs  # Imported late: see `default_data_dir`.
 
     return platformdirs.user_config_path("ahpkit") / "config.toml"
 
 
 def project_file(directory: Path) -> Path | None:
-    """The nearest `.ahpkit.toml` in a directory or above it."""
+    """The nearest `.ahpkit.toml`, in a directory or above it."""
     for folder in (directory, *directory.parents):
         if not may_be_project(folder):
             return None
@@ -115,18 +115,19 @@ def project_file(directory: Path) -> Path | None:
 
 
 def may_be_project(directory: Path) -> bool:
-    """Whether a directory may have a project's file: the home directory and what is above it may not."""
+    """Whether a directory may have a project file. The home directory and the directories above it may not."""
     return not Path.home().is_relative_to(directory)
 
 
 def default_data_dir() -> Path:
-    """Where sessions are kept when nobody says where."""
-    import platformdirs  # Here: whoever says where does not need it.
+    """The directory for sessions, if no other one is given."""
+    import platformdirs  # Imported here: it is not needed if a directory is given.
 
     return platformdirs.user_data_path("ahpkit")
 
 
-# What a value may be. Each returns the setting or raises `ValueError` with what was expected.
+# The types of values. Each function returns the setting, or raises `ValueError` with a text that says what was
+# expected.
 
 
 def _text(value: Any) -> str:
@@ -208,7 +209,7 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 
 
 def _servers(value: Any) -> list[dict[str, Any]]:
-    """MCP servers, each a table; what else a table may hold is what `.mcp.json` may hold."""
+    """MCP servers, each one a table. A table may contain what `.mcp.json` may contain."""
     tables = cast("list[Any]", value) if isinstance(value, list) else [None]
     if not all(isinstance(table, dict) for table in tables):
         raise ValueError("tables: [[mcp.servers]]")
@@ -309,10 +310,10 @@ _TABLES: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "session": {"agent": _text, "model": _text},
     "client": {"auto_start": _flag},
 }
-"""Which keys each table may have. `agents` has tables of its own: what is in them, the agents know."""
+"""The keys that each table may have. `agents` has a table for each agent; the agents know its keys."""
 
 _SECRET = frozenset({"servers"})
-"""Keys whose value is not repeated in an error: it may hold keys and tokens."""
+"""Keys whose values are not repeated in errors, because they may contain keys and tokens."""
 
 _HARMLESS = frozenset({"session.agent", "session.model", "host.default_agent"})
 """Keys that a project may set without being trusted: they choose among what the host offers, and run nothing new."""
@@ -321,9 +322,9 @@ _HARMLESS = frozenset({"session.agent", "session.model", "host.default_agent"})
 def layered_settings(
     config_file: Path | None, directory: Path, *, trusts: Callable[[Path, Settings], bool]
 ) -> Settings:
-    """The user's file (or the one that was named), then the project's. Raises `SettingsError`.
+    """Reads the user's file (or the file that was named), then the project's file. Raises `SettingsError`.
 
-    `trusts` says whether a project's file counts as a whole; it is given the file and what the user's file says.
+    `trusts` decides whether a project file is used as a whole. It gets the file and the settings of the user.
     """
     settings, own = Settings(), config_file or user_file()
     if config_file is not None or own.exists():
@@ -335,7 +336,7 @@ def layered_settings(
 
 
 def harmful_content(path: Path) -> dict[str, Any]:
-    """What of a project's file is taken only when it is trusted."""
+    """The content of a project file that is used only if the file is trusted."""
     content = _read(path)
     return {
         table: kept
@@ -349,7 +350,7 @@ def _without(table: str, keys: Mapping[str, Any], names: Iterable[str]) -> dict[
 
 
 def _harmless(path: Path, content: dict[str, Any], settings: Settings) -> dict[str, Any]:
-    """The keys of a project's file that anyone may set. The others are remembered in `left_out`."""
+    """The keys of a project file that do no harm. The others are remembered in `left_out`."""
     taken: dict[str, Any] = {}
     for table, keys in content.items():
         if table == "rules":
@@ -390,7 +391,7 @@ def _checked(settings: Settings) -> Settings:
 
 
 def described(settings: Settings) -> list[tuple[str, Any, str]]:
-    """Every setting as dotted key, value and origin, in the order of the documentation."""
+    """The dotted key, the value and the origin of every setting, in the order of the documentation."""
     rows = [(f"{table}.{key}", getattr(settings, key)) for table, keys in _TABLES.items() for key in keys]
     rows += [(f"agents.{name}", table) for name, table in settings.agents.items()]
     rows += [("rules", [rule.as_json() for rule in settings.rules])]
@@ -411,7 +412,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str:
-    """A project's file comes with a checkout: it may be a link to anything, and as large as it likes."""
+    """The text of a file. A project file comes with a checkout: it may be a link to anything, and of any size."""
     with open(path, "rb", opener=_without_waiting) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
@@ -427,7 +428,7 @@ def _without_waiting(name: str, flags: int) -> int:
 
 
 def _check_shape(content: dict[str, Any]) -> None:
-    """Keys are printed, so they must be printable; and no table is deeper than anybody writes."""
+    """Check that keys are printable, because they are printed, and that tables are not nested too deeply."""
     todo: list[tuple[Any, int]] = [(content, 0)]
     while todo:
         value, depth = todo.pop()

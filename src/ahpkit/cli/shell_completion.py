@@ -1,6 +1,7 @@
 """Completes sessions, agents and models of the running host in the shell.
 
-A shell waits while we look, so nothing here may take long or fail: without an answer in time nothing is offered.
+The shell waits for the answer, so nothing here may take long or fail. If there is no answer in time, nothing is
+offered.
 """
 
 from __future__ import annotations
@@ -16,27 +17,29 @@ import click
 from click.shell_completion import CompletionItem, FishComplete, add_completion_class
 
 HOST_NAME = "ahpkit.host_name"
-"""Where a command's context keeps its `--host-name`."""
+"""The key under which the context of a command stores `--host-name`."""
 
 _PATIENCE = 5.0
 """Seconds after which the shell gets no completions."""
 
 
 class _Fish(FishComplete):
-    """Shows whole descriptions: click's own script cuts them at their first comma."""
+    """Completion for fish that shows whole descriptions. The script of click cuts them at the first comma."""
 
     source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
 
 
 def prepare_completion() -> None:
-    """Tell click how shells complete, where it does not know well enough. Ctrl-C meanwhile just ends the process."""
+    """Replace click's own completion for shells where it is not good enough. Ctrl-C ends the process without a
+    message."""
     add_completion_class(_Fish, "fish")
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # It would show a traceback in the line.
+    # Otherwise Python would show a traceback in the command line.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 Ask = Callable[[Any, click.Context], Awaitable[Iterable[tuple[str, str]]]]
-"""Asks a client for values, each with a description. The context has what was typed before."""
+"""Asks a client for values, each with a description. The context has the words that were typed before."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -52,7 +55,7 @@ def _completer(ask: Ask) -> Completer:
 
 
 async def _asked(ask: Ask, context: click.Context) -> Iterable[tuple[str, str]]:
-    from ahpkit.client import connect  # Late: only a completion needs it.
+    from ahpkit.client import connect  # Imported late, because only a completion needs it.
 
     url, name = context.params.get("url") or os.environ.get("AHPKIT_URL"), context.meta.get(HOST_NAME)
     host = connect(url, token=context.params.get("token"), host_name=name)
@@ -80,12 +83,12 @@ async def _models(client: Any, context: click.Context) -> list[tuple[str, str]]:
 
 
 SESSION = _completer(_sessions)
-"""Sessions of the running host, by their ids."""
+"""Completes sessions of the running host by their ids."""
 
 AGENT = _completer(_agents)
-"""Agents of the running host."""
+"""Completes agents of the running host."""
 
 MODEL = _completer(_models)
-"""Models of these agents, or of the one that `--agent` names."""
+"""Completes models: those of the agent that `--agent` names, or of all agents."""
 
 __all__ = ["AGENT", "HOST_NAME", "MODEL", "SESSION", "Completer", "prepare_completion"]

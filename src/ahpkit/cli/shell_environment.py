@@ -1,11 +1,12 @@
-"""Gives the environment of this shell to the host in the background, which keeps it for the agents of one session.
+"""Gives the environment of this shell to the host in the background, for the agents of one session.
 
-A host in the background was started by one shell and serves many. What a later shell has (`PATH`, keys) is kept in
-memory only, for the sessions that it opens. It reaches agents through the same filter as the host's own.
+A host in the background was started by one shell and serves many. Variables of a later shell (`PATH`, keys) are kept in
+memory only, for the sessions that this shell opens. They reach agents through the same filter as the host's own
+variables.
 
-It goes over HTTP and not over the protocol: it holds keys, and nothing of it is logged, stored or shown. The host takes
-it only from programs of its owner on the same machine, which can read its endpoint file. Whoever has just the token is
-a client: with a `PATH` or `LD_PRELOAD` of its own it would choose what runs.
+The environment is sent over HTTP and not over the protocol: it contains keys, so it must not be logged, stored or
+shown. The host takes it only from programs of its owner on the same machine, which can read its endpoint file. A
+program that has only the token is a client. A client with its own `PATH` or `LD_PRELOAD` could choose what runs.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ahpkit.http.router import Router
 from ahpkit.transports.auth import is_loopback
 
 MAX_SESSIONS = 1_000
-"""Sessions whose shell is remembered; the oldest are forgotten and get the host's own environment."""
+"""The number of sessions whose environment is remembered. The sessions that were told first are forgotten, and get the
+host's own environment."""
 
 
 class Environments:
-    """Session URI → environment."""
+    """The environments of shells, by the URIs of sessions."""
 
     def __init__(self, own: Mapping[str, str] = os.environ, *, most: int = MAX_SESSIONS) -> None:
         self._own = own
@@ -40,7 +42,8 @@ class Environments:
         self._told: dict[str, Mapping[str, str]] = {}
 
     def tell(self, session: str, variables: Mapping[str, str]) -> None:
-        """From now on agents of that session see these variables, and the host's where these say nothing."""
+        """Give these variables to the agents of a session from now on. Variables that are missing come from the
+        host."""
         self._told.pop(session, None)
         self._told[session] = dict(variables)
         while len(self._told) > self._most:
@@ -53,13 +56,13 @@ class Environments:
 PATH = "/environment"
 
 _OWNER = "X-Ahpkit-Owner"
-"""The header with the owner's secret."""
+"""The HTTP header with the owner's secret."""
 
 _SECONDS = 5.0
 
 
 def mount(routes: Router, environments: Environments, owner: str) -> None:
-    """Take environments on this host, from whoever knows the `owner`'s secret."""
+    """Add the route that takes environments from programs that know the owner's secret."""
 
     async def take(request: Request) -> Response:
         if not _may(request, owner):
@@ -82,8 +85,8 @@ def _may(request: Request, owner: str) -> bool:
 
 
 async def send(endpoint: Endpoint, session: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Send this shell's environment to a host, for one session; whether the host took it. Nothing is sent to another
-    machine."""
+    """Send the environment of this shell to a host, for one session. Returns whether the host took it. Nothing is sent
+    to another machine."""
     if not endpoint.background or not endpoint.owner or not endpoint.url.startswith(("ws://", "wss://")):
         return False
     return await asyncio.to_thread(_post, endpoint, {"session": session, "variables": dict(environ)})
@@ -97,10 +100,11 @@ def _post(endpoint: Endpoint, body: Mapping[str, Any]) -> bool:
     request = urllib.request.Request(address, json.dumps(body).encode(), headers)
     try:
         https = urllib.request.HTTPSHandler(context=trusted_certificate(endpoint.url))
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)  # No proxy: it holds keys.
+        # The request must not go through a proxy, because it contains keys.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
         with opener.open(request, timeout=_SECONDS):
             return True
-    except OSError:  # An older host, or one that is ending: agents get what the host has.
+    except OSError:  # An older host, or one that is ending: agents get the host's own environment.
         return False
 
 

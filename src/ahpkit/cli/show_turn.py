@@ -1,4 +1,5 @@
-"""Shows a turn: streamed text, reasoning, tool calls, the plan, how it ended; and the status line while it runs."""
+"""Shows a turn: streamed text, reasoning, tool calls, the plan, and how it ended. Also shows the status line while a
+turn runs."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from ahpkit.wire.codec import encode
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LONGEST_ACTIVITY = 40
-"""Characters of what it does."""
+"""Characters of the activity in the status line."""
 
 
 class StatusLine:
-    """Follows the events of one turn."""
+    """Follows the events of one turn, and computes the line that shows its state."""
 
     def __init__(self, agent: str, model: str | None, began: float) -> None:
         self._who = f"{agent} ({model})" if model else agent
@@ -46,7 +47,7 @@ class StatusLine:
                 pass
 
     def text(self, now: float) -> str:
-        """The line at a moment."""
+        """The status line at a time."""
         seconds = max(int(now - self._began), 0)
         elapsed = f"{seconds} s" if seconds < 60 else f"{seconds // 60}:{seconds % 60:02} min"
         spinner = _SPINNER[int(now * 2) % len(_SPINNER)]
@@ -61,19 +62,20 @@ class StatusLine:
 
 
 _KEY = "ahpkit/plan"
-"""Where the plans of each chat are in the session's `_meta`. The reference of the ACP mapping describes them."""
+"""The key in the session's `_meta` under which the plans of each chat are. The reference of the ACP mapping describes
+them."""
 
 _MARKS = {"pending": "○", "in_progress": "◐", "completed": "●"}
 
 _LONGEST_ENTRY = 100
-"""Characters of an entry: agents like to explain."""
+"""Characters of an entry. Agents like long explanations."""
 
 Entry = tuple[str, str]
-"""What is to be done, and how far it is."""
+"""The text of an entry, and its status."""
 
 
 def plan_of(session: Any, chat: str) -> Sequence[Entry]:
-    """The entries of all plans of a chat, in order."""
+    """The entries of all plans of a chat, in their order."""
     plans = session.get("_meta", {}).get(_KEY, {}).get(chat, ())
     entries = [entry for plan in plans for entry in plan.get("entries", ())]
     return [(str(entry.get("content", "")), str(entry.get("status", ""))) for entry in entries]
@@ -84,14 +86,14 @@ def plan_lines(plan: Sequence[Entry]) -> list[str]:
 
 
 def news(before: Sequence[Entry], after: Sequence[Entry]) -> list[str]:
-    """A new plan as a whole; of one that goes on, the entries that changed."""
+    """The lines for a changed plan: all entries of a new plan, else the entries that changed."""
     if [content for content, _ in before] == [content for content, _ in after]:
         return plan_lines([entry for entry, old in zip(after, before, strict=True) if entry != old])
     return ["Plan", *plan_lines(after)] if after else []
 
 
 async def show_plans(output: Output, session: Subscription, chat: str) -> None:
-    """Show what becomes of the plans of a chat, from now on."""
+    """Show the plans of a chat whenever they change."""
     shown = plan_of(session.confirmed, chat)
 
     def is_new(state: Any) -> bool:
@@ -106,36 +108,36 @@ async def show_plans(output: Output, session: Subscription, chat: str) -> None:
 
 
 _LONGEST_REASON = 200
-"""Characters of a tool's error: the agent gets all of it."""
+"""Characters of a tool's error that are shown. The agent gets all of it."""
 
 
 def event_line(event: TurnEvent) -> str:
-    """An event as one line of JSON: its name in `event`, its fields beside it."""
+    """An event as one line of JSON: its name under `event`, and its fields."""
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     return encode({"event": type(event).__name__, **fields}).decode()
 
 
 def terminals(event: TurnEvent) -> list[str]:
-    """The terminals that the tool call of an event uses while it runs."""
+    """The URIs of the terminals that the tool call of an event uses while it runs."""
     call: Any = getattr(event, "call", None)
     content = call.get("content", ()) if call is not None and call["status"] == "running" else ()
     return [one["resource"] for one in content if one["type"] == "terminal"]
 
 
 class TurnPrinter:
-    """Writes the events of a turn as they come. What needs a person's decision is for others to show."""
+    """Writes the events of a turn as they come. Events that need a decision are shown elsewhere."""
 
     def __init__(self, output: Output, *, quiet: bool = False) -> None:
-        """`quiet`: the answer only; what went wrong goes to standard error."""
+        """`quiet`: write only the answer. Errors go to standard error."""
         self._output = output
         self._quiet = quiet
         self._part = ""
         self._stopped = False
         self.left_out = False
-        """Whether text came after `stop`."""
+        """Whether text came after `stop` and was not shown."""
 
     def stop(self) -> None:
-        """A person has seen enough: text that is on its way already is not shown any more, only how the turn ends."""
+        """Show no more text, because the person has seen enough. How the turn ends is still shown."""
         self._stopped = True
 
     def show(self, event: TurnEvent) -> None:
@@ -203,7 +205,7 @@ def _title(call: Any) -> str:
 
 
 def describe_usage(usage: Any) -> str:
-    """Token counts and cost in words; nothing when nobody counted."""
+    """Token counts and cost in words; empty if the agent reported none."""
     words = {"inputTokens": "in", "outputTokens": "out", "cacheReadTokens": "from the cache"}
     counts = ", ".join(f"{usage[key]} {word}" for key, word in words.items() if key in usage)
     cost, currency = cost_of(usage)

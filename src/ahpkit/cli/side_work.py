@@ -1,4 +1,4 @@
-"""Shows what a turn runs beside its chat: terminals, and chats of sub-agents that need a person."""
+"""Shows what runs beside the chat of a turn: terminals, and chats of sub-agents that need a person."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ahpkit.protocol.errors import AhpError
 TERMINAL = "ahp-terminal:"
 
 _LINES = 12
-"""Lines of one terminal that are shown in a conversation: enough to see how a command is doing."""
+"""Lines of one terminal that are shown in a conversation. They suffice to see how a command is doing."""
 
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|\Z)")
 
 
 def readable(text: str) -> str:
-    """Lines as they look on a screen: without colours, cursor moves and overwritten text."""
+    """The lines as they look on a screen: without colours, cursor movements and overwritten text."""
     return _OVERWRITTEN.sub("", plain(text)).replace("\r", "")
 
 
 def as_shown(text: str, *, is_pty: bool) -> str:
-    """Output for a reader. Without a pty it is plain text already, so nothing is removed."""
+    """Output of a terminal for a reader. Output without a pty is plain text, so nothing is removed from it."""
     return readable(text) if is_pty else printable(text)
 
 
 def has_pty(state: Any) -> bool:
-    """Whether a terminal has a pty; the default is yes."""
+    """Whether a terminal has a pty. It does unless its state says otherwise."""
     return state.get("isPty") is not False
 
 
 def printed(state: Any) -> str:
-    """Everything a terminal has printed so far."""
+    """Everything that a terminal has printed so far."""
     text = "".join(part["value"] if "value" in part else part["output"] for part in state["content"])
     return as_shown(text, is_pty=has_pty(state))
 
 
 async def watch_terminal(output: Output, client: Client, uri: str) -> None:
-    """Show the first lines of a terminal as they come, and then where to see the rest."""
+    """Show the first lines of a terminal as they come, and say where to see the rest."""
     async with client.subscribe(uri) as terminal:
         is_pty = has_pty(terminal.confirmed)
         *lines, rest = printed(terminal.confirmed).split("\n")
@@ -72,7 +72,7 @@ _log = logging.getLogger(__name__)
 
 
 class Helpers:
-    """Looks after the sub-agents and the terminals of one turn while the `async with` lasts."""
+    """Follows the sub-agents and the terminals of one turn until the `async with` ends."""
 
     def __init__(self, console: Console, client: Client, session: Session) -> None:
         self._console = console
@@ -90,25 +90,25 @@ class Helpers:
         await asyncio.gather(*self._following.values(), return_exceptions=True)
 
     def look_after(self, chats: Mapping[str, str]) -> None:
-        """Follow chats, by URI with their titles, that are not followed yet."""
+        """Follow these chats, given by URI with their titles, except those that are followed already."""
         for uri, title in chats.items():
             if uri not in self._following:
                 self._following[uri] = asyncio.create_task(self._follow(uri, title))
 
     def watch(self, terminals: Iterable[str]) -> None:
-        """Show what terminals print, those that are not watched yet."""
+        """Show the output of these terminals, except those that are watched already."""
         for uri in terminals:
             if uri not in self._following:
                 self._following[uri] = asyncio.create_task(self._watch(uri))
 
     async def ask_again(self) -> int:
-        """Ask once more for what the sub-agents wait for; how much that was."""
+        """Ask again about everything that the sub-agents wait for; returns how much that was."""
         return sum([await one.ask_again() for one in list(self._decisions)])
 
     async def _watch(self, uri: str) -> None:
         try:
             await watch_terminal(self._console, self._client, uri)
-        except AhpError as error:  # It is gone, or prints faster than anybody reads.
+        except AhpError as error:  # The terminal is gone, or prints faster than it can be shown.
             _log.info("%s: %s", uri, error)
 
     async def _follow(self, uri: str, title: str) -> None:
@@ -121,7 +121,7 @@ class Helpers:
                     async for event in turn:
                         await decisions.take(event)
                     self._decisions.remove(decisions)
-        except AhpError as error:  # It is gone, or so is the host; the chat on the screen tells.
+        except AhpError as error:  # The chat or the host is gone. The chat on the screen tells the person about it.
             _log.info("%s: %s", uri, error)
 
 

@@ -35,29 +35,29 @@ _LONGEST = 160
 """Characters of an action, and of each text in it, that people are shown."""
 
 _SHOWN = 3
-"""Things of a list that are named."""
+"""The number of things in a list that are named."""
 
 _MOST = 6
-"""Members of a thing that are told."""
+"""The number of members of a thing that are shown."""
 
 _DEEPEST = 4
-"""Levels of things in things."""
+"""Levels of nested things that are shown."""
 
 _NAMES = (
     *("title", "displayName", "label", "name", "message", "text", "markdown", "content"),
     *("request", "toolCall", "resource", "uri"),
 )
-"""Members that stand for the whole thing: the first one that says something."""
+"""Members that stand for the whole thing. The first one that has a text is shown."""
 
 _ASIDE = frozenset(
     {"id", "turnId", "partId", "toolCallId", "requestId", "questionId", "instanceId", "queuedMessageId", "nonce"}
     | {"createdAt", "modifiedAt", "startedAt", "timestamp"}
 )
-"""Members that are told only when there is nothing else: ids and times."""
+"""Members that are shown only if there is nothing else: ids and times."""
 
 
 def in_words(action: Any) -> str:
-    """What an action carries, in words; empty when its type says it all."""
+    """The content of an action in words; empty if the type of the action says everything."""
     match action:
         case {"type": "chat/turnStarted", "message": {"text": str(text)}}:
             return f"> {shorten(text, _LONGEST)}"
@@ -85,7 +85,7 @@ def in_words(action: Any) -> str:
 
 
 def _members(thing: Mapping[str, Any], depth: int) -> str:
-    """The members of a thing. A single one of the action itself needs no name."""
+    """The members of a thing in words. If the action has only one member, the name of that member is left out."""
     kept = {key: value for key, value in thing.items() if key not in _ASIDE and key != "_meta"} or thing
     told = [(_spaced(key), _member(key, value, depth + 1)) for key, value in islice(kept.items(), _MOST)]
     if len(told) == 1 and depth == 0:
@@ -122,7 +122,7 @@ def _told(value: Any, depth: int) -> str:
 
 
 def _names(thing: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """What a thing may be called."""
+    """The texts that may name a thing, the best one first."""
     for key in _NAMES:
         found: Any = thing.get(key)
         if found and isinstance(found, str | dict):
@@ -135,12 +135,12 @@ def _listed(things: list[Any], depth: int) -> str:
 
 
 def _spaced(key: str) -> str:
-    """`canvasId` as people write it: `canvas id`."""
+    """A key of JSON with spaces between its words: `canvasId` becomes `canvas id`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
 
 
 _MOMENT = 0.02
-"""Seconds in which all channels have sent what happened at the same time."""
+"""Seconds to wait for other channels, so that what happened at the same time is written in order."""
 
 
 @click.command()
@@ -175,7 +175,8 @@ async def _channels_of(client: Client, session: str) -> list[str]:
 
 
 class _Output(Output):
-    """Several tasks and the client's callbacks write here: the first failure of any of them is kept for the command."""
+    """The output of several tasks and of the client's callbacks. The first error while writing is kept for the
+    command."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,12 +199,12 @@ class _Output(Output):
                 self._failed.set_exception(error)
 
     async def unwritten(self) -> None:
-        """Raises when something could not be written: the reader is gone, or the disk is full."""
+        """Raises if something could not be written, because the reader is gone or the disk is full."""
         await self._failed
 
 
 class _Following:
-    """Some channels, and the chats that are added to them meanwhile."""
+    """Some channels that are followed, and the chats that are added to them."""
 
     def __init__(self, client: Client, output: Output, *, json_lines: bool) -> None:
         self._client = client
@@ -212,13 +213,14 @@ class _Following:
         self._tasks = Tasks()
         self._with_chats = False
         self._told: list[tuple[int, Any]] = []
-        """What is still to be written: by number, because every channel is read by itself."""
+        """Lines that wait to be written, with their numbers. Each channel is read by itself, so they may come out of
+        order."""
         self._plain: set[str] = set()
-        """Terminals without a pty."""
+        """The URIs of terminals without a pty."""
         self._new = asyncio.Event()
 
     async def run(self, channel: str, *chats: str) -> None:
-        """Until the channel is gone, or forever. With chats, those that are added to it are followed too."""
+        """Follow a channel until it is gone. With chats, also follow those that are added to the session."""
         self._with_chats = bool(chats)
         async with self._tasks:
             self._tasks.spawn(self._write(), name="write what happened")
@@ -254,7 +256,7 @@ class _Following:
 
     @asynccontextmanager
     async def _reports(self, channel: str) -> AsyncGenerator[None]:
-        """Of a telemetry channel, show what the host reports: it has no actions."""
+        """Show the reports of a telemetry channel, which has no actions."""
 
         def show(method: str, params: Any) -> None:
             if params.get("channel") == channel and self._json_lines:
@@ -270,7 +272,7 @@ class _Following:
             stop()
 
     async def _write(self) -> None:
-        """Write what happened, in order: a moment after the first action everything before it has come."""
+        """Write what happened, in order. A moment after the first action all earlier ones have come."""
         while True:
             await self._new.wait()
             await asyncio.sleep(_MOMENT)
@@ -290,7 +292,7 @@ class _Following:
         self._told.clear()
 
     def _show_state(self, subscription: Subscription) -> None:
-        self._flush()  # Earlier actions are shown first.
+        self._flush()  # Earlier actions are written first.
         if self._json_lines:
             self._output.say(encode({"resource": subscription.uri, "state": subscription.confirmed}).decode())
         else:
@@ -302,7 +304,7 @@ class _Following:
 
 
 def _reported(event: TelemetryEvent) -> str:
-    """A log record, a span or a value for a person."""
+    """One line for a log record, a span or a value of a metric."""
     about = "".join(f"  {key}={json.dumps(value, ensure_ascii=False)}" for key, value in event.attributes.items())
     match event:
         case LogRecord():
@@ -318,7 +320,7 @@ def _reported(event: TelemetryEvent) -> str:
 
 
 def describe(envelope: Any) -> str:
-    """One action for a person: number, type, what it carries, who sent it."""
+    """One line for an action: its number, its type, its content and its sender."""
     carried = shorten(in_words(envelope["action"]), _LONGEST)
     sender = f"  by {envelope['origin']['clientId']}" if "origin" in envelope else ""
     refused = f"  refused: {envelope['rejectionReason']}" if "rejectionReason" in envelope else ""

@@ -1,6 +1,6 @@
 """Reads a terminal key by key, so that what happens elsewhere can be shown above the prompt.
 
-It is long because keys, prompt and what is drawn above it depend on one state of the screen.
+The module is long because the keys, the prompt and what is drawn above it depend on one state of the screen.
 """
 
 from __future__ import annotations
@@ -23,49 +23,50 @@ from ahpkit.platform import terminal_mode
 from ahpkit.wire.tasks import wait_first
 
 _ROOM = 6
-"""Rows of the screen that are left for the status and a line that is typed."""
+"""Rows of the screen that are reserved for the status line and the line that is typed."""
 
 _NARROW = 40
-"""Columns below which there is no room for a status."""
+"""On a screen with fewer columns no status line is shown."""
 
 _QUICK = 0.02
 """Seconds that rendering may take each time something comes."""
 
 _SELDOM = 5
-"""Rendering that takes longer gets at most this share of the time: a fifth."""
+"""Rendering that takes longer than that gets at most one fifth of the time."""
 
 _WAITING = "! the agent waits for an answer; send or clear this line first"
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Seconds without a key after which a single key counts as a decision, not as the beginning of a sentence."""
+    """Seconds without a key around a key press. They tell a decision with one key from the beginning of a sentence."""
 
     before: float = 0.3
-    """After a question is shown: keys that come this soon were typed before it was read."""
+    """Keys that come so soon after a question was shown were typed before the person read it."""
     after: float = 0.35
-    """After a key: what follows at once makes it the first letter of a sentence."""
+    """A key that is followed by another one so soon is the first letter of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Area:
-    """What was drawn below the finished output, up to the cursor."""
+    """What is drawn below the finished output, up to the cursor."""
 
     rows: list[str]
     widest: int
-    """Columns that none of the rows exceeds."""
+    """The number of columns of the widest row."""
     cursor: int | None
-    """Where the cursor is in the line below the rows, in columns; None at the end of the last row."""
+    """The column of the cursor in the line below the rows; None if the cursor is at the end of the last row."""
 
     def above(self, columns: int) -> int:
-        """Rows from the beginning to the cursor. A terminal that gets narrower breaks the lines anew."""
+        """The number of rows from the beginning of the area to the cursor. On a terminal that became narrower, lines
+        take more rows."""
         heights = len(self.rows) if columns >= self.widest else sum(_height(row, columns) for row in self.rows)
         return heights - 1 if self.cursor is None else heights + self.cursor // columns
 
 
 def _height(row: str, columns: int) -> int:
-    """How many rows of a screen a styled line takes."""
-    from rich.text import Text  # Here: only a window that gets narrower needs it.
+    """The number of rows that a styled line takes on a screen."""
+    from rich.text import Text  # Imported here: only a window that becomes narrower needs it.
 
     return max(-(-Text.from_ansi(row).cell_len // columns), 1)
 
@@ -85,36 +86,37 @@ class TerminalConsole(Console):
         """Held by the task that reads keys while other things go on."""
         self._asked = asyncio.Event()
         self._has_keyboard = False
-        """Whether a question has the keyboard now."""
+        """Whether a question reads the keys now."""
         self._for_line: list[Key] = []
-        """Keys that were typed at a question and do not answer it. The next line begins with them."""
+        """Keys that were typed at a question but do not answer it. The next line begins with them."""
         self._line_goes_on = asyncio.Event()
         self._came_back = asyncio.Event()
-        """The person was elsewhere (Ctrl-Z, then `fg`): what they see of a question may be gone."""
+        """Set when the person comes back from elsewhere (Ctrl-Z, then `fg`). Then a question may no longer be
+        visible."""
         self._prompt: tuple[str, LineEditor] | None = None
         self._status: str | None = None
         self._panel: list[str] = []
-        """Lines that change, above the status."""
+        """Lines that change in place, above the status line."""
         self._held = ("", "")
-        """Streamed text, and its style, that is not a whole line yet."""
+        """A streamed text that is not a complete line yet, and its style."""
         self._blocks: Blocks | None = None
-        """The Markdown that is being streamed."""
+        """The blocks of the Markdown text that is being streamed."""
         self._live: list[str] = []
-        """How its unfinished block looks now."""
+        """The rendered lines of the unfinished block."""
         self._written = 0
-        """Lines of that block that are written for good already."""
+        """The number of lines of that block that are already written permanently."""
         self._between = False
-        """Whether a block was written above, so that an empty line is needed before the next."""
+        """Whether a block was written before, so that an empty line is needed before the next one."""
         self._next_look = 0.0
-        """When that block is rendered again, where that takes long."""
+        """The time at which that block is rendered again, if rendering takes long."""
         self._later: asyncio.TimerHandle | None = None
-        """A timer that renders what came meanwhile."""
+        """The timer that renders the text that came meanwhile."""
         self._width = 0
-        """Columns for which the unfinished text is broken into lines."""
+        """The number of columns for which the unfinished text is broken into lines."""
         self._area: _Area | None = None
-        """What is drawn now."""
+        """What is drawn now; None if nothing is."""
 
-    # Writing. Below the finished output there is an area that is redrawn: unfinished text, the status, and the prompt.
+    # Writing. Below the finished output is an area that is redrawn: unfinished text, status line and prompt.
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
         """Write a line above the area."""
@@ -124,7 +126,7 @@ class TerminalConsole(Console):
         self._draw()
 
     def stream(self, text: str, style: str = "") -> None:
-        """Write a piece of text; an unfinished line is shown in the area."""
+        """Write a piece of text. The area shows a line that is not complete."""
         if not text:
             return
         if style != self._held[1] or self._blocks is not None:
@@ -138,7 +140,7 @@ class TerminalConsole(Console):
         self._draw()
 
     def stream_markdown(self, text: str) -> None:
-        """Write a piece of Markdown: finished blocks permanently, the unfinished one in the area."""
+        """Write a piece of Markdown. Finished blocks are written permanently; the area shows the unfinished one."""
         if self._blocks is None:
             self.end_line()
             self._blocks = Blocks()
@@ -150,8 +152,8 @@ class TerminalConsole(Console):
             self._later = asyncio.get_running_loop().call_later(wait, self._catch_up)
 
     def _show_markdown(self, blocks: Blocks, finished: Sequence[Block]) -> None:
-        """Render what is new. A block that takes long is rendered less often, so that keys and Ctrl-C are handled in
-        time."""
+        """Show the new blocks. A block whose rendering takes long is rendered less often, so that keys and Ctrl-C are
+        handled in time."""
         begun = self._clock()
         self._erase()
         for block in finished:
@@ -176,7 +178,8 @@ class TerminalConsole(Console):
         self._between, self._written = True, 0
 
     def _block_width(self) -> int:
-        """The columns of a block. They stay when its first lines are written: others would hold other words."""
+        """The number of columns of a block. It stays the same once the first lines are written, because other widths
+        would break the lines at other words."""
         if not self._written:
             self._width = self._columns
         return self._width
@@ -191,13 +194,13 @@ class TerminalConsole(Console):
             self._written += too_many
 
     def _has_gap(self) -> bool:
-        """Whether there is an empty line above the block that is being written."""
+        """Whether an empty line is above the block that is being written."""
         return self._between and not self._written and not (self._blocks is not None and self._blocks.continues)
 
     def status(self, text: str | None) -> None:
         self._erase()
         self._status = text
-        if text is None and self._panel:  # What was shown last stays on the screen.
+        if text is None and self._panel:  # The last state of the panel stays on the screen.
             self.end_line()
             self._erase()
             self._out("".join(f"{line}\n" for line in self._panel), "cyan")
@@ -213,7 +216,7 @@ class TerminalConsole(Console):
         return True
 
     def end_line(self) -> None:
-        """End the unfinished text."""
+        """End the unfinished line of text."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -232,7 +235,7 @@ class TerminalConsole(Console):
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    # Reading.
+    # Reading lines.
 
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
         editor = editor or LineEditor()
@@ -240,7 +243,7 @@ class TerminalConsole(Console):
         return _taken(editor) if done == "enter" else None
 
     async def typed(self, prompt: str, editor: LineEditor) -> str:
-        """A line typed while something else goes on. The prompt appears as soon as something is typed.
+        """A line that is typed while something else goes on. The prompt appears as soon as something is typed.
 
         Questions wait until the line is sent or empty, so that a sentence never answers a question.
         """
@@ -251,7 +254,7 @@ class TerminalConsole(Console):
                 self._keys.extendleft(reversed(self._for_line))
                 self._for_line.clear()
                 if not await self._begun(editor):
-                    continue  # Let the question have the keyboard.
+                    continue  # Let the question read the keys.
                 if self._asked.is_set() and not told:  # A key and a question came at the same moment.
                     self.say(_WAITING, "yellow")
                 if await self._edit(prompt, editor, until_empty=True) == "enter" and (line := _taken(editor)).strip():
@@ -259,7 +262,7 @@ class TerminalConsole(Console):
         return await super().typed(prompt, editor)
 
     async def _begun(self, editor: LineEditor) -> bool:
-        """Wait until something is typed; False when the person is asked something first."""
+        """Wait until something is typed. Returns False if the person is asked something first."""
         while not editor.text and not self._ended:
             if (await wait_first(key=self._wait_key(), asked=self._asked.wait()))[0] == "asked":
                 return False
@@ -267,7 +270,7 @@ class TerminalConsole(Console):
                 editor.press(key)
         return bool(editor.text)
 
-    # Asking.
+    # Asking questions.
 
     @asynccontextmanager
     async def asking(self) -> AsyncGenerator[None]:
@@ -301,10 +304,8 @@ class TerminalConsole(Console):
             await self._let_write(self._taken_keys())
 
     async def _let_write(self, keys: Iterable[Key]) -> None:
-        """Let the person finish a message: what was typed does not answer the question.
-
-        The reader of messages takes it; then the question is asked again.
-        """
+        """Let the person finish a message, because the typed text does not answer the question. After the message the
+        question is asked again."""
         typed = list(keys)
         if any(isinstance(key, Paste) or (len(key) == 1 and key.isprintable()) for key in typed):
             self._for_line += typed
@@ -331,7 +332,7 @@ class TerminalConsole(Console):
                     return None
 
     async def _choose(self, prompt: str, choices: Choices) -> Outcome:
-        """Show one prompt until the person chooses, leaves, or writes something else."""
+        """Show one prompt until the person chooses, leaves, or types something else."""
         shown, choosing = LineEditor(), Choosing(choices)
         with self._prompting(prompt, shown):
             while True:
@@ -353,7 +354,8 @@ class TerminalConsole(Console):
         quiet = choosing.undecided and not await self._typed_within(self._pauses.after)
         if not quiet:
             await wait_first(came_back=self._came_back.wait(), key=self._wait_key())
-        if self._came_back.is_set():  # What was typed meanwhile was typed before the question is in sight again.
+        # The question may be out of sight, so keys that were typed meanwhile do not answer it.
+        if self._came_back.is_set():
             return Message((*choosing.text, *self._taken_keys()))
         if quiet:
             return choosing.quiet()
@@ -368,20 +370,21 @@ class TerminalConsole(Console):
         return outcome
 
     def _taken_keys(self) -> list[Key]:
-        """The keys that wait. They are taken away."""
+        """Remove the keys that wait, and return them."""
         keys = [*self._keys]
         self._keys.clear()
         return keys
 
     def _pasted(self, begun: str) -> Paste:
-        """Keys that came together and go on after the end of a line: they count as a paste, also if the terminal does
-        not mark it."""
+        """Treat keys that came together and continue after the end of a line as a paste, even if the terminal does not
+        mark pastes."""
         texts = [key.text if isinstance(key, Paste) else key for key in self._taken_keys()]
         text = "".join(text for text in texts if len(text) == 1 or "\n" in text).replace("\r", "\n")
         return Paste(begun + text.rstrip("\n"))
 
     async def _edit(self, prompt: str, editor: LineEditor, *, until_empty: bool = False) -> str:
-        """Let the person edit; returns "enter" or "end", or "empty" if the caller wants to know."""
+        """Let the person edit a line. Returns "enter" or "end"; with `until_empty` also "empty" when the line became
+        empty."""
         with self._prompting(prompt, editor):
             done = None
             while done is None:
@@ -413,7 +416,8 @@ class TerminalConsole(Console):
             self._keys.extend(self._decoder.feed(await self._read(), self._clock()))
 
     async def _typed_within(self, seconds: float) -> bool:
-        """Whether a key comes in that time. A slow machine looks once more before it says no."""
+        """Whether a key comes within these seconds. On a slow machine the keys are looked at once more before the
+        answer is no."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wait_key()
@@ -425,11 +429,12 @@ class TerminalConsole(Console):
     # The area on the screen.
 
     def lose_sight(self) -> None:
-        """The area is no longer where it was drawn: the shell wrote below it. What draws next begins a new one."""
+        """The area is no longer where it was drawn, because the shell wrote below it. A new area is begun with the next
+        drawing."""
         self._area = None
 
     def redraw(self) -> None:
-        """The person is here, perhaps again: show them the area."""
+        """Draw the area again, because the person has come back."""
         self._came_back.set()
         self._draw()
 
@@ -454,7 +459,7 @@ class TerminalConsole(Console):
         return os.get_terminal_size(sys.stdout.fileno()).lines or 24
 
     def _rows(self) -> list[str]:
-        """The rows above the prompt: unfinished text, and the status."""
+        """The rows above the prompt: unfinished text, panel and status line."""
         rows = [*([""] if self._live and self._has_gap() else []), *self._live[self._written :]]
         if self._held[0]:
             rows.append(styled(printable(self._held[0]), self._held[1]))
@@ -475,7 +480,7 @@ class TerminalConsole(Console):
                 self._area = _Area(rows, widest, None)
             return
         text, cursor, end = lay_out(*self._prompt, columns)
-        # At the right edge a terminal waits with the next row until something comes.
+        # At the right edge a terminal does not begin the next row before it gets another character.
         wrap = "\n" if end[0] and not end[1] else ""
         up = end[0] - cursor[0]
         place = "\r" + (f"\x1b[{up}A" if up else "") + (f"\x1b[{cursor[1]}C" if cursor[1] else "")
@@ -489,7 +494,7 @@ class TerminalConsole(Console):
             self._area = None
 
     def _finish(self) -> None:
-        """Leave what was typed on the screen and go on below it."""
+        """Leave the typed line on the screen and continue below it."""
         assert self._prompt is not None
         prompt, editor = self._prompt
         editor.before, editor.after = editor.text, ""
@@ -510,7 +515,8 @@ def _taken(editor: LineEditor) -> str:
 
 @contextmanager
 def key_by_key(terminal: TerminalConsole) -> Generator[None]:
-    """Switch off echo and the kernel's line editing, and have pastes marked. Everything is restored afterwards."""
+    """Switch off echo and the kernel's line editing, and have pastes marked. At the end of the block everything is
+    restored."""
 
     def enter() -> None:
         sys.stdout.write("\x1b[?2004h")

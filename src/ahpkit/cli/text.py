@@ -8,13 +8,15 @@ from typing import Any
 from ahpkit.protocol.common.state import StringOrMarkdown
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that reorder the text around them: with them a command could look different from what it is."""
+"""Characters that change the direction of the text around them. With them a command could look different from what it
+is."""
 
 _BLANK = "\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u2060\u2061\u2062\u2063\u2064\u3164\ufeff\uffa0"
-"""Characters that show nothing: a command could hold more than is seen. Joiners are not among them, words need them."""
+"""Characters that are invisible. With them a command could contain more than a person sees. Joiners are not among them,
+because words need them."""
 
 _TAGS = range(0xE0000, 0xE01F0)
-"""Tags and variants that no terminal draws: whole sentences were hidden in them."""
+"""Tag characters and variation selectors that no terminal draws. Whole sentences were hidden in them."""
 
 _VISIBLE: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
@@ -34,12 +36,12 @@ _ESCAPED = {
 
 
 def printable(text: str) -> str:
-    """The text with all characters made visible that could control a terminal or deceive the reader."""
+    """The text with all those characters made visible that could control a terminal or deceive the reader."""
     return text.translate(_VISIBLE)
 
 
 def plain(text: StringOrMarkdown | None) -> str:
-    """A string of the protocol that may be Markdown."""
+    """The text of a string of the protocol that may be Markdown."""
     return text["markdown"] if isinstance(text, dict) else text or ""
 
 
@@ -59,7 +61,7 @@ def whole_lines(text: str, columns: int) -> list[str]:
 
 
 def _full(line: str, columns: int) -> int:
-    """Where a line is to be broken; 0 when it fits."""
+    """The index at which a line has to be broken; 0 if it fits."""
     from rich.cells import cell_len  # Imported here, because only interactive use needs it.
 
     width = 0
@@ -71,7 +73,8 @@ def _full(line: str, columns: int) -> int:
 
 
 _OWN_TEXT = 4
-"""Indentation of a line that is not prose: a diff, a command, a file."""
+"""Spaces at the beginning of a line. A line with so many more than its text is not prose but a diff, a command or a
+file."""
 
 
 def wrapped(text: str, columns: int) -> str:
@@ -87,14 +90,14 @@ def _wrapped(line: str, columns: int) -> list[str]:
 
 
 def fitting(text: str, columns: int) -> str:
-    """As much of a line as fits into this many columns."""
+    """The part of a line that fits into this many columns."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= columns else f"{set_cell_size(text, max(columns - 1, 0))}…"
 
 
 def styled(text: str, style: str) -> str:
-    """A line with the codes of a style, if this terminal has colours."""
+    """A line in a style, if this terminal has colours."""
     from rich.console import Console
     from rich.text import Text
 
@@ -105,7 +108,8 @@ def styled(text: str, style: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Readable JSON. JSON escapes only some of the characters that could control a terminal; this escapes all."""
+    """Readable JSON. JSON escapes only some of the characters that could control a terminal; this function escapes all
+    of them."""
     return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
 
 

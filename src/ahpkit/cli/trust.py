@@ -1,7 +1,7 @@
 """`ahpkit trust`: shows and changes what may run on this machine.
 
-It writes the file that the host reads (`trust/trust.json` in its data directory), so it is for the owner of that
-directory, on that machine, and needs no connection.
+The command writes the file that the host reads (`trust/trust.json` in its data directory). So it is for the owner of
+that directory, on the host's machine, and needs no connection.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from ahpkit.cli.text import printable
 from ahpkit.host.trust import TRUST_FILE, Runnable, Trust
 
 State = Literal["trusted", "changed", "new", "gone", "asks"]
-"""`new`: in a trusted directory, but not there when it was trusted. `asks`: a client brought it and nobody agreed."""
+"""`new`: it is in a trusted directory, but was not there when the directory was trusted. `asks`: a client brought it,
+and nobody has agreed yet."""
 
 _ID = 12
-"""Characters of a content's digest that stand for it."""
+"""Characters of a content's digest that are used as its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that runs, or would run if it were trusted, and what was trusted in its place."""
+    """Something that runs, or would run if it were trusted, with what was trusted in its place before."""
 
     state: State
     now: Runnable
@@ -54,7 +55,7 @@ class Item:
 
 
 def look(trust: Trust) -> list[Item]:
-    """Everything that is trusted or waits for trust, compared with what is there now."""
+    """Everything that is trusted or waits for trust, compared with the present content."""
     entries = [entry.runnable for entry in trust.entries()]
     local = [one for one in entries if not one.of_client]
     places = {*trust.directories(), *(one.source for one in local if not _within(one.source, trust.directories()))}
@@ -65,7 +66,7 @@ def look(trust: Trust) -> list[Item]:
 
 
 def found_at(path: Path) -> list[Runnable]:
-    """What a directory or a file would run: hooks, servers, and settings of a project that start programs."""
+    """What a directory or a file would run: hooks, MCP servers, and settings of a project that start programs."""
     from ahpkit.customizations.runnables import runnables_at
 
     project = project_runnable(path if path.name == PROJECT_FILE else path / PROJECT_FILE)
@@ -73,7 +74,7 @@ def found_at(path: Path) -> list[Runnable]:
 
 
 def project_runnable(file: Path) -> Runnable | None:
-    """The settings of a project's file that are taken only when it is trusted; None when it has none of them."""
+    """The settings of a project file that are used only if the file is trusted; None if it has none of them."""
     if not file.is_file() or not (content := harmful_content(file)):
         return None
     return Runnable("settings", PROJECT_FILE, source=os.path.realpath(file), declaration=content)
@@ -231,7 +232,7 @@ def remove_trust(what: str, data_dir: Path | None, url: str | None, token: str |
 
 
 def _meant(kept: Trust, what: str) -> list[Item]:
-    """The items that a path or the beginning of an id stands for."""
+    """The items that a path or the beginning of an id names."""
     items = look(kept)
     if os.path.exists(what):
         return _at(kept, Path(os.path.realpath(what)), items)

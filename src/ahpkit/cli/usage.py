@@ -29,7 +29,7 @@ _LONGEST_CURRENCY = 12
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one turn took, and where it belongs."""
+    """The tokens and the cost of one turn, with its session, agent and day."""
 
     session: str
     title: str
@@ -44,7 +44,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Total:
-    """Several turns together, the cost by currency. A turn without a price makes the cost a lower bound."""
+    """The sum of several turns, with the cost of each currency. If a turn has no price, the cost is a lower bound."""
 
     turns: int = 0
     input: int = 0
@@ -65,7 +65,7 @@ class Total:
 
     @property
     def price(self) -> str:
-        """The cost in words; empty when nothing has a price."""
+        """The cost in words; empty if no turn has a price."""
         if not self.costs:
             return ""
         amounts = (in_money(cost, currency, 2 if cost >= 1 or not cost else 4) for currency, cost in self.costs.items())
@@ -126,7 +126,7 @@ async def usage(
 
 
 async def spending(client: Client, wanted: Filter, since: timedelta | None) -> AsyncIterator[Spent]:
-    """What the turns of these sessions took. Turns without a report are left out."""
+    """The tokens and the cost of the turns of these sessions. Turns without a report are left out."""
     now = datetime.now(UTC)
     summaries = [one for one in await client.sessions() if wanted.fits(one, now)]
     async with aclosing(turns_of(client, summaries)) as turns:
@@ -141,7 +141,7 @@ def _is_recent(turn: Any, since: timedelta | None, now: datetime) -> bool:
 
 
 def spent_on(summary: Any, turn: Any) -> Spent | None:
-    """What a turn took; None when its agent does not say."""
+    """The tokens and the cost of a turn; None if its agent reports none."""
     info: Any = turn.get("usage")
     if not info:
         return None
@@ -161,7 +161,7 @@ def spent_on(summary: Any, turn: Any) -> Spent | None:
 
 
 def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Amount and currency, wherever an agent puts them."""
+    """The amount and the currency, at the places where agents put them."""
     meta: Any = info.get("_meta", {})
     acp: Any = meta.get(ACP) or {}
     for value in (meta.get(COST), acp.get("cost"), meta.get("cost")):
@@ -176,13 +176,14 @@ def cost_of(info: Mapping[str, Any]) -> tuple[float | None, str]:
 
 
 def in_money(amount: float, currency: str, digits: int = 4) -> str:
-    """`$0.1234`, `EUR 2.00`. An agent may call its currency anything."""
+    """An amount with its currency: `$0.1234`, `EUR 2.00`. An agent may use any name for its currency."""
     sign = "$" if currency == "USD" else f"{printable(shorten(currency, _LONGEST_CURRENCY))} "
     return f"{sign}{amount:.{digits}f}"
 
 
 def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
-    """Sums by session, agent or day, or one sum. Days are in order, the rest is sorted by tokens."""
+    """The sums by session, agent or day, or one sum of all. Days are in their order, all others are sorted by
+    tokens."""
     sums: dict[str, Total] = {}
     for spent in turns:
         name = {"session": spent.session, "agent": spent.agent, "day": spent.day}.get(by, "")
@@ -192,14 +193,14 @@ def add_up(turns: Iterable[Spent], by: str) -> dict[str, Total]:
 
 
 def _titles(turns: Iterable[Spent], by: str) -> dict[str, str]:
-    """The title of each session, where the sums are by session."""
+    """The titles of the sessions, if the sums are by session."""
     return {spent.session: spent.title for spent in turns} if by == "session" else {}
 
 
 def table(
     sums: Mapping[str, Total], overall: Mapping[str, Total], titles: Mapping[str, str] = MappingProxyType({})
 ) -> Sequence[str]:
-    """A line for each sum with a bar as long as its share, and one for all of them. Sessions have their titles."""
+    """A line for each sum, with a bar that shows its share, and a line for the sum of all."""
     if not sums:
         return ["No agent has reported any usage yet."]
     shown = {name: f"{short_id(name)} {titles[name]}".strip() if name in titles else name for name in sums}
@@ -219,7 +220,7 @@ def _line(name: str, width: int, total: Total) -> str:
 
 
 def short_count(count: int) -> str:
-    """`950`, `1.2k`, `34k`, `5.6M`."""
+    """A number in short form: `950`, `1.2k`, `34k`, `5.6M`."""
     if count < 1000:
         return str(count)
     if count < 1_000_000:

@@ -1,4 +1,4 @@
-"""Shows a list once, or with `--watch` again whenever it changes, until Ctrl-C."""
+"""Shows a list once. With `--watch` the list is shown again whenever it changes, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ahpkit.wire.tasks import wait_first
 _CLEAR = "\x1b[H\x1b[2J"
 
 _CALM = 0.2
-"""Seconds in which several changes are shown as one."""
+"""Seconds within which several changes are shown together."""
 
 LOOK = 2.0
 """Seconds between two checks of something that does not report its changes."""
 
 Lines = Callable[[], Awaitable[str]]
-"""What to show now."""
+"""Returns the text to show now."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
 def watch_option(function: F) -> F:
-    """The option `--watch` of a command that shows a list."""
+    """Adds the option `--watch` to a command that shows a list."""
     return click.option("--watch", "watching", is_flag=True, help="Show the list again when it changes, until Ctrl-C.")(
         function
     )
@@ -52,9 +52,10 @@ async def show(
     clear: bool = True,
     calm: float = _CALM,
 ) -> None:
-    """Show a list; when it is watched, again after each change. On a terminal it replaces the previous one.
+    """Show a list; with `--watch` show it again after each change.
 
-    It is made again when a session of `client` changes, and `every` so many seconds.
+    On a terminal the new list replaces the previous one. The list is made again when a session of `client` changes, and
+    after `every` so many seconds.
     """
     if not watching:
         Output().say(await lines())
@@ -92,7 +93,7 @@ def repeat(
     clear: bool = True,
     content: Callable[[T], object] = lambda found: found,
 ) -> T:
-    """Show the result of a check; when it is watched, check every two seconds and show it when it differs."""
+    """Show the result of a check. With `--watch` check again every two seconds, and show a result that differs."""
     shown = look()
     show(shown)
     try:
@@ -106,7 +107,7 @@ def repeat(
     return shown
 
 
-# The writing end of a pipe never has anything to read: it becomes ready when there is no reader any more.
+# The writing end of a pipe never has anything to read. It becomes ready when the pipe has no reader any more.
 
 
 def _is_pipe() -> bool:
@@ -114,7 +115,8 @@ def _is_pipe() -> bool:
 
 
 async def unread() -> None:
-    """Ends when the reader of our pipe is gone: not at the next change, which may be hours away."""
+    """Returns when the reader of our pipe is gone. Otherwise this would be noticed at the next change only, which may
+    be hours away."""
     gone = asyncio.Event()
     if _is_pipe():
         asyncio.get_running_loop().add_reader(sys.stdout.fileno(), gone.set)
@@ -122,7 +124,7 @@ async def unread() -> None:
 
 
 def _unread_within(seconds: float) -> bool:
-    """Wait so long, or until the reader of our pipe is gone; whether it is."""
+    """Wait for some time, or until the reader of our pipe is gone. Returns whether the reader is gone."""
     if not _is_pipe():
         time.sleep(seconds)
         return False
@@ -130,7 +132,7 @@ def _unread_within(seconds: float) -> bool:
 
 
 def json_text(data: Any, *, watching: bool) -> str:
-    """A list as JSON: for people over several lines, and on one line each time when a program watches."""
+    """A list as JSON: on several lines for people, on one line if a program watches."""
     return encode(data).decode() if watching else as_json(data)
 
 
