@@ -229,10 +229,12 @@ def _session_set(state: JsonObject, action: AutomationRunSessionSetAction) -> Js
 
 def _session_removed(state: JsonObject, action: AutomationRunSessionRemovedAction) -> JsonObject:
     """When the run's main session is removed, the run has no main session."""
+    sessions: list[str] = state["sessions"]
     gone = action["session"]
-    if gone not in state["sessions"]:
+    if gone not in sessions:
         return state
-    after = {**state, "sessions": [session for session in state["sessions"] if session != gone]}
+    index = sessions.index(gone)
+    after = {**state, "sessions": [*sessions[:index], *sessions[index + 1 :]]}
     return without(after, "primarySession") if after.get("primarySession") == gone else after
 
 

@@ -35,9 +35,10 @@ from ahpkit.protocol.chat.actions import (
     ChatTurnStartedAction,
     ChatUsageAction,
 )
-from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, is_resumable, tool_call_index
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, is_resumable, newest_part_index, tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
+    all_removed,
     apply,
     assign,
     assign_optional,
@@ -45,7 +46,6 @@ from ahpkit.protocol.common.reducing import (
     directory_removed,
     index_of,
     put,
-    removed,
     replaced,
     upserted,
     without,
@@ -185,7 +185,7 @@ def _text_appended(kind: str, state: JsonObject, action: ChatDeltaAction | ChatR
     if turn is None or not action["content"]:
         return state
     parts: list[JsonObject] = turn["responseParts"]
-    index = index_of(parts, "id", action["partId"])
+    index = newest_part_index(parts, action["partId"])
     if index < 0 or parts[index]["kind"] != kind:
         return state
     part = parts[index]
@@ -255,7 +255,7 @@ def _without_queued(state: JsonObject, message_id: str) -> JsonObject:
 def _without_entry(state: JsonObject, key: str, entry_id: str) -> JsonObject:
     """`state` without the entry of that list; an empty list is left out."""
     entries: list[JsonObject] = state.get(key) or []
-    kept = removed(entries, "id", entry_id)
+    kept = all_removed(entries, "id", entry_id)
     return state if kept is entries else put(state, key, kept or None)
 
 
@@ -315,9 +315,9 @@ def _input_completed(state: JsonObject, action: ChatInputCompletedAction) -> Jso
 
 
 def _open_request(parts: list[JsonObject], request_id: str) -> int:
-    """Where the request with that id waits for a response, or -1."""
-    for index in range(len(parts) - 1, -1, -1):
-        if _is_open_request(parts[index]) and parts[index]["request"]["id"] == request_id:
+    """Where the first request with that id waits for a response, or -1."""
+    for index, part in enumerate(parts):
+        if _is_open_request(part) and part["request"]["id"] == request_id:
             return index
     return -1
 

@@ -36,6 +36,14 @@ def tool_calls(turn: Mapping[str, Any] | None) -> Iterator[Any]:
             yield part["toolCall"]
 
 
+def newest_part_index(parts: Sequence[Mapping[str, Any]], part_id: str) -> int:
+    """Where the newest part with that id is, or -1. Streamed text goes to the end of a response that may be long."""
+    for index in range(len(parts) - 1, -1, -1):
+        if parts[index].get("id") == part_id:
+            return index
+    return -1
+
+
 def tool_call_index(turn: Mapping[str, Any] | None, tool_call_id: Any) -> int:
     """Where in a turn's response the tool call with that id is, or -1. Looks at the newest part first."""
     parts: Any = (turn or {}).get("responseParts", ())
@@ -85,6 +93,7 @@ __all__ = [
     "find_tool_call",
     "find_turn",
     "is_resumable",
+    "newest_part_index",
     "open_request",
     "open_requests",
     "tool_call_index",

@@ -81,9 +81,9 @@ def amend(item: JsonObject, changes: Mapping[str, Any]) -> JsonObject:
 
 
 def index_of(items: list[JsonObject], key: str, value: Any) -> int:
-    """The index of the last entry with `entry[key] == value`, or -1. It searches from the end, where most are found."""
-    for index in range(len(items) - 1, -1, -1):
-        if items[index].get(key) == value:
+    """The index of the first entry with `entry[key] == value`, or -1."""
+    for index, item in enumerate(items):
+        if item.get(key) == value:
             return index
     return -1
 
@@ -96,14 +96,20 @@ def replaced(items: list[JsonObject], index: int, entry: JsonObject) -> list[Jso
 
 
 def upserted(items: list[JsonObject] | None, entry: JsonObject, *, key: str) -> list[JsonObject]:
-    """`items` with `entry` in the place of the one with the same key, or at the end."""
+    """`items` with `entry` in the place of the first one with the same key, or at the end."""
     items = items or []
     index = index_of(items, key, entry[key])
     return [*items, entry] if index < 0 else replaced(items, index, entry)
 
 
 def removed(items: list[JsonObject], key: str, value: Any) -> list[JsonObject]:
-    """`items` without the entries whose `key` is `value`."""
+    """`items` without the first entry whose `key` is `value`."""
+    index = index_of(items, key, value)
+    return items if index < 0 else [*items[:index], *items[index + 1 :]]
+
+
+def all_removed(items: list[JsonObject], key: str, value: Any) -> list[JsonObject]:
+    """`items` without every entry whose `key` is `value`."""
     kept = [entry for entry in items if entry.get(key) != value]
     return items if len(kept) == len(items) else kept
 
@@ -171,11 +177,13 @@ def directory_removed(state: JsonObject, action: Mapping[str, Any]) -> JsonObjec
     directories: list[str] = state.get("workingDirectories") or []
     if action["directory"] not in directories:
         return state
-    return {**state, "workingDirectories": [each for each in directories if each != action["directory"]]}
+    index = directories.index(action["directory"])
+    return {**state, "workingDirectories": [*directories[:index], *directories[index + 1 :]]}
 
 
 __all__ = [
     "Handler",
+    "all_removed",
     "amend",
     "apply",
     "assign",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ahpkit.protocol.common.reducing import (
     Handler,
+    all_removed,
     amend,
     apply,
     assign,
@@ -125,8 +126,11 @@ def _working_directory_replaced(state: JsonObject, action: SessionWorkingDirecto
     old, new = action["directory"], action["replacement"]
     if old not in directories or old == new:
         return state
-    after = list(dict.fromkeys(new if directory == old else directory for directory in directories))
-    return {**state, "workingDirectories": after}
+    index = directories.index(old)
+    before, after = directories[:index], directories[index + 1 :]
+    if new not in before:
+        before, after = [*before, new], [directory for directory in after if directory != new]
+    return {**state, "workingDirectories": [*before, *after]}
 
 
 # What waits
@@ -189,7 +193,7 @@ def _request_ended(state: JsonObject, action: JsonObject) -> JsonObject:
 def _without(state: JsonObject, name: str, key: str, value: str) -> JsonObject:
     """`state` without the entries of list `name` whose `key` is `value`; an absent list stays absent."""
     entries: list[JsonObject] = state.get(name) or []
-    kept = removed(entries, key, value)
+    kept = all_removed(entries, key, value)
     return state if kept is entries else {**state, name: kept}
 
 

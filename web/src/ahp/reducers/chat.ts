@@ -1,8 +1,8 @@
 /** The chat channel's reducer: turns, streamed text, tool calls, pending messages, questions. Reads no clock. */
 
 import {
-  amend, assign, directoryRemoved, directorySet, ERROR, flagHandler, type Handler, IDLE, IN_PROGRESS, INPUT_NEEDED,
-  IS_ARCHIVED, IS_READ, lastIndex, type Obj, put, reducer, removed, replaced, upserted, withActivity, withFlag, without,
+  allRemoved, amend, assign, directoryRemoved, directorySet, ERROR, firstIndex, flagHandler, type Handler, IDLE,
+  IN_PROGRESS, INPUT_NEEDED, IS_ARCHIVED, IS_READ, lastIndex, type Obj, put, reducer, replaced, upserted, withActivity, withFlag, without,
 } from "./common.ts";
 import { CHANGES, skipped, started, WAITING } from "./toolCalls.ts";
 
@@ -71,7 +71,7 @@ const turnResume: Handler = (state, action) => {
 const truncated: Handler = (state, action) => {
   let turns: Obj[] = [];
   if (action.turnId != null) {
-    const index = lastIndex(state.turns, "id", action.turnId);
+    const index = firstIndex(state.turns, "id", action.turnId);
     if (index < 0) return state;
     turns = state.turns.slice(0, index + 1);
   }
@@ -138,7 +138,7 @@ const withoutSteering = (state: Obj, id: unknown): Obj =>
 
 function withoutQueued(state: Obj, id: unknown): Obj {
   const queue: Obj[] = state.queuedMessages ?? [];
-  const kept = removed(queue, "id", id);
+  const kept = allRemoved(queue, "id", id);
   return kept === queue ? state : put(state, "queuedMessages", kept.length ? kept : null);
 }
 
@@ -170,11 +170,7 @@ const queueReordered: Handler = (state, action) => {
 
 function openRequest(state: Obj, id: unknown): number {
   const parts: Obj[] = state.activeTurn?.responseParts ?? [];
-  for (let index = parts.length - 1; index >= 0; index -= 1) {
-    const part = parts[index];
-    if (part?.kind === "inputRequest" && part.request.id === id && part.response == null) return index;
-  }
-  return -1;
+  return parts.findIndex((part) => part.kind === "inputRequest" && part.request.id === id && part.response == null);
 }
 
 const inputRequested: Handler = (state, action) => {
@@ -182,7 +178,7 @@ const inputRequested: Handler = (state, action) => {
   const parts: Obj[] = state.activeTurn.responseParts;
   const index = openRequest(state, action.request.id);
   const answers = action.request.answers ?? parts[index]?.request.answers;
-  const part = { kind: "inputRequest", request: put(action.request, "answers", answers) };
+  const part = { ...parts[index], kind: "inputRequest", request: put(action.request, "answers", answers) };
   return unread(withStatus(withParts(state, index < 0 ? [...parts, part] : replaced(parts, index, part))));
 };
 
@@ -212,7 +208,7 @@ const inputCompleted: Handler = (state, action) => {
 
 const workRemoved: Handler = (state, action) => {
   const work: Obj[] = state.backgroundWork ?? [];
-  const kept = removed(work, "id", action.id);
+  const kept = allRemoved(work, "id", action.id);
   return kept === work ? state : put(state, "backgroundWork", kept.length ? kept : null);
 };
 

@@ -51,7 +51,11 @@ export function amend(item: Obj, changes: Obj): Obj {
   return after;
 }
 
-/** Where the last entry with that key value is, or -1: recent entries are the likely ones. */
+/** Where the first entry with that key value is, or -1. */
+export const firstIndex = (items: readonly Obj[], key: string, value: unknown): number =>
+  items.findIndex((item) => item?.[key] === value);
+
+/** Where the last entry with that key value is, or -1. */
 export function lastIndex(items: readonly Obj[], key: string, value: unknown): number {
   for (let index = items.length - 1; index >= 0; index -= 1) if (items[index]?.[key] === value) return index;
   return -1;
@@ -63,15 +67,21 @@ export function replaced(items: readonly Obj[], index: number, entry: Obj): Obj[
   return after;
 }
 
-/** `items` with `entry` in the place of the one with the same key, or at the end. */
+/** `items` with `entry` in the place of the first one with the same key, or at the end. */
 export function upserted(items: readonly Obj[] | undefined | null, entry: Obj, key: string): Obj[] {
   const list = items ?? [];
-  const index = lastIndex(list, key, entry[key]);
+  const index = firstIndex(list, key, entry[key]);
   return index < 0 ? [...list, entry] : replaced(list, index, entry);
 }
 
-/** `items` without the entries of that key value; the same array when there was none. */
+/** `items` without the first entry of that key value; the same array when there was none. */
 export function removed<T extends Obj>(items: T[], key: string, value: unknown): T[] {
+  const index = firstIndex(items, key, value);
+  return index < 0 ? items : items.filter((_, at) => at !== index);
+}
+
+/** `items` without all entries of that key value; the same array when there was none. */
+export function allRemoved<T extends Obj>(items: T[], key: string, value: unknown): T[] {
   const kept = items.filter((entry) => entry[key] !== value);
   return kept.length === items.length ? items : kept;
 }
@@ -110,8 +120,7 @@ export const directorySet: Handler = (state, action) => {
 };
 
 export const directoryRemoved: Handler = (state, action) => {
-  const list: string[] | undefined = state.workingDirectories;
-  return list?.includes(action.directory)
-    ? { ...state, workingDirectories: list.filter((each) => each !== action.directory) }
-    : state;
+  const list: string[] = state.workingDirectories ?? [];
+  const index = list.indexOf(action.directory);
+  return index < 0 ? state : { ...state, workingDirectories: list.filter((_, at) => at !== index) };
 };

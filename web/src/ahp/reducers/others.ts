@@ -1,7 +1,7 @@
 /** The small reducers: root, terminal, changeset, annotations, canvas. */
 
 import {
-  amend, assign, type Handler, lastIndex, mergeConfig, type Obj, put, reducer, removed, replaced, unchanged, upserted,
+  amend, assign, type Handler, firstIndex, mergeConfig, type Obj, put, reducer, removed, replaced, unchanged, upserted,
 } from "./common.ts";
 
 export const rootReducer = reducer({
@@ -72,7 +72,7 @@ const statusOf = (item: Obj, action: Obj): Obj =>
 
 const operationStatusChanged: Handler = (state, action) => {
   const operations: Obj[] = state.operations ?? [];
-  const index = lastIndex(operations, "id", action.operationId);
+  const index = firstIndex(operations, "id", action.operationId);
   if (index < 0) return state;
   return { ...state, operations: replaced(operations, index, statusOf(operations[index] as Obj, action)) };
 };
@@ -110,7 +110,7 @@ export const changesetReducer = reducer({
 const within =
   (change: Handler): Handler =>
   (state, action) => {
-    const index = lastIndex(state.annotations, "id", action.annotationId);
+    const index = firstIndex(state.annotations, "id", action.annotationId);
     if (index < 0) return state;
     const after = change(state.annotations[index], action);
     return after === state.annotations[index]

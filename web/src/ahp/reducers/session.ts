@@ -1,8 +1,8 @@
 /** The session channel's reducer: life cycle, chats, clients, customizations, what waits for a person, canvases. */
 
 import {
-  amend, assign, directoryRemoved, directorySet, flagHandler, type Handler, INPUT_NEEDED, IS_ARCHIVED, IS_READ,
-  lastIndex, mergeConfig, type Obj, put, reducer, removed, replaced, unchanged, upserted, withActivity, without,
+  allRemoved, amend, assign, directoryRemoved, directorySet, firstIndex, flagHandler, type Handler, INPUT_NEEDED,
+  IS_ARCHIVED, IS_READ, mergeConfig, type Obj, put, reducer, removed, replaced, unchanged, upserted, withActivity, without,
 } from "./common.ts";
 
 // Chats
@@ -15,7 +15,7 @@ const chatRemoved: Handler = (state, action) => {
 };
 
 const chatUpdated: Handler = (state, action) => {
-  const index = lastIndex(state.chats, "resource", action.chat);
+  const index = firstIndex(state.chats, "resource", action.chat);
   const changes = without(action.changes, "resource");
   if (index < 0 || !Object.keys(changes).length) return state;
   return { ...state, chats: replaced(state.chats, index, amend(state.chats[index], changes)) };
@@ -35,8 +35,11 @@ const directoryReplaced: Handler = (state, action) => {
   const list: string[] = state.workingDirectories ?? [];
   const index = list.indexOf(action.directory);
   if (index < 0 || action.directory === action.replacement) return state;
-  const next = list.map((each, at) => (at === index ? action.replacement : each));
-  return { ...state, workingDirectories: next.filter((each, at) => next.indexOf(each) === at) };
+  const [before, after] = [list.slice(0, index), list.slice(index + 1)];
+  const next = before.includes(action.replacement)
+    ? [...before, ...after]
+    : [...before, action.replacement, ...after.filter((each) => each !== action.replacement)];
+  return { ...state, workingDirectories: next };
 };
 
 // What waits for a person
@@ -112,13 +115,13 @@ const PATCHABLE = ["title", "status", "url", "availability"];
 
 const dropped = (state: Obj, list: string, key: string, value: unknown): Obj => {
   const entries: Obj[] = state[list] ?? [];
-  const kept = removed(entries, key, value);
+  const kept = allRemoved(entries, key, value);
   return kept === entries ? state : { ...state, [list]: kept };
 };
 
 const canvasUpdated: Handler = (state, action) => {
   const instances: Obj[] = state.openCanvases ?? [];
-  const index = lastIndex(instances, "instanceId", action.instanceId);
+  const index = firstIndex(instances, "instanceId", action.instanceId);
   const keys = PATCHABLE.filter((key) => key in action.changes);
   if (index < 0 || !keys.length) return state;
   const changes = Object.fromEntries(keys.map((key) => [key, action.changes[key]]));
@@ -147,7 +150,10 @@ export const sessionReducer = reducer({
     ...state,
     activeClients: upserted(state.activeClients, action.activeClient, "clientId"),
   }),
-  "session/activeClientRemoved": (state, action) => dropped(state, "activeClients", "clientId", action.clientId),
+  "session/activeClientRemoved": (state, action) => ({
+    ...state,
+    activeClients: removed(state.activeClients as Obj[], "clientId", action.clientId),
+  }),
   "session/workingDirectorySet": directorySet,
   "session/workingDirectoryRemoved": directoryRemoved,
   "session/workingDirectoryReplaced": directoryReplaced,

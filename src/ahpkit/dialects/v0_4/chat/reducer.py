@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from ahpkit.dialects.v0_4.common import JsonObject
 from ahpkit.protocol.chat.tool_calls import Event, LifeCycle
-from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, tool_call_index
+from ahpkit.protocol.chat.turns import STREAMING_ACTIONS, newest_part_index, tool_call_index
 from ahpkit.protocol.common.reducing import (
     Handler,
+    all_removed,
     apply,
     index_of,
     iso_time,
@@ -245,7 +246,7 @@ def _text_appended(kind: str, state: JsonObject, action: JsonObject) -> JsonObje
     if turn is None or not action["content"]:
         return state
     parts: list[JsonObject] = turn["responseParts"]
-    index = index_of(parts, "id", action["partId"])
+    index = newest_part_index(parts, action["partId"])
     if index < 0 or parts[index]["kind"] != kind:
         return state
     part = parts[index]
@@ -302,7 +303,7 @@ def _without_steering(state: JsonObject, message_id: Any) -> JsonObject:
 
 
 def _without_queued(state: JsonObject, message_id: Any) -> JsonObject:
-    return _with_list(state, "queuedMessages", removed(state.get("queuedMessages") or [], "id", message_id))
+    return _with_list(state, "queuedMessages", all_removed(state.get("queuedMessages") or [], "id", message_id))
 
 
 def _queue_reordered(state: JsonObject, action: JsonObject) -> JsonObject:
