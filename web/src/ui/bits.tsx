@@ -143,17 +143,16 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
       </button>
       <div ref={layer} id={id} popover="auto" role="menu" aria-label={props.label} onKeyDown={move}
         onToggle={(event) => {
-          if ((event as unknown as ToggleEvent).newState !== "open") return;
-          place();
-          layer.current?.querySelector<HTMLButtonElement>(".menu-item")?.focus();
+          if ((event as unknown as ToggleEvent).newState === "open") place();
         }}>
-        {props.entries.map((entry) => entry.choices ? (
+        {/* The browser gives the first entry the keyboard in the moment the menu opens: a key pressed right after that is for the menu. */}
+        {props.entries.map((entry, index) => entry.choices ? (
           <div key={entry.label} class="menu-group" role="group" aria-label={entry.label}>
             <span class="break">{entry.label}</span>
             {entry.sub && <span class="sub">{entry.sub}</span>}
             <div class="row wrap" style={{ gap: "4px" }}>
-              {entry.choices.map((choice) => (
-                <button key={choice.full} type="button" role="menuitem" class="menu-item choice" aria-label={choice.full} onClick={() => {
+              {entry.choices.map((choice, at) => (
+                <button key={choice.full} type="button" role="menuitem" autofocus={index === 0 && at === 0} class="menu-item choice" aria-label={choice.full} onClick={() => {
                   layer.current?.hidePopover();
                   choice.run();
                 }}>{choice.label}</button>
@@ -161,7 +160,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
             </div>
           </div>
         ) : (
-          <button key={entry.label} type="button" role="menuitem" class={`menu-item${entry.danger ? " danger" : ""}${entry.apart ? " apart" : ""}`} disabled={entry.disabled}
+          <button key={entry.label} type="button" role="menuitem" autofocus={index === 0} class={`menu-item${entry.danger ? " danger" : ""}${entry.apart ? " apart" : ""}`} disabled={entry.disabled}
             onClick={() => {
               layer.current?.hidePopover();
               entry.run();

@@ -149,7 +149,10 @@ function Risk({ call }: { call: ToolCall }): JSX.Element | null {
   );
 }
 
-/** Who asks, for what, where and why. The risk comes before the input, and a diff before the words that describe it. */
+/**
+ * Who asks, for what, where and why. The risk comes before the input, and a diff before the words that describe it. However long the
+ * words are, they leave room for the input: an agent must not be able to talk it out of sight.
+ */
 function Question({ request, session }: { request: Approval; session: SessionState | undefined }): JSX.Element {
   const call = request.toolCall;
   const chat = session?.chats.find((each) => each.resource === request.chat);
@@ -164,14 +167,16 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   const edits = call.edits?.items ?? [];
   return (
     <>
-      <div class="small muted break">
-        {agent}{helper && <> › <Exact text={chat?.title || "helper"} /></>}{title === name && !owner ? "" : <> · <Exact text={name} />{owner && <> of <Exact text={owner} /></>}</>}
-        {folder && <> · in <span title={pathOf(folder)}><Exact text={nameOf(folder)} /></span></>}
+      <div class="asked">
+        <div class="small muted break">
+          {agent}{helper && <> › <Exact text={chat?.title || "helper"} /></>}{title === name && !owner ? "" : <> · <Exact text={name} />{owner && <> of <Exact text={owner} /></>}</>}
+          {folder && <> · in <span title={pathOf(folder)}><Exact text={nameOf(folder)} /></span></>}
+        </div>
+        <h3 class="break"><Exact text={title} /></h3>
+        {asked !== title && <Words text={call.invocationMessage} />}
+        {call.intention && <p class="small muted break">Why: <Exact text={call.intention} /></p>}
+        <Risk call={call} />
       </div>
-      <h3 class="break"><Exact text={title} /></h3>
-      {asked !== title && <Words text={call.invocationMessage} />}
-      {call.intention && <p class="small muted break">Why: <Exact text={call.intention} /></p>}
-      <Risk call={call} />
       {edits.map((edit, index) => <EditView key={index} edit={edit} roots={session?.workingDirectories} />)}
       {edits.length
         ? <details class="fold"><summary>Input of the call</summary><div class="folded"><Payload call={call} /></div></details>

@@ -423,15 +423,28 @@ function showWhole(card: Element | null, box: Element | null): void {
 
 // Scrolling: follow at the end only; scrolling away detaches.
 
-function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
+/** `asked` is the question that waits. One that is too tall for the view is shown from its top; when it is answered, the chat follows its end again. */
+function useFollowing(key: unknown, asked: string | undefined): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
   const ref = useRef<HTMLDivElement>(null);
   const touched = useRef(Number.NEGATIVE_INFINITY);
   const following = useRef(true);
+  const waiting = useRef(asked);
+  const fromTop = useRef<string | undefined>(undefined);
   const [detached, set] = useState(false);
+  const follow = (): void => {
+    const box = ref.current;
+    if (!following.current || !box) return;
+    box.scrollTop = box.scrollHeight;
+    const form = waiting.current === fromTop.current ? null : box.querySelector("form.card.needs");
+    if (!form || form.getBoundingClientRect().top >= box.getBoundingClientRect().top) return;
+    fromTop.current = waiting.current;
+    letGo();
+    form.scrollIntoView({ block: "start" });
+  };
   const toEnd = (): void => {
     following.current = true;
     set(false);
-    if (ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+    follow();
   };
   const letGo = (): void => {
     following.current = false;
@@ -450,15 +463,19 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
     touched.current = performance.now();
   };
   useLayoutEffect(() => {
-    if (following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
-  }, [key]);
+    waiting.current = asked;
+    if (fromTop.current !== undefined && fromTop.current !== asked) {
+      fromTop.current = undefined;
+      toEnd();
+    } else follow();
+  }, [key, asked]);
   // Content that grows by itself (images, diffs, fonts) keeps the end in sight as well.
   useEffect(() => {
     const inner = ref.current?.firstElementChild;
     if (!inner) return undefined;
     const observer = new ResizeObserver(() => {
       alignDock(ref.current);
-      if (following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+      follow();
     });
     observer.observe(inner);
     if (ref.current) observer.observe(ref.current);
@@ -467,33 +484,14 @@ function useFollowing(key: unknown): { ref: { current: HTMLDivElement | null }; 
   return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
-/** A question that is too tall for the view is shown from its top. When it is answered, the chat follows its end again. */
-function useQuestion(asked: string | undefined, { ref, detached, letGo, toEnd }: ReturnType<typeof useFollowing>): void {
-  const held = useRef(false);
-  useEffect(() => {
-    const box = ref.current;
-    const form = box?.querySelector("form.card.needs");
-    if (asked === undefined && held.current) {
-      held.current = false;
-      toEnd();
-    } else if (box && form && (!detached || held.current) && form.getBoundingClientRect().top < box.getBoundingClientRect().top) {
-      held.current = true;
-      letGo();
-      form.scrollIntoView({ block: "start" });
-    }
-  }, [asked]);
-}
-
 export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
-  const following = useFollowing(chat.activeTurn?.id ?? chat.turns.length);
-  const { ref, detached, toEnd, letGo, onScroll, onInput } = following;
   const anchor = useRef<{ turn: Element | null | undefined; top: number; first: string | undefined } | undefined>(undefined);
   const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
-  useQuestion(questions[0] && keyOf(questions[0]), following);
+  const { ref, detached, toEnd, letGo, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length, questions[0] && keyOf(questions[0]));
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
   const canWrite = mayWrite() && chat.interactivity !== "read-only" && chat.interactivity !== "hidden";
   const around = useMemo<Around>(

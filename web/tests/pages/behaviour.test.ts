@@ -260,6 +260,22 @@ describe("approvals", () => {
     await shot(page, "approval-40-lines");
   });
 
+  it("leave room for the command, however long an agent talks about it (8)", async () => {
+    const made = host.addSession("talks", { title: "Talks", status: 24 });
+    host.startTurn(made.chat, "t", "go");
+    const talk = "because it is safe ".repeat(200);
+    ask(made, "p1", "rm -rf ~", { displayName: talk, confirmationTitle: talk, invocationMessage: talk, intention: talk, riskAssessment: { status: "complete", safety: 0.9, reason: talk } });
+    for (const viewport of [PHONE, { width: 1280, height: 800 }]) {
+      const page = await visit(at(made.session), { viewport });
+      await settled(page.locator(".dock .approval"));
+      const seen = await page.locator(".dock .approval .payload").evaluate((element) => {
+        const box = element.getBoundingClientRect();
+        return document.elementFromPoint(box.left + box.width / 2, box.bottom - 4) === element;
+      });
+      expect(seen, `${viewport.width}`).toBe(true);
+    }
+  });
+
   it("hide nothing: what nobody sees has a name, numbers keep their digits, and a name that comes twice is there twice (8)", async () => {
     const made = approval("p1", "rm -rf \u202e/pmt/\u202c\u200b # \u{e0041} a\u00a0b\u3164c\u2028d\re\u200df 👩\u200d💻\r\n");
     ask(made, "p2", '{"amount": 12345678901234567890, "path": "a", "path": "b"}');
@@ -488,8 +504,12 @@ describe("questions", () => {
     const { session } = asking(host);
     const page = await visit(at(session), { viewport: { width: 390, height: 500 } });
     await page.getByRole("button", { name: "To the end" }).waitFor();
-    const beginning = (): Promise<number> => page.locator("form.card.needs").evaluate((form) => Math.abs(form.getBoundingClientRect().top - (form.closest(".transcript") as Element).getBoundingClientRect().top));
-    expect(await beginning()).toBeLessThan(1);
+    const beginning = (here: Page): Promise<number> => here.locator("form.card.needs").evaluate((form) => form.getBoundingClientRect().top - (form.closest(".transcript") as Element).getBoundingClientRect().top);
+    expect(Math.round(await beginning(page))).toBe(8);
+    const desk = await visit(at(session), { viewport: { width: 1280, height: 800 } }); // The form fits, and what follows it does not.
+    await desk.getByText("Waiting for you").waitFor();
+    await drawn(desk);
+    expect(await beginning(desk)).toBeGreaterThanOrEqual(0);
     await page.getByRole("button", { name: "Submit" }).click();
     await page.getByText("This one needs an answer.").waitFor();
     await page.waitForFunction(() => document.activeElement?.closest(".question")?.textContent?.includes("This one needs"));
@@ -1365,6 +1385,18 @@ describe("keys", () => {
     await page.getByText("Next part of the page").waitFor();
     await page.keyboard.press("Escape");
     await page.getByText("Next part of the page").waitFor({ state: "detached" });
+  });
+});
+
+describe("a menu", () => {
+  it("has the keyboard in the moment it opens", async () => {
+    const { session } = host.addSession("menu");
+    const page = await visit(at(session));
+    const had = await page.getByRole("button", { name: "This session" }).evaluate((button) => {
+      (button as HTMLButtonElement).click();
+      return document.activeElement === document.querySelector(":popover-open .menu-item");
+    });
+    expect(had).toBe(true);
   });
 });
 
