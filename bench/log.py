@@ -72,7 +72,7 @@ def raw_inserts_per_second(path: Path, *, batch: int, count: int, durability: st
     db.execute(
         "CREATE TABLE entries (seq INTEGER PRIMARY KEY, channel TEXT, payload BLOB, client_id TEXT, client_seq, at)"
     )
-    batches = [list(entries(first, batch)) for first in range(1, count, batch)]
+    batches = [[entry[:6] for entry in entries(first, batch)] for first in range(1, count, batch)]
     started = time.perf_counter()
     for rows in batches:
         db.execute("BEGIN IMMEDIATE")

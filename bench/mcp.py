@@ -3,10 +3,10 @@
     python bench/mcp.py [--calls 300] [--rounds 5] [--quick]
 
 An agent process calls a tool of a server process with the official SDK, one call after the other: (1) directly, over
-stdio; (2) through the host, which the agent starts as its own server: our relay, the gate with a rule that allows, one
-card with start, approval and result in the durable log, and the host's own connection to the server. Somebody watches,
-in a process of their own. Beside them (3), one commit: a durable action until that person sees it stored. The target is
-(2) <= (1) + one more SDK round trip + one commit.
+stdio; (2) through the host, which the agent starts as its own server: our command, the gate with a rule that allows,
+one card with start, approval and result in the durable log, and the host's own connection to the server. Somebody
+watches, in a process of their own. Beside them (3), one commit: a durable action until that person sees it stored. The
+target is (2) <= (1) + one more SDK round trip + one commit.
 
 For comparison (4), a proxy that does nothing else: a server of the SDK that passes each call to a client of the SDK.
 """

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import httpx2
@@ -17,12 +20,20 @@ from mcp.client.streamable_http import streamable_http_client
 from ahpkit.mcp.gateway import Gateway
 from ahpkit.mcp.gateway_http import GatewayHttp, HttpPass
 from ahpkit.mcp.gateway_socket import GatewaySocket, Pass
+from ahpkit.mcp.handover import SECRET, named
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import MAX_LISTED, Owner, Tool
 from support import requirement
 from support.waiting import until
 
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+HELLO = (
+    '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    '"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+)
+CALL_WAIT = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait","arguments":{}}}\n'
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto", "legacy+http", "auto+http"])
 
 
@@ -233,13 +244,95 @@ async def test_the_secret_is_not_on_the_command_line_and_is_needed() -> None:
 
 
 async def _first_answer(way: Pass, secret: str) -> bytes:
-    reader, writer = await asyncio.open_connection(way.args[-2], int(way.args[-1]))
+    async with command({**way.env, SECRET: secret}, way.command, *way.args) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(PING)
+        return await process.stdout.readline()
+
+
+@asynccontextmanager
+async def command(
+    env: Mapping[str, str], *line: str, stdin: Any = PIPE, stdout: Any = PIPE
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """The command as an agent starts it."""
+    process = await asyncio.create_subprocess_exec(
+        *line, env={**os.environ, **env}, stdin=stdin, stdout=stdout, stderr=PIPE
+    )
     try:
-        writer.write(secret.encode() + b'\n{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         async with asyncio.timeout(20):
-            return await reader.readline()
+            yield process
     finally:
-        writer.close()
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_whoever_brings_no_pipes_or_a_part_of_the_secret_is_not_served() -> None:
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session("add"))) as way:
+            secret = way.env[SECRET].encode()
+            for first in (secret + b"\n", secret, secret[:-1] + b"\n", b"\n", b"x" * 1000):
+                ours, theirs = socket.socketpair()
+                with ours, socket.socket(socket.AF_UNIX) as connection:
+                    connection.setblocking(False)
+                    await asyncio.get_running_loop().sock_connect(connection, named(way.args[-1]))
+                    with theirs:
+                        none = first == secret + b"\n"
+                        socket.send_fds(connection, [first], [] if none else [theirs.fileno(), theirs.fileno()])
+                    assert await _until_closed(connection) == b""
+                    assert await _until_closed(ours) == b""
+
+
+async def _until_closed(connection: socket.socket) -> bytes:
+    connection.setblocking(False)
+    try:
+        async with asyncio.timeout(20):
+            return await asyncio.get_running_loop().sock_recv(connection, 10)
+    except ConnectionResetError:  # It was closed with bytes that nobody had read.
+        return b""
+
+
+async def test_an_agent_that_ends_the_command_ends_its_calls() -> None:
+    """It keeps its ends of the pipes, so only the command's own connection tells the host."""
+    session = Session("wait")
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(session)) as way:
+            async with command(way.env, way.command, *way.args) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write((HELLO + CALL_WAIT).encode())
+                await session.waiting.wait()
+                process.kill()
+                await session.cancelled.wait()
+                assert await process.stdout.read() != b""  # It ends: the host has closed its end as well.
+
+
+async def test_an_agent_may_use_one_socket_for_both_directions() -> None:
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session("add"))) as way:
+            ours, theirs = socket.socketpair()
+            async with command(way.env, way.command, *way.args, stdin=theirs, stdout=theirs):
+                theirs.close()
+                reader, writer = await asyncio.open_connection(sock=ours)
+                for _ in range(2):
+                    writer.write(PING)
+                    assert b'"result"' in await reader.readline()
+                writer.close()
+
+
+async def test_the_command_refuses_files_with_a_reason(tmp_path: Path) -> None:
+    """The host could not wait for them."""
+    (tmp_path / "input").write_bytes(PING)
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(Session("add"))) as way:
+            with (tmp_path / "input").open() as file:
+                async with command(way.env, way.command, *way.args, stdin=file) as process:
+                    _, said = await process.communicate()
+    assert (process.returncode, said) == (
+        1,
+        b"an agent has to start this, with pipes for its input and output; these are files\n",
+    )
 
 
 async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
@@ -247,16 +340,11 @@ async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
         with server.admit(Gateway(Session())) as way:
             args = ["-X", "importtime", *way.args]
             process = await asyncio.create_subprocess_exec(
-                way.command,
-                *args,
-                env={**os.environ, **way.env},
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                way.command, *args, env={**os.environ, **way.env}, stdin=PIPE, stdout=PIPE, stderr=PIPE
             )
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            process.stdin.write(PING)
             assert await process.stdout.readline() != b""
     async with asyncio.timeout(20):
         _, imported = await process.communicate()
@@ -269,20 +357,15 @@ async def test_the_command_loads_no_sdk_and_ends_with_the_host() -> None:
 async def test_two_calls_with_one_id_disturb_nobody() -> None:
     async with GatewaySocket() as server:
         with server.admit(Gateway(Session("add"))) as way:
-            reader, writer = await asyncio.open_connection(way.args[-2], int(way.args[-1]))
-            hello = (
-                '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-                '"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
-                '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-            )
             call = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{}}}\n'
             last = '{"jsonrpc":"2.0","id":8,"method":"tools/list"}\n'
-            writer.write((next(iter(way.env.values())) + "\n" + hello + call + call + last).encode())
             answers: list[bytes] = []
-            async with asyncio.timeout(20):
+            async with command(way.env, way.command, *way.args) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write((HELLO + call + call + last).encode())
                 while not any(b'"id":8' in line for line in answers):
-                    answers.append(await reader.readline())
-            writer.close()
+                    answers.append(await process.stdout.readline())
     assert any(b'"id":7' in line for line in answers)
 
 

@@ -1,10 +1,12 @@
-"""The loopback socket where agents reach their gateway, with a secret for each session.
+"""The socket where agents reach their gateway, with a secret for each session.
 
     async with GatewaySocket() as server:
         with server.admit(gateway) as pass_:       # a command and its environment for the agent
             ...
 
-A connection that does not begin with a known secret is closed without an answer. Leaving ends every connection.
+The command (`handover`) sends the secret together with its standard input and output, and the host serves the agent on
+these directly: a command that carried the bytes would wake two processes more for each call. A connection that does not
+bring a known secret and two pipes is closed without an answer. Leaving ends every connection.
 """
 
 from __future__ import annotations
@@ -13,25 +15,32 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import os
 import secrets
+import socket
 import sys
-from collections.abc import Generator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from ahpkit.mcp import relay
-from ahpkit.transports.stdio import LineTransport
+from ahpkit.mcp import handover
+from ahpkit.transports.errors import BindError
+from ahpkit.transports.stdio import over_pipes
+from ahpkit.wire.tasks import Tasks, unless
 
 if TYPE_CHECKING:
     from ahpkit.mcp.gateway import Gateway
 
 _log = logging.getLogger(__name__)
 
-_LOOPBACK = "127.0.0.1"
 _HELLO_PATIENCE = 10.0
 _MAX_SECRET = 200
 _MAX_MESSAGE = 8 * 1024 * 1024
+_ACCEPT_AGAIN = 1.0
+"""Seconds until the next connection is accepted when no more files can be open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,79 +55,136 @@ class Pass:
         return f"Pass({self.command!r}, {self.args!r}, env=…)"
 
 
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A gateway, and what ends each of its connections."""
+
+    gateway: Gateway
+    ends: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+
 class GatewaySocket:
-    """One listening socket for all sessions of a host. It listens from the first `admit` on."""
+    """One listening socket for all sessions of a host."""
 
     def __init__(self) -> None:
-        self._gateways: dict[str, Gateway] = {}
-        self._tasks: dict[asyncio.Task[None], str] = {}
-        self._server: asyncio.Server | None = None
-        self._port = 0
+        self._admitted: dict[str, _Admitted] = {}
+        self._stack = contextlib.AsyncExitStack()
+        self._address = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, _LOOPBACK, 0)
-        self._port = self._server.sockets[0].getsockname()[1]
+        listener, self._address = self._stack.enter_context(_listening())
+        self._tasks = await self._stack.enter_async_context(Tasks())
+        self._tasks.spawn(self._accept(listener), name="accept agents")
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        await self._end(list(self._tasks))
-        await self._server.wait_closed()
+        await self._stack.aclose()
 
     @contextlib.contextmanager
     def admit(self, gateway: Gateway) -> Generator[Pass]:
         """Let an agent connect while this context is entered."""
         secret = secrets.token_urlsafe(32)
         key = key_of(secret)
-        self._gateways[key] = gateway
+        admitted = self._admitted[key] = _Admitted(gateway)
         try:
-            args = ("-I", "-S", str(Path(relay.__file__)), _LOOPBACK, str(self._port))
-            yield Pass(sys.executable, args, {relay.SECRET: secret})
+            args = ("-I", "-S", str(Path(handover.__file__)), self._address)
+            yield Pass(sys.executable, args, {handover.SECRET: secret})
         finally:
-            del self._gateways[key]
-            for task in [task for task, known in self._tasks.items() if known == key]:
-                task.cancel()
+            del self._admitted[key]
+            for end in admitted.ends:
+                _resolve(end)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._serve(reader, writer), name="an agent's way to the host")
-        self._tasks[task] = ""
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                _log.warning("an agent cannot connect now: %s", error.strerror)
+                await asyncio.sleep(_ACCEPT_AGAIN)
+            else:
+                self._tasks.spawn(self._serve(connection), name="an agent's way to the host")
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from ahpkit.mcp.connect import LineStream
-
-        try:
-            key = await _hello(reader)
-            gateway = self._gateways.get(key)
-            task = asyncio.current_task()
-            if gateway is None or task is None:
-                return
-            self._tasks[task] = key
-            transport = LineTransport(reader, writer, address="agent", max_bytes=_MAX_MESSAGE)
-            lines = LineStream(transport)
-            await gateway.serve(lines, lines)
-        except Exception:  # The connections of other agents go on.
-            _log.exception("an agent's connection to the host failed")
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-
-    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _serve(self, connection: socket.socket) -> None:
+        """Serve one agent until its input ends, its command ends, or its gateway is not admitted any more."""
+        with connection:
+            connection.setblocking(False)
+            async with _pipes(connection) as (key, pipes):
+                admitted = self._admitted.get(key)
+                if admitted is None or len(pipes) != 2:
+                    return
+                async with _readable(connection) as over:  # The command sends nothing more, so this is its end.
+                    admitted.ends.add(over)
+                    try:
+                        await unless(over, _talk(admitted.gateway, *pipes))
+                    except BindError as error:
+                        _log.warning("an agent cannot be served: %s", error)
+                    except Exception:  # The connections of other agents go on.
+                        _log.exception("an agent's connection to the host failed")
+                    finally:
+                        admitted.ends.discard(over)
 
 
-async def _hello(reader: asyncio.StreamReader) -> str:
-    """The key of the secret that a connection begins with."""
+async def _talk(gateway: Gateway, stdin: FileIO, stdout: FileIO) -> None:
+    from ahpkit.mcp.connect import LineStream
+
+    async with over_pipes(stdin, stdout, address="agent", max_bytes=_MAX_MESSAGE) as transport:
+        lines = LineStream(transport)
+        await gateway.serve(lines, lines)
+
+
+@contextlib.contextmanager
+def _listening() -> Generator[tuple[socket.socket, str]]:
+    """A socket, and its address on a command line.
+
+    On Linux it has a name and no file, so an agent that sees other files than the host reaches it too. Everywhere the
+    secret decides who is served.
+    """
+    with contextlib.ExitStack() as stack:
+        if sys.platform == "linux":
+            address = f"@ahpkit-{secrets.token_hex(8)}"
+        else:
+            address = str(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ahpkit-"))) / "agents")
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.setblocking(False)
+        listener.bind(handover.named(address))
+        listener.listen()
+        yield listener, address
+
+
+@contextlib.asynccontextmanager
+async def _pipes(connection: socket.socket) -> AsyncGenerator[tuple[str, list[FileIO]]]:
+    """What a command sends first: the key of its secret, and its pipes, which are closed in the end. A command that
+    sends nothing in time has an empty key."""
+    data, received = b"", list[int]()
+    with contextlib.suppress(TimeoutError, OSError):
+        async with asyncio.timeout(_HELLO_PATIENCE), _readable(connection) as something:
+            await something
+            data, received, *_ = socket.recv_fds(connection, _MAX_SECRET, 2)
+    with contextlib.ExitStack() as stack:
+        for number in received:
+            os.set_inheritable(number, False)
+        pipes = [
+            stack.enter_context(FileIO(number, mode)) for number, mode in zip(received, ("rb", "wb"), strict=False)
+        ]
+        yield key_of(data.strip().decode("utf-8", "replace")) if data.endswith(b"\n") else "", pipes
+
+
+@contextlib.asynccontextmanager
+async def _readable(connection: socket.socket) -> AsyncGenerator[asyncio.Future[None]]:
+    """Done when there is something to read, or the other side is gone."""
+    loop = asyncio.get_running_loop()
+    readable = loop.create_future()
+    loop.add_reader(connection, _resolve, readable)
     try:
-        async with asyncio.timeout(_HELLO_PATIENCE):
-            line = await reader.readuntil(b"\n")
-    except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-        return ""
-    return key_of(line.strip().decode("utf-8", "replace")) if len(line) <= _MAX_SECRET else ""
+        yield readable
+    finally:
+        loop.remove_reader(connection)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def key_of(secret: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
+import stat
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Generator
@@ -180,24 +182,43 @@ async def open_stdio(*, max_bytes: int = MAX_LINE) -> AsyncGenerator[LineTranspo
     While it is open, descriptor 0 reads nothing and descriptor 1 is stderr: a stray `print` cannot garble the messages.
     """
     with _own_stdio() as (stdin, stdout):
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
+        async with over_pipes(stdin, stdout, address="stdio", max_bytes=max_bytes) as transport:
+            yield transport
+
+
+@contextlib.asynccontextmanager
+async def over_pipes(
+    stdin: FileIO, stdout: FileIO, *, address: str, max_bytes: int = MAX_LINE
+) -> AsyncGenerator[LineTransport]:
+    """A transport over two open files, which may be the two ends of one socket. It closes them in the end."""
+    async with contextlib.AsyncExitStack() as stack:
         try:
-            incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
-            outgoing, protocol = await loop.connect_write_pipe(
-                lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), stdout
-            )
+            reader, writer = await _streams(stdin, stdout, stack)
         except ValueError as exc:
             raise BindError("stdin and stdout must be pipes, sockets or terminals, not files") from exc
-        writer = asyncio.StreamWriter(outgoing, protocol, None, loop)
-        transport = LineTransport(reader, writer, address="stdio", max_bytes=max_bytes)
-        try:
-            yield transport
-        finally:
-            try:
-                await transport.aclose()
-            finally:
-                incoming.close()
+        transport = LineTransport(reader, writer, address=address, max_bytes=max_bytes)
+        stack.push_async_callback(transport.aclose)
+        yield transport
+
+
+async def _streams(
+    stdin: FileIO, stdout: FileIO, stack: contextlib.AsyncExitStack
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    if _is_one_socket(stdin, stdout):  # asyncio's pipe for writing would take what arrives for the end of the reader.
+        return await asyncio.open_connection(sock=socket.socket(fileno=os.dup(stdin.fileno())))
+    reader = asyncio.StreamReader()
+    incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+    stack.callback(incoming.close)
+    outgoing, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), stdout
+    )
+    return reader, asyncio.StreamWriter(outgoing, protocol, None, loop)
+
+
+def _is_one_socket(stdin: FileIO, stdout: FileIO) -> bool:
+    one, other = os.fstat(stdin.fileno()), os.fstat(stdout.fileno())
+    return stat.S_ISSOCK(one.st_mode) and os.path.samestat(one, other)
 
 
 @contextlib.contextmanager
@@ -219,4 +240,4 @@ def _own_stdio() -> Generator[tuple[FileIO, FileIO]]:
             os.close(copy)
 
 
-__all__ = ["MAX_LINE", "TOO_BIG", "LineSplitter", "LineTransport", "open_stdio"]
+__all__ = ["MAX_LINE", "TOO_BIG", "LineSplitter", "LineTransport", "open_stdio", "over_pipes"]
