@@ -65,7 +65,7 @@ class Guard:
 
 @asynccontextmanager
 async def http_server(
-    guard: Guard | None = None, *, sse: bool = False, redirect: str | None = None
+    guard: Guard | None = None, *, sse: bool = False, redirect: str | None = None, at: str = "/mcp"
 ) -> AsyncGenerator[str]:
     """The URL of a running server."""
     routes: list[Any] = []
@@ -76,7 +76,7 @@ async def http_server(
     elif sse:
         routes += _sse_routes(server)
     else:
-        inner = server.streamable_http_app(streamable_http_path="/mcp")
+        inner = server.streamable_http_app(streamable_http_path=at)
         routes += inner.routes
         lifespan = inner.router.lifespan_context
     if guard is not None:
@@ -90,7 +90,7 @@ async def http_server(
         return guard(app)
 
     async with serving(known) as origin:
-        yield f"{origin}/{'sse' if sse else 'mcp'}"
+        yield f"{origin}{'/sse' if sse else at}"
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ import pytest
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
+from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
 from support.bench import Bench, approve, calling, say
@@ -79,6 +80,68 @@ async def test_a_configured_server_stands_by_itself_and_its_placeholders_are_see
         state = json.dumps(await bench.state(client, session))
         assert "hunter2" not in state
         assert "${SECRET}" not in state
+
+
+@pytest.mark.parametrize(
+    ("case", "odd"),
+    [
+        ("a port that is none", {"url": "http://127.0.0.1:${SECRET}/mcp"}),
+        ("half an address", {"url": "http://[::1/${SECRET}"}),
+        ("a header of two lines", {"url": "WEB", "headers": {"X-Key": "a\n${SECRET}"}}),
+        ("a header that is not ASCII", {"url": "WEB", "headers": {"X-Key": "ä${SECRET}"}}),
+        ("the name of a header", {"url": "WEB", "headers": {"X Key": "${SECRET}"}}),
+        (
+            "error output",
+            {"command": [sys.executable, "-c", "import sys; sys.exit(sys.argv[1])", "${SECRET}"]},
+        ),
+        (
+            "error output with a variable of its own",
+            {
+                "command": [sys.executable, "-c", "import os, sys; sys.exit(os.environ['KEY'])"],
+                "env": {"KEY": "hunter2-literal"},
+            },
+        ),
+    ],
+)
+async def test_a_server_that_cannot_start_shows_no_secret_and_stops_nobody(
+    tmp_path: Path, case: str, odd: Json
+) -> None:
+    async with http_server() as url:
+        odd = {key: url if value == "WEB" else value for key, value in odd.items()}
+        async with host(tmp_path, {"name": "odd", **odd}, declared(tmp_path)) as bench:
+            client = await bench.client()
+            session, _ = await bench.session(client)
+            shown = await entry(bench, client, session, "error", "odd")
+            await entry(bench, client, session, "ready")
+            lines = await client.ask("_ahpkit/mcp/log", session, id=shown["id"])
+            seen = json.dumps([client.received, await bench.state(client, session), lines])
+            assert "hunter2" not in seen
+
+
+async def test_a_header_may_end_with_the_end_of_a_line(tmp_path: Path) -> None:
+    """As a variable does that was read from a file."""
+    async with http_server() as url:
+        web = {"name": "web", "url": url, "headers": {"X-Key": "${SECRET}\n"}}
+        async with host(tmp_path, web) as bench:
+            client = await bench.client()
+            session, _ = await bench.session(client)
+            await entry(bench, client, session, "ready", "web")
+
+
+async def test_a_secret_in_an_address_is_no_part_of_the_resource_that_wants_a_token(tmp_path: Path) -> None:
+    guard = Guard(metadata={"resource": "https://elsewhere.example"})
+    guard.tokens.add("letmein")
+    async with http_server(guard, at="/of/hunter2/mcp") as url:
+        web = {"name": "web", "url": url.replace("hunter2", "${SECRET}")}
+        async with host(tmp_path, web) as bench:
+            client = await bench.client()
+            session, _ = await bench.session(client)
+            shown = await entry(bench, client, session, "authRequired", "web")
+            resource = shown["state"]["resource"]["resource"]
+            assert resource == f"{guard.origin}/of"
+            await client.ask("authenticate", resource=resource, token="letmein")
+            await entry(bench, client, session, "ready", "web")
+            assert "hunter2" not in json.dumps(client.received)
 
 
 async def test_a_server_of_the_users_own_file_stands_by_itself(tmp_path: Path) -> None:

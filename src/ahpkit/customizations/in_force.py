@@ -14,7 +14,7 @@ from typing import Any, cast
 from ahpkit.customizations.details import Detail, ServerDetail, TextDetail
 from ahpkit.customizations.expand import expand
 from ahpkit.customizations.globs import Paths, is_universal
-from ahpkit.customizations.mcp_files import Surroundings, launch_config
+from ahpkit.customizations.mcp_files import Surroundings, filled_in, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
 from ahpkit.host.turns.completions import Word, word_at
@@ -215,6 +215,7 @@ def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServer
             origin=_origin(placed, detail),
             shared=shared,
             direct=own and detail.config.get("direct") is True,
+            filled=filled_in(detail, around),
         )
         offers.setdefault(name, offer)
     return list(offers.values())

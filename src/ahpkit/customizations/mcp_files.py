@@ -184,6 +184,21 @@ def launch_config(detail: ServerDetail, around: Surroundings) -> dict[str, Any]:
     return config
 
 
+def filled_in(detail: ServerDetail, around: Surroundings) -> dict[str, str]:
+    """The variables of the environment that a declaration names, with their values."""
+    names = {match[1] for text in _texts(detail.config) for match in _PLACEHOLDER.finditer(text)}
+    return {name: value for name in names if (value := around.environment.get(name)) is not None}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        inner = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+        for item in inner:
+            yield from _texts(item)
+
+
 def _value(match: re.Match[str], around: Surroundings, allowed: tuple[str, ...] | None) -> str:
     if allowed is not None and match[1] not in allowed:
         return match[0]
@@ -230,4 +245,4 @@ def _mapped(value: Any, fill: Callable[[str], str]) -> Any:
     return value
 
 
-__all__ = ["Surroundings", "configured_server", "launch_config", "mcp_file", "servers"]
+__all__ = ["Surroundings", "configured_server", "filled_in", "launch_config", "mcp_file", "servers"]

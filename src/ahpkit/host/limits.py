@@ -99,8 +99,8 @@ MAX_IMPORTED_TURNS = 20_000
 """Turns of one imported chat: years of conversation."""
 
 MAX_TOKEN = 64 * 1024
-"""Bytes of a token for an agent. Agents get the token in an environment variable, and the operating system limits the
-length of a variable."""
+"""Characters of a token. Agents get the token in an environment variable, and the operating system limits the length of
+a variable."""
 
 MAX_TITLE = 1_000
 """Characters of a title. It is shown in one line, and sent with every list of sessions."""
@@ -192,6 +192,11 @@ class Inflow:
         return None if self._messages < 0 else delay
 
 
+def is_sendable(token: str) -> bool:
+    """Whether a token can be sent in a header of HTTP. The error about one that cannot be sent would quote it."""
+    return token.isascii() and token.isprintable() and " " not in token
+
+
 def check_subscriptions(count: int, *, limit: int = MAX_SUBSCRIPTIONS) -> str | None:
     """Why a connection may not have `count` subscriptions; None: it may."""
     if count <= limit:
@@ -237,4 +242,5 @@ __all__ = [
     "FloodLimit",
     "Inflow",
     "check_subscriptions",
+    "is_sendable",
 ]

@@ -19,8 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, cast
-from urllib.parse import urlsplit
+from typing import Any, Self, TypeGuard, cast
 
 import anyio
 import httpx2
@@ -46,6 +45,13 @@ _INHERITED = (
 )
 """Variables of the host's environment that a server gets. Others may hold secrets, so a server gets only those that its
 declaration names."""
+
+_SECRET = 8
+"""Characters of a variable or header of a server that is hidden in texts. A shorter one may be any word."""
+_SHORT_SECRET = 4
+"""The same for a variable of the host that a declaration names."""
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 _STDERR_LINES = 10
 _LOGGED_LINES = 200
@@ -75,30 +81,61 @@ class ServerConfig:
     """The server speaks only the older form of HTTP (SSE)."""
     oauth_client: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """An OAuth client that is already registered with the authorization server: `clientId`, `clientSecret?`."""
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Values that only the server may see, by the names of their variables."""
+
+    def hide(self, text: str) -> str:
+        """A text for clients and logs: each secret in it is replaced by the name of its variable."""
+        for name, secret in sorted(self.secrets.items(), key=lambda item: -len(item[1])):
+            text = text.replace(secret, f"${{{name}}}")
+        return text
 
 
-def server_config(name: str, launch: Mapping[str, Any]) -> ServerConfig:
-    """A declaration with its placeholders filled in (`customizations.mcp_files`), checked."""
+def server_config(name: str, launch: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> ServerConfig:
+    """A declaration with its placeholders filled in (`customizations.mcp_files`), checked. `filled` are the variables
+    that were filled in. An error names no value, because clients see it."""
     url, command = launch.get("url"), launch.get("command")
+    env, headers = _texts(launch.get("env")), _texts(launch.get("headers"))
+    secrets = {key: value for key, value in (env | headers).items() if len(value) >= _SECRET}
+    secrets |= {key: value.strip() for key, value in (filled or {}).items() if len(value.strip()) >= _SHORT_SECRET}
     if isinstance(command, str) and command.strip():
         args = tuple(str(word) for word in cast("list[Any]", launch.get("args") or []))
         cwd = launch.get("cwd")
         folder = Path(cwd) if isinstance(cwd, str) and cwd else None
-        return ServerConfig(name=name, command=(command, *args), env=_texts(launch.get("env")), cwd=folder)
-    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        return ServerConfig(name=name, command=(command, *args), env=env, cwd=folder, secrets=secrets)
+    if not _is_web_address(url):
         raise McpConfigError(f"server {name!r} has neither a command nor an http or https URL")
     oauth = launch.get("oauth")
     return ServerConfig(
         name=name,
         url=url,
-        headers=_texts(launch.get("headers")),
+        headers={key: _header(name, key, value) for key, value in headers.items()},
         sse=launch.get("type") == "sse",
         oauth_client=cast("dict[str, Any]", oauth) if isinstance(oauth, dict) else {},
+        secrets=secrets,
     )
 
 
 def _texts(value: Any) -> dict[str, str]:
     return {str(key): str(item) for key, item in cast("dict[Any, Any]", value or {}).items()}
+
+
+def _is_web_address(url: Any) -> TypeGuard[str]:
+    try:
+        parts = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError, ValueError):
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.host)
+
+
+def _header(server: str, name: str, value: str) -> str:
+    """The value of a header without the spaces around it, such as the end of the line of a file it was read from."""
+    value = value.strip()
+    if not _HEADER_NAME.fullmatch(name):
+        raise McpConfigError(f"server {server!r}: {name!r} cannot be the name of a header")
+    if not value.isascii() or not value.isprintable():
+        raise McpConfigError(f"server {server!r}: the value of its header {name} has characters that cannot be sent")
+    return value
 
 
 class LineStream:

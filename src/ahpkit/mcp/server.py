@@ -97,7 +97,8 @@ class McpServer:
     def log(self) -> list[str]:
         """The log of this server: changes of its state and its log messages, then the last lines of its error
         output."""
-        return [*self._journal, *([] if self._way is None else self._way.written())]
+        lines = [*self._journal, *([] if self._way is None else self._way.written())]
+        return [self.config.hide(line) for line in lines]
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class McpServer:
             while True:
                 self._set({"kind": "starting"})
                 self._ready_since = None
-                problem = await _in_own_task(self._serve())
+                problem = self.config.hide(await _in_own_task(self._serve()))
                 if self._challenge is not None:
                     await self._wait_for_token(self._challenge)
                     continue
@@ -204,7 +205,8 @@ class McpServer:
         self._token_worked, self._just_renewed = self._token() is not None, False
 
     async def _show_challenge(self, challenge: Challenge) -> None:
-        state = await auth_required(self.config.url, challenge, had_token=self._token_worked)
+        hide = self.config.hide
+        state = await auth_required(self.config.url, challenge, had_token=self._token_worked, hide=hide)
         self.resource = state["resource"]["resource"]
         if client_id := self.config.oauth_client.get("clientId"):
             state["oauthClient"] = {"clientId": client_id}
@@ -227,7 +229,7 @@ class McpServer:
         """Add a line to the log, but only once, because a server may cause the same line without end."""
         if what not in self._journal:
             self._journal.append(what)
-            _log.info("MCP server %s: %s", self.config.name, what)
+            _log.info("MCP server %s: %s", self.config.name, self.config.hide(what))
 
     def _forget(self) -> None:
         """Clear the lists, because the server does not run any more."""
@@ -334,7 +336,8 @@ class McpServer:
                 async with asyncio.timeout(self._limits.start):
                     await relist()
             except Exception as error:  # The lists stay as they were, and are read again at the next change.
-                _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, words_of(error))
+                why = self.config.hide(words_of(error))
+                _log.warning("MCP server %s: its lists cannot be read: %s", self.config.name, why)
                 if (refused := self._challenge) is not None and refused.status == 401:
                     await self._wait_for_token(refused)
                     self._stale.set()
@@ -471,8 +474,10 @@ class McpServer:
             return McpUnavailable(f"the MCP server {self.config.name} was stopped during the call")
         if error.code == types.CONNECTION_CLOSED:
             why = await self._way.why() if self._way is not None else error.message
-            return McpUnavailable(f"the MCP server {self.config.name} ended during the call: {why[:_WORDS]}")
-        return McpRefused(error.code, words_of(error), error.data)
+            return McpUnavailable(
+                f"the MCP server {self.config.name} ended during the call: {self.config.hide(why)[:_WORDS]}"
+            )
+        return McpRefused(error.code, self.config.hide(words_of(error)), error.data)
 
     # -- what it asks and tells ----------------------------------------------------------------------------------------
 

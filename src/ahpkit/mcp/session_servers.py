@@ -175,7 +175,7 @@ class SessionServers:
         configs: dict[str, ServerConfig] = {}
         for offer in offers:
             try:
-                configs[offer.id] = server_config(offer.name, offer.config)
+                configs[offer.id] = server_config(offer.name, offer.config, offer.filled)
             except McpConfigError as error:
                 self._problems[offer.id] = str(error)
         return configs

@@ -12,6 +12,7 @@ as theft. So a login sends one request at a time, and waits for its answer even 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from ahpkit.host.limits import is_sendable
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.meta_keys import RENEWAL
@@ -71,9 +73,15 @@ class Challenge:
 
 
 async def auth_required(
-    url: str, challenge: Challenge, *, had_token: bool, patience: float = _PATIENCE
+    url: str,
+    challenge: Challenge,
+    *,
+    had_token: bool,
+    patience: float = _PATIENCE,
+    hide: Callable[[str], str] = str,
 ) -> McpServerAuthRequiredState:
-    """The server's state while it waits for a token. Getting the server's metadata takes at most `patience` seconds."""
+    """The server's state while it waits for a token. Getting the server's metadata takes at most `patience` seconds.
+    `hide` replaces secrets in a text."""
     metadata: JsonObject = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
@@ -81,13 +89,13 @@ async def auth_required(
     state: McpServerAuthRequiredState = {
         "kind": "authRequired",
         "reason": challenge.reason(had_token=had_token),
-        "resource": cast("Any", _resource(url, metadata)),
+        "resource": cast("Any", _resource(url, metadata, hide)),
     }
     scopes = challenge.scopes or _texts(metadata.get("scopes_supported"))
     if scopes:
         state["requiredScopes"] = scopes
     if description := challenge.parameters.get("error_description"):
-        state["description"] = description[:_WORDS]
+        state["description"] = hide(description)[:_WORDS]
     return state
 
 
@@ -99,9 +107,9 @@ def resource_of(url: str) -> str:
     ).geturl()
 
 
-def _resource(url: str, metadata: JsonObject) -> JsonObject:
+def _resource(url: str, metadata: JsonObject, hide: Callable[[str], str]) -> JsonObject:
     """RFC 9728 metadata with all members that AHP needs, even if the server's own metadata lacks some or has wrong
-    ones."""
+    ones. A secret in the server's address is no part of the resource."""
     from mcp.shared.auth_utils import (
         check_resource_allowed,
     )  # Imported here: it loads a lot, and few sessions have servers.
@@ -110,7 +118,17 @@ def _resource(url: str, metadata: JsonObject) -> JsonObject:
     named = metadata.get("resource")
     allowed = isinstance(named, str) and check_resource_allowed(requested_resource=own, configured_resource=named)
     servers = _texts(metadata.get("authorization_servers")) or [_origin(url)]
-    return {**metadata, "resource": named if allowed else own, "authorization_servers": servers}
+    resource = cast("str", named) if allowed else own
+    if hide(resource) != resource:
+        resource = _without_secret(own, hide)
+    return {**metadata, "resource": resource, "authorization_servers": servers}
+
+
+def _without_secret(resource: str, hide: Callable[[str], str]) -> str:
+    """The beginning of a resource: its folders before the first one with a secret."""
+    origin, folders = _origin(resource), urlsplit(resource).path.split("/")[1:]
+    open_folders = itertools.takewhile(lambda folder: hide(folder) == folder, folders)
+    return "/".join([origin, *open_folders])
 
 
 def _simple(metadata: JsonObject) -> JsonObject:
@@ -259,7 +277,7 @@ class Login:
             return  # It was not reached. The next start of the server tries again.
         token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
         bearer = str(answer.get("token_type", "bearer")).lower() == "bearer"
-        if not bearer or not isinstance(token, str) or not _is_plain(token):
+        if not bearer or not isinstance(token, str) or not token or not is_sendable(token):
             _log.info("a token for %s was not renewed: the authorization server refused", resource)
             self.renewal = None
             return
@@ -320,11 +338,6 @@ def _is_safe(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-
-
-def _is_plain(token: str) -> bool:
-    """Whether a text can be sent in a header."""
-    return bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
 class Tokens:

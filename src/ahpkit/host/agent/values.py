@@ -96,6 +96,8 @@ class McpServerOffer:
     """The agent runs it, and the host does not."""
     loaded: bool = False
     """The agent finds it in the workspace by itself."""
+    filled: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The values of variables that were filled into `config`, by the variables' names. Nobody else must see them."""
 
 
 @dataclass(slots=True)

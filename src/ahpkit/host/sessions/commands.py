@@ -20,7 +20,7 @@ from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.feature import ConnectedClient
-from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TOKEN, MAX_TYPED
+from ahpkit.host.limits import MAX_COMPLETIONS, MAX_TOKEN, MAX_TYPED, is_sendable
 from ahpkit.host.policy import check_active_client
 from ahpkit.host.registration import Command, CompletionSource, Hooks, SettingsSource
 from ahpkit.host.sessions.agent_conversations import AgentConversations
@@ -250,8 +250,9 @@ class SessionCommands:
         return {"items": cast("list[SessionConfigValueItem]", list(items))}
 
     async def _authenticate(self, client: ConnectedClient, params: AuthenticateParams) -> AuthenticateResult:
-        if len(params["token"].encode()) > MAX_TOKEN or "\0" in params["token"]:
-            raise InvalidParams(f"token: at most {MAX_TOKEN} bytes, and no zero among them")
+        token = params["token"]
+        if len(token) > MAX_TOKEN or not is_sendable(token):
+            raise InvalidParams(f"token: at most {MAX_TOKEN} characters, all of them visible ones of ASCII")
         if "expiresIn" in params:
             seconds = params["expiresIn"]
             if seconds < 1 or seconds != int(seconds):
