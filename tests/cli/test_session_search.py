@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.cli.session_search import Filter, age, excerpt, text_of
+from ahpkit.cli.session_search import Filter, age, excerpt
+from ahpkit.protocol.chat.turns import text_of
 from ahpkit.protocol.session.state import SessionStatus
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -153,6 +153,7 @@ CONFIRM = {"action": {"type": "chat/toolCallConfirmed", "approved": True}}
         ("watch", "subscribe", {}, True),
         ("watch", "resourceRead", {}, True),
         ("watch", "_ahpkit/turns/times", {}, True),
+        ("watch", "_ahpkit/sessions/search", {}, True),
         ("watch", "_ahpkit/rules/list", {}, True),
         ("watch", "_ahpkit/approvals/list", {}, True),
         ("answer", "_ahpkit/rules/remove", {}, False),

@@ -15,9 +15,9 @@ import click
 
 from ahpkit.cli.asking import WholeNumber, ask
 from ahpkit.cli.shell_completion import AGENT
-from ahpkit.cli.text import plain, printable, shorten
+from ahpkit.cli.text import printable, shorten
 from ahpkit.client import Client
-from ahpkit.client.answers import input_text
+from ahpkit.protocol.chat.turns import text_of
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.meta_keys import OPENING
 from ahpkit.protocol.session.state import SessionStatus
@@ -187,24 +187,6 @@ async def turns_of(client: Client, summaries: Iterable[Any]) -> AsyncGenerator[t
                             yield summary, chat.uri, turn
 
 
-def text_of(turn: Any) -> str:
-    """Everything that a person could read in a turn."""
-    parts = [turn["message"]["text"]]
-    for part in turn["responseParts"]:
-        match part["kind"]:
-            case "markdown" | "reasoning":
-                parts.append(part["content"])
-            case "systemNotification":
-                parts.append(plain(part["content"]))
-            case "toolCall":
-                call = part["toolCall"]
-                parts += [call["displayName"], input_text(call)]
-                parts += [one["text"] for one in call.get("content", ()) if one["type"] == "text"]
-            case _:
-                pass
-    return "\n".join(parts)
-
-
 def excerpt(text: str, words: Sequence[str]) -> str | None:
     """The text around the first word, on one line; None if one of the words is missing."""
     folded = text.casefold()
@@ -234,6 +216,5 @@ __all__ = [
     "session_title",
     "status_word",
     "summary_line",
-    "text_of",
     "turns_of",
 ]

@@ -35,6 +35,7 @@ from ahpkit.host.sessions.directories import Directories, NewDirectories
 from ahpkit.host.sessions.live_sessions import LiveSessions
 from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
+from ahpkit.host.sessions.session_search import SessionSearch
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
@@ -325,7 +326,8 @@ class FrontParts:
         actions = _client_actions(basis, spine, clients, sessions)
         handshake = _handshake(basis, spine, clients, sessions, actions, self.notes, self.windows)
         of_sessions = _session_commands(basis, spine, clients, turns, sessions, self.windows)
-        self._commands = (*handshake.commands(), *of_sessions.commands())
+        search = SessionSearch(spine.index, spine.store)
+        self._commands = (*handshake.commands(), *of_sessions.commands(), *search.commands())
         of_agents = ExtensionsOfAgents(turns.turns.open_agent)
         self.shared = Shared(
             commands=Commands(basis.registered.commands, turns.extensions, handshake.notifications(), of_agents),

@@ -218,6 +218,7 @@ WATCHING = frozenset(
         "resourceRead",
         "resourceList",
         "resourceResolve",
+        "_ahpkit/sessions/search",
         "_ahpkit/turns/times",
         "_ahpkit/rules/list",
         "_ahpkit/approvals/list",

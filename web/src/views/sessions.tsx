@@ -3,11 +3,11 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ChatState, SessionSummary, Uri } from "../ahp/index.ts";
+import { ROOT, type SessionSummary, type Uri } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf, WORDS } from "../mirror/selectors.ts";
-import { agentName, askAgents, dispatch, firstSeen, link, request, sessions, sessionsLoaded } from "../mirror/store.ts";
+import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
 import { memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
@@ -79,7 +79,7 @@ function GroupView({ directory, place, list, current, at, all }: { directory: st
   );
 }
 
-/** Search in the text of the newest sessions, one after the other, while the query stands. */
+/** Search in the text of all sessions: the host looks through a few at a time, as long as the query stands. */
 function useTextHits(words: string): ReadonlySet<Uri> {
   const [hits, set] = useState<ReadonlySet<Uri>>(new Set());
   useEffect(() => {
@@ -87,28 +87,20 @@ function useTextHits(words: string): ReadonlySet<Uri> {
     if (words.length < 3) return undefined;
     let here = true;
     const look = async (): Promise<void> => {
-      const newest = [...sessions.peek().values()].sort((a, b) => (a.modifiedAt < b.modifiedAt ? 1 : -1)).slice(0, 60);
-      for (const summary of newest) {
-        if (!here) return;
-        const chat = summary.defaultChat ?? summary.chats?.[0]?.resource;
-        if (chat && (await textOf(chat)).includes(words.toLowerCase()) && here) set((before) => new Set([...before, summary.resource]));
+      for (let before: number | undefined; here; ) {
+        const { found, next } = await request<{ found: { session: Uri }[]; next?: number }>("_ahpkit/sessions/search", { channel: ROOT, words, ...(before === undefined ? {} : { before }) });
+        if (here && found.length) set((known) => new Set([...known, ...found.map((each) => each.session)]));
+        if (next === undefined) return;
+        before = next;
       }
     };
-    const timer = setTimeout(() => void look(), 300);
+    const timer = setTimeout(() => void look().catch(() => undefined), 300);
     return () => {
       here = false;
       clearTimeout(timer);
     };
   }, [words]);
   return hits;
-}
-
-/** Milliseconds to wait for one chat: after that the search goes on without it. */
-const PATIENCE = 2_000;
-
-async function textOf(chat: Uri): Promise<string> {
-  const turns = (await firstSeen(chat, "chat", (state: ChatState) => state.turns, PATIENCE)) ?? [];
-  return turns.map((turn) => `${turn.message.text} ${turn.responseParts.map((part) => ("content" in part && typeof part.content === "string" ? part.content : "")).join(" ")}`).join(" ").toLowerCase();
 }
 
 export function SessionsPane(): JSX.Element {

@@ -1240,6 +1240,31 @@ describe("many sessions", () => {
     await page.getByText("Renamed 2 499", { exact: true }).waitFor();
   });
 
+  it("are searched to the last, as long as the words stand", async () => {
+    for (const name of ["newest", "oldest"]) host.addSession(name, { title: `The ${name} one` });
+    const asked: unknown[] = [];
+    let answer: () => void = () => undefined;
+    host.methods["_ahpkit/sessions/search"] = ({ words, before }) => {
+      asked.push([words, before]);
+      if (words === "something else") return { found: [] };
+      if (before === undefined) return { found: [], next: 20 };
+      return new Promise((resolve) => (answer = () => resolve({ found: [{ session: "ahp-session:/oldest", chat: "ahp-chat:/oldest", turnId: "t" }], next: 1 })));
+    };
+    const page = await visit("#/");
+    const box = page.getByRole("searchbox");
+    await box.fill("plum jam");
+    await until(() => asked.length === 2, "asked for more");
+    answer();
+    await page.locator(".session .title", { hasText: "The oldest one" }).waitFor();
+    await until(() => asked.length === 3, "and for the rest");
+    await box.fill("something else");
+    await until(() => asked.length === 4, "asked anew");
+    answer();
+    await page.getByText("Nothing found.").waitFor();
+    await drawn(page);
+    expect(asked).toEqual([["plum jam", undefined], ["plum jam", 20], ["plum jam", 1], ["something else", undefined]]);
+  });
+
   it("that come, change and go while the list is read are as they are, and not as the list says", async () => {
     for (const name of ["changed", "gone", "same"]) host.addSession(name, { title: `The ${name} one` });
     const [changed, gone, same] = structuredClone([...host.summaries.values()]);

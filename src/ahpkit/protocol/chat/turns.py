@@ -36,6 +36,26 @@ def tool_calls(turn: Mapping[str, Any] | None) -> Iterator[Any]:
             yield part["toolCall"]
 
 
+def text_of(turn: Mapping[str, Any]) -> str:
+    """Everything a person could have read in a turn."""
+    texts: list[Any] = [turn["message"]["text"]]
+    for part in turn["responseParts"]:
+        match part["kind"]:
+            case "markdown" | "reasoning":
+                texts.append(part["content"])
+            case "systemNotification":
+                content = part["content"]
+                texts.append(content["markdown"] if isinstance(content, dict) else content)
+            case "toolCall":
+                call = part["toolCall"]
+                given = call.get("toolInput", "")
+                texts += [call["displayName"], given["uri"] if isinstance(given, dict) else given]
+                texts += [one["text"] for one in call.get("content", ()) if one["type"] == "text"]
+            case _:
+                pass
+    return "\n".join(map(str, texts))  # Text that still grows is a `Rope`.
+
+
 def newest_part_index(parts: Sequence[Mapping[str, Any]], part_id: str) -> int:
     """Where the newest part with that id is, or -1. Streamed text goes to the end of a response that may be long."""
     for index in range(len(parts) - 1, -1, -1):
@@ -96,6 +116,7 @@ __all__ = [
     "newest_part_index",
     "open_request",
     "open_requests",
+    "text_of",
     "tool_call_index",
     "tool_calls",
     "waits_for_person",
