@@ -17,11 +17,13 @@ from ahpkit.changes.feature import MESSAGE_KEY, Changesets
 from ahpkit.client.changesets import expand
 from ahpkit.host.agent import AgentError, Turn
 from ahpkit.host.resources.feature import Resources
+from ahpkit.host.resources.safe_open import Passage, anywhere
 from ahpkit.protocol.channels import reduce
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
 from support.repository import Repository
+from support.waiting import until
 
 
 class Desk:
@@ -32,12 +34,17 @@ class Desk:
         self.repo = repo
         self._place = place
         self.turns = 0
+        self.passage = anywhere()
+        """Lets through what operations may write."""
         self.started: Json = {}
         """What `chat/turnStarted` needs beside the message: newer versions want a time."""
 
     def renew(self) -> None:
         changesets = Changesets(
-            self._place, default_directory=self.repo.root, shows=lambda path: not path.name.startswith(".secret")
+            self._place,
+            default_directory=self.repo.root,
+            shows=lambda path: not path.name.startswith(".secret"),
+            writing=lambda: self.passage,
         )
         self.bench.features = [Resources(), changesets]
 
@@ -276,6 +283,37 @@ async def test_undo_puts_the_files_back_and_says_what_it_left(desk: Desk) -> Non
         await client.wait(lambda _, client=client: told(client, "operationId") == ["undo", "undo"])
         changed = [one["action"] for one in client.actions(uri) if "operationId" in one["action"]]
         assert [action["status"] for action in changed] == ["running", "idle"]
+
+
+async def test_an_undo_goes_on_when_the_client_that_asked_for_it_goes_away(desk: Desk) -> None:
+    """Half of it would be undone, nobody could bring that back, and the operation would seem to run for ever."""
+    await desk.turn(lambda root: [(root / name).write_text("agent\n") for name in ("a.txt", "b.txt")])
+    uri, _ = await desk.look("session")
+    other = await desk.bench.client(client_id="other")
+    await other.ask("subscribe", uri)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def wait(place: Path) -> None:
+        if place.name == "b.txt":
+            reached.set()
+            go_on.wait()
+
+    gone, desk.passage = desk.client.client_id, Passage(wait)
+    desk.client.send(
+        {"jsonrpc": "2.0", "id": 4711, "method": "invokeChangesetOperation",
+         "params": {"channel": uri, "operationId": "undo"}}
+    )  # fmt: skip
+    await asyncio.to_thread(reached.wait)
+    await desk.client.aclose()
+    await until(lambda: desk.bench.host.services.client(gone) is None)
+    go_on.set()
+    desk.client = other
+    state = await desk.until(uri, lambda state: not names(state))
+    states = {one["id"]: one["status"] for one in state["operations"]}
+    assert (states["undo"], states["redo"]) == ("disabled", "idle")
+    assert desk.repo.status() == set()
+    await other.ask("invokeChangesetOperation", uri, operationId="redo")
+    assert desk.repo.status() == {"a.txt", "b.txt"}
 
 
 async def test_what_a_person_writes_as_soon_as_the_turn_is_over_is_not_the_agents(desk: Desk) -> None:

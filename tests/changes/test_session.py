@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.changes.git import Git, find, make
@@ -22,7 +22,9 @@ from ahpkit.changes.sides import FileChange, Pair, Side
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.wire.codec import decode_own, encode
 from support import requirement
+from support.properties import examples
 from support.repository import Repository
+from support.waiting import a_moment
 
 NAMES = st.sampled_from(["a.txt", "b.txt", "dir/c.txt", "dir/d.bin", "a.txt/x", "left.log"])
 TEXTS = st.sampled_from(["", "1\n", "1\n2\n3\n", "1\n2\n3\nlast\n", "first\n1\n2\n3\n", "other\n", "\0binary"])
@@ -47,14 +49,14 @@ Step = tuple[str, str, str | None]
 
 
 @requirement("changesets:undo:keeps-what-others-wrote")
-@settings(max_examples=15, deadline=None)
+@examples(0.3)
 @given(STEPS)
 def test_uncommitted_is_what_git_says_and_undo_keeps_what_a_person_wrote(steps: list[Step]) -> None:
     asyncio.run(_play(steps, Game))
 
 
 @requirement("changesets:outside-git", "changesets:undo:keeps-what-others-wrote")
-@settings(max_examples=20, deadline=None)
+@examples(0.4)
 @given(STEPS_OUTSIDE, st.sampled_from([2_000, 2]))
 def test_outside_git_undo_keeps_what_a_person_wrote_also_where_files_are_too_many_to_know(
     steps: list[Step], most: int
@@ -90,6 +92,7 @@ async def test_one_more_edit_of_a_running_turn_starts_few_processes(tmp_path: Pa
     repo.write("b.txt", "2\n")
     await changes.end("t1")
     await changes.begin("t2")
+    await a_moment()  # Files in a folder that changed just now are read once more.
     for text in ("2\n", "3\n"):
         repo.write("a.txt", text)
         started.write_text("")

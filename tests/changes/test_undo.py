@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.record import Record
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import WorkTree
+from ahpkit.host.resources.safe_open import Passage
 from ahpkit.wire.codec import decode_own, encode
 from support.repository import Repository
 
@@ -49,6 +51,65 @@ async def test_the_session_is_the_sum_of_its_turns_and_not_of_what_others_do_bet
     assert await paths_of(changes) == {"agent.txt", "b.txt"}
     assert {change.path for change in await changes.turn("t2")} == {"agent.txt", "b.txt"}
     assert {change.path for change in await changes.uncommitted()} == {"agent.txt", "b.txt", "person.txt"}
+
+
+async def saving_meanwhile(repo: Repository, place: Path, saved: Mapping[str, tuple[str, str]]) -> SessionChanges:
+    """A session beside a person who saves a file when an undo reaches a path: path → the file, and its text."""
+    git = await find(repo.root, objects=place)
+    assert git is not None
+    to_save = dict(saved)
+
+    def save(reached: Path) -> None:
+        path = str(reached.relative_to(repo.root))
+        if path in to_save:
+            repo.write(*to_save.pop(path))
+
+    return SessionChanges(WorkTree(git, writing=lambda: Passage(save)))
+
+
+async def test_what_a_person_saves_while_an_undo_runs_is_left_alone(repo: Repository, tmp_path: Path) -> None:
+    """The undo compared all files before it wrote the first."""
+    mine = {name: (name, "a person's\n") for name in ("a.txt", "b.txt", "new.txt")}
+    changes = await saving_meanwhile(repo, tmp_path / "ours", mine)
+    await changes.begin("t")
+    repo.write("a.txt", "agent\n")
+    (repo.root / "b.txt").unlink()
+    repo.write("new.txt", "agent\n")
+    repo.write("other.txt", "agent\n")
+    await changes.end("t")
+    outcome = await changes.undo()
+    assert outcome.undone == ["other.txt"]
+    assert outcome.left.keys() == mine.keys()
+    assert outcome.left["a.txt"] == "it was changed while the undo ran"
+    assert {name: (repo.root / name).read_text() for name in mine} == dict.fromkeys(mine, "a person's\n")
+    assert repo.status() == {*mine}
+
+
+async def test_what_a_person_saves_right_after_an_undo_wrote_it_is_left_alone_by_redo(
+    repo: Repository, tmp_path: Path
+) -> None:
+    """The undo still writes other files then."""
+    changes = await saving_meanwhile(repo, tmp_path / "ours", {"b.txt": ("a.txt", "a person's\n")})
+    await changes.begin("t")
+    repo.write("a.txt", "agent\n")
+    repo.write("b.txt", "agent\n")
+    await changes.end("t")
+    assert (await changes.undo()).undone == ["a.txt", "b.txt"]
+    assert await changes.session() == []
+    outcome = await changes.redo()
+    assert outcome.left == {"a.txt": "it was changed after the session wrote it"}
+    assert (repo.root / "a.txt").read_text() == "a person's\n"
+    assert (repo.root / "b.txt").read_text() == "agent\n"
+
+
+async def test_both_names_of_one_file_are_undone(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("one.txt", "agent\n")
+    os.link(repo.root / "one.txt", repo.root / "two.txt")
+    await changes.end("t")
+    assert (await changes.undo()).left == {}
+    assert repo.status() == set()
 
 
 async def test_undo_of_the_session_puts_every_file_back(repo: Repository, tmp_path: Path) -> None:

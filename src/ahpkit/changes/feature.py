@@ -410,6 +410,26 @@ class Changesets(Feature):
             self.services.dispatch(session_uri, session_meta_changed(meta={**meta, CHANGES: totals}))
 
     async def _invoke(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
+        """Run an operation to its end, also if the client goes away meanwhile: nothing is left half undone."""
+        answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+
+        async def answering() -> None:
+            try:
+                result = await self._operate(params)
+            except Exception as error:  # It is answered, like that of any other command.
+                if not answer.done():
+                    answer.set_exception(error)
+            except asyncio.CancelledError:
+                answer.cancel()
+                raise
+            else:
+                if not answer.done():
+                    answer.set_result(result)
+
+        self.services.spawn(answering(), name="operation of a changeset")
+        return await answer
+
+    async def _operate(self, params: JsonObject) -> JsonObject:
         followed, message = await self._operations.invoke(params)
         if not await asyncio.to_thread(os.path.isdir, followed.directory):  # Its work tree was removed.
             self._views.end([followed])

@@ -49,6 +49,9 @@ class Operations:
         except (GitError, OSError) as error:
             self._views.operation_status(uri, operation["id"], "error", failure(error))
             raise InternalError(str(error)) from error
+        except BaseException:  # Nobody else could start the operation if it seemed to run for ever.
+            self._views.operation_status(uri, operation["id"], "idle")
+            raise
         self._views.operation_status(uri, operation["id"], "idle")
         return followed, message
 

@@ -271,16 +271,15 @@ class SessionChanges:
         doubts = dict.fromkeys(unsure, _SHARED) | {path: _MIXED for turn in turns for path in turn.mixed}
         outcome = await undo(self.tree, changes, only=only, between=between, doubts=doubts)
         outcome.guessed = sorted({path for turn in turns for path in turn.guessed}.intersection(outcome.undone))
-        sums = self.record.part(dict.fromkeys(outcome.undone, (None, None)))
-        now = await self._resum(outcome)
+        if outcome.undone:
+            undone = self.record.part({path: (outcome.was[path], outcome.became[path]) for path in outcome.undone})
+            undone.raw = outcome.raw
+            self._remember_undo(undone)
+        await self._resum(outcome)
         for one in running:
             if (turn := self.record.turns.get(one)) is not None:
                 whole = turn_id in (None, one)
-                await self._begin_without(turn, versions(changes, outcome.undone), now, whole=whole)
-        if outcome.undone:
-            sums.files = {path: (outcome.was[path], now.get(path)) for path in outcome.undone}
-            sums.raw = outcome.raw
-            self._remember_undo(sums)
+                await self._begin_without(turn, versions(changes, outcome.undone), outcome.became, whole=whole)
         return outcome
 
     def _remember_undo(self, undone: Undone) -> None:
@@ -314,13 +313,12 @@ class SessionChanges:
         changes = [FileChange(was, now) for was, now in last.files.values()]
         outcome = await undo(self.tree, changes, exact=last.raw)
         self._of_chats.clear()
-        checkpoint = await self.tree.checkpoint(outcome.undone)
-        now = await self.tree.sides(checkpoint.tree, outcome.undone)
         for path in outcome.undone:
-            if same(now.get(path), last.files[path][0]):
+            if same(outcome.became[path], last.files[path][0]):
                 self._count_again(path, last)
             else:
-                add(self.record.total, FileChange(outcome.was[path], now.get(path)), path, self.record.between)
+                change = FileChange(outcome.was[path], outcome.became[path])
+                add(self.record.total, change, path, self.record.between)
         return outcome
 
     def _count_again(self, path: str, undone: Undone) -> None:
@@ -335,7 +333,7 @@ class SessionChanges:
         self.record.total[path] = undone.total.get(path, (now, was))
 
     async def _begin_without(
-        self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side], *, whole: bool
+        self, turn: TurnRecord, undone: Mapping[str, Pair], now: Mapping[str, Side | None], *, whole: bool
     ) -> None:
         """Make a running turn count as if the undone changes had never existed. Otherwise the turn itself would seem to
         have undone them. `whole`: everything that the turn changed in these files is undone."""
@@ -365,14 +363,11 @@ class SessionChanges:
             self.record.between.pop(path, None)
         self.record.unsure = [path for path in self.record.unsure if path not in paths]
 
-    async def _resum(self, outcome: Outcome) -> Mapping[str, Side]:
-        """Count some files again, as they are now."""
-        paths = outcome.undone
-        checkpoint = await self.tree.checkpoint(paths)
-        now = await self.tree.sides(checkpoint.tree, paths)
+    async def _resum(self, outcome: Outcome) -> None:
+        """Count undone files again, as the undo left them."""
         self._of_chats.clear()
-        record = self.record
-        for path in paths:
+        record, now = self.record, outcome.became
+        for path in outcome.undone:
             latest = record.total.get(path, (None, None))[1]
             for total in record.chats.values():
                 # A chat whose change lies under a later one keeps it.
@@ -384,7 +379,6 @@ class SessionChanges:
                     for total in (record.total, *record.chats.values()):
                         total.pop(path, None)
                     record.between.pop(path, None)
-        return now
 
     async def _is_of_others(self, path: str, now: Side | None) -> bool:
         """Whether nothing of this session is left in a file that others changed as well."""

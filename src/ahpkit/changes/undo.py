@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.git import GitError
@@ -51,6 +51,8 @@ class Outcome:
     """Path → why it was left alone."""
     was: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
     """Undone path → the file before the undo."""
+    became: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
+    """Undone path → the file that the undo made of it. Somebody may have written it again since."""
     raw: dict[str, str] = field(default_factory=dict[str, str])
     """Path → the blob with the file's exact bytes before the undo, if git stores the file with other bytes; empty: git
     has to make them."""
@@ -83,6 +85,19 @@ class Mixed(Exception):
     """The changes of the session and of others cannot be separated."""
 
 
+Mark = tuple[int, ...] | None
+"""What the file system says about a file. It differs after somebody wrote or replaced the file; None: there is none."""
+
+
+class Present(NamedTuple):
+    """A file as an undo finds it."""
+
+    side: Side | None
+    mark: Mark
+    """Taken before the content was read. If it differs when the file is about to be replaced, somebody wrote the file
+    meanwhile, and it is left alone."""
+
+
 async def undo(
     tree: WorkTree,
     changes: Sequence[FileChange],
@@ -97,6 +112,7 @@ async def undo(
     bytes of the files before, as `Outcome.raw` of an earlier undo has them."""
     meant = versions(changes, only)
     outcome = Outcome()
+    marks = await asyncio.to_thread(_marks, tree.root, meant)
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"its present content cannot be compared ({why})" for path, why in unknown.items()}
     outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
@@ -104,7 +120,7 @@ async def undo(
         for path in _in_order(meant.keys() - outcome.left.keys(), meant):
             steps = own_steps(meant[path], (between or {}).get(path, ()))
             try:
-                await _take_back(tree, blobs, path, steps, now.get(path), outcome, exact)
+                await _take_back(tree, blobs, path, steps, Present(now.get(path), marks[path]), outcome, exact)
             except Mixed:
                 outcome.left[path] = "it was changed after the session wrote it"
             except OSError as error:
@@ -150,6 +166,24 @@ async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Map
     return now, {**ignored, **{path: why for path, why in checkpoint.left_out.items() if path in paths}}
 
 
+def _marks(root: Path, paths: Iterable[str]) -> dict[str, Mark]:
+    """The present marks of some paths."""
+    found: dict[str, Mark] = {}
+    for path in paths:
+        try:
+            found[path] = _mark(os.lstat(root / path))
+        except (OSError, ValueError):
+            found[path] = None
+    return found
+
+
+def _mark(status: os.stat_result) -> Mark:
+    """The time of the last change of the inode is left out: it also changes when another link to the file goes."""
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    return status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _is_file(tree: WorkTree, path: str) -> bool:
     """Whether something other than a folder exists at this path. A path that leads through a link does not count."""
     try:
@@ -163,13 +197,14 @@ async def _take_back(
     blobs: Blobs,
     path: str,
     steps: Sequence[Pair],
-    now: Side | None,
+    present: Present,
     outcome: Outcome,
     exact: Mapping[str, str] | None,
 ) -> None:
     if (why := why_left(tree.root / path, steps[0][0])) is not None:
         outcome.left[path] = why
         return
+    now, mark = present
     if SUBMODULE in {side.mode for side in (now, *(side for step in steps for side in step)) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
         return
@@ -177,52 +212,54 @@ async def _take_back(
     if same(wanted, now):
         return
     is_file = now is not None and now.mode != LINK
-    present = await asyncio.to_thread(content, tree.root, path, False) if is_file else None
-    taken = await _bytes_to_keep(tree, blobs, now, present)
-    if wanted is None:
-        await asyncio.to_thread(remove_file, tree, path)
-    elif not await _leave_out(tree, path, wanted):
+    held = await asyncio.to_thread(content, tree.root, path, False) if is_file else None
+    taken = await _bytes_to_keep(tree, blobs, now, held)
+    if wanted is None or tree.was_left_out(wanted):
+        await asyncio.to_thread(remove_file, tree, path, mark)
+        mark = None
+    # Git takes a file that is there back into a sparse checkout, so its index is asked when the file is gone.
+    if wanted is not None and not (tree.was_left_out(wanted) and await tree.is_left_out(path)):
         if exact is not None and exact.get(path) != "" and same(wanted, steps[0][0]):
             data = await blobs.read(wanted._replace(oid=exact.get(path, wanted.oid)), on_disk_form=False)
         else:
-            data = await _with_its_line_ends(tree, blobs, wanted, now, present)
-        await asyncio.to_thread(write_file, tree, path, data, wanted.mode)
+            data = await _with_its_line_ends(tree, blobs, wanted, now, held)
+        await asyncio.to_thread(write_file, tree, path, data, wanted.mode, mark)
     if _is_attributes_file(path):
         await blobs.begin_anew()
     outcome.undone.append(path)
-    outcome.was[path] = now
+    outcome.was[path], outcome.became[path] = now, wanted
     if taken is not None:
         outcome.raw[path] = taken
 
 
-async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, present: bytes | None) -> str | None:
+async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, held: bytes | None) -> str | None:
     """A blob with the bytes of a file that is about to go; None: git stores them as they are. Empty: more than the line
     ends differs, so a filter makes the file's content, and the host must not keep that."""
-    if now is None or present is None or await asyncio.to_thread(is_blob, present, now.oid):
+    if now is None or held is None or await asyncio.to_thread(is_blob, held, now.oid):
         return None
-    if await _is_filtered(blobs, now, present):
+    if await _is_filtered(blobs, now, held):
         return ""
-    return await tree.keep(present, now.path, now.mode, as_is=True)
+    return await tree.keep(held, now.path, now.mode, as_is=True)
 
 
-async def _is_filtered(blobs: Blobs, now: Side, present: bytes) -> bool:
+async def _is_filtered(blobs: Blobs, now: Side, held: bytes) -> bool:
     """Whether git's stored form of a file differs in more than line ends."""
     stored = await blobs.read(now, on_disk_form=False)
-    return await asyncio.to_thread(lambda: _plain(stored) != _plain(present))
+    return await asyncio.to_thread(lambda: _plain(stored) != _plain(held))
 
 
 async def _with_its_line_ends(
-    tree: WorkTree, blobs: Blobs, wanted: Side, now: Side | None, present: bytes | None
+    tree: WorkTree, blobs: Blobs, wanted: Side, now: Side | None, held: bytes | None
 ) -> bytes:
     """The bytes of a file that is restored. If git does not know which line ends it had, it keeps the present ones."""
     data = await blobs.read(wanted)
-    if now is None or present is None:
+    if now is None or held is None:
         return data
-    if await asyncio.to_thread(lambda: is_blob(present, now.oid) and is_blob(data, wanted.oid)):
+    if await asyncio.to_thread(lambda: is_blob(held, now.oid) and is_blob(data, wanted.oid)):
         return data
-    if await _is_filtered(blobs, now, present):
+    if await _is_filtered(blobs, now, held):
         return data
-    alike = await asyncio.to_thread(with_line_ends, data, present)
+    alike = await asyncio.to_thread(with_line_ends, data, held)
     return alike if await tree.keep(alike, wanted.path, wanted.mode) == wanted.oid else data
 
 
@@ -243,17 +280,6 @@ def with_line_ends(text: bytes, of: bytes) -> bytes:
 def _plain(text: bytes) -> bytes:
     """A text with plain line ends."""
     return text.replace(b"\r\n", b"\n")
-
-
-async def _leave_out(tree: WorkTree, path: str, wanted: Side) -> bool:
-    """Remove a file that was not there because a sparse checkout leaves it out; False: it has to be there.
-
-    Git takes a file that is there back into the checkout, so its index is asked when the file is gone.
-    """
-    if not tree.was_left_out(wanted):
-        return False
-    await asyncio.to_thread(remove_file, tree, path)
-    return await tree.is_left_out(path)
 
 
 async def without(tree: WorkTree, blobs: Blobs, steps: Sequence[Pair], now: Side | None) -> Side | None:
@@ -297,8 +323,9 @@ async def _merged(tree: WorkTree, blobs: Blobs, before: Side | None, after: Side
     return Side(now.path, mode, await tree.keep(merged, now.path, mode))
 
 
-def write_file(tree: WorkTree, path: str, data: bytes, mode: str) -> None:
-    """Put a file into the work tree in one step. No link on the way is followed.
+def write_file(tree: WorkTree, path: str, data: bytes, mode: str, mark: Mark) -> None:
+    """Put a file into the work tree in one step, unless what is there differs from its mark. No link on the way is
+    followed.
 
     The permissions of a file that is there stay as they are, because git does not store them.
     """
@@ -311,6 +338,7 @@ def write_file(tree: WorkTree, path: str, data: bytes, mode: str) -> None:
                 os.symlink(os.fsdecode(data), draft, dir_fd=folder)
             else:
                 _write_draft(draft, folder, data, mode, _rights(name, folder, mode))
+            _check_mark(entry, mark)
             os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             _unlink(draft, folder)
@@ -342,13 +370,28 @@ def _rights(name: str, folder: int, mode: str) -> int | None:
     return rights if rights & 0o100 else rights | (rights & 0o444) >> 2
 
 
-def remove_file(tree: WorkTree, path: str) -> None:
-    """Remove a file, and then the folders above it that became empty."""
-    _at(tree, path, lambda entry: os.unlink(entry.name, dir_fd=entry.folder))
+def remove_file(tree: WorkTree, path: str, mark: Mark) -> None:
+    """Remove a file, unless it differs from its mark, and then the folders above it that became empty."""
+
+    def remove(entry: Entry) -> None:
+        _check_mark(entry, mark)
+        os.unlink(entry.name, dir_fd=entry.folder)
+
+    _at(tree, path, remove)
     with suppress(OSError, RpcError):
         while "/" in path:
             path = path.rsplit("/", 1)[0]
             _at(tree, path, lambda entry: os.rmdir(entry.name, dir_fd=entry.folder))
+
+
+def _check_mark(entry: Entry, mark: Mark) -> None:
+    """Raise if somebody wrote, replaced or removed a file since its mark was taken."""
+    try:
+        present = _mark(entry.stat())
+    except FileNotFoundError:
+        present = None
+    if present != mark:
+        raise OSError("it was changed while the undo ran")
 
 
 def _at(tree: WorkTree, path: str, use: Callable[[Entry], T], *, make: bool = False) -> T:
