@@ -8,7 +8,7 @@ import socket
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from ahpkit.mcp.gateway import Gateway
 from ahpkit.mcp.gateway_http import GatewayHttp, HttpPass
 from ahpkit.mcp.gateway_socket import GatewaySocket, Pass
-from ahpkit.mcp.handover import SECRET, named
+from ahpkit.mcp.handover import SECRET, TAKEN, named
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import MAX_LISTED, Owner, Tool
@@ -233,22 +233,30 @@ async def test_very_many_tools_are_found_not_listed() -> None:
 
 
 async def test_the_secret_is_not_on_the_command_line_and_is_needed() -> None:
+    refusal = b"the host does not take this connection: its session has ended, or has too many of them\n"
     async with GatewaySocket() as server:
         with server.admit(Gateway(Session("add"))) as way:
             secret = next(iter(way.env.values()))
             assert secret not in " ".join(way.args)
             assert secret not in repr(way)
-            assert await _first_answer(way, "wrong") == b""
-            assert await _first_answer(way, secret) != b""
-        assert await _first_answer(way, secret) == b""
+            assert await _ending(way, "wrong") == (b"", 1, refusal)
+            answer, *ending = await _ending(way, secret)
+            assert (b'"result"' in answer, ending) == (True, [0, b""])
+        assert await _ending(way, secret) == (b"", 1, refusal)
+    answer, code, said = await _ending(way, secret)
+    assert (answer, code, said.startswith(b"the host cannot be reached")) == (b"", 1, True)
 
 
-async def _first_answer(way: Pass, secret: str) -> bytes:
+async def _ending(way: Pass, secret: str) -> tuple[bytes, int | None, bytes]:
+    """The command's first answer, and how it ends when the agent closes its input."""
     async with command({**way.env, SECRET: secret}, way.command, *way.args) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(PING)
-        return await process.stdout.readline()
+        answer = await process.stdout.readline()
+        process.stdin.close()
+        _, said = await process.communicate()
+        return answer, process.returncode, said
 
 
 @asynccontextmanager
@@ -268,20 +276,65 @@ async def command(
         await process.communicate()
 
 
-async def test_whoever_brings_no_pipes_or_a_part_of_the_secret_is_not_served() -> None:
+@asynccontextmanager
+async def handing_over(way: Pass, first: bytes, *ends: int) -> AsyncGenerator[socket.socket]:
+    """A connection of somebody who sends these bytes and file descriptors."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, named(way.args[-1]))
+        if first:
+            socket.send_fds(connection, [first], ends)
+        yield connection
+
+
+@pytest.mark.parametrize("first", ["{secret}\n", "{secret}", "{part}\n", "\n", "x" * 1000])
+async def test_whoever_brings_no_pipes_or_a_part_of_the_secret_is_not_served(
+    first: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with GatewaySocket() as server:
         with server.admit(Gateway(Session("add"))) as way:
-            secret = way.env[SECRET].encode()
-            for first in (secret + b"\n", secret, secret[:-1] + b"\n", b"\n", b"x" * 1000):
-                ours, theirs = socket.socketpair()
-                with ours, socket.socket(socket.AF_UNIX) as connection:
-                    connection.setblocking(False)
-                    await asyncio.get_running_loop().sock_connect(connection, named(way.args[-1]))
-                    with theirs:
-                        none = first == secret + b"\n"
-                        socket.send_fds(connection, [first], [] if none else [theirs.fileno(), theirs.fileno()])
-                    assert await _until_closed(connection) == b""
-                    assert await _until_closed(ours) == b""
+            whole = first == "{secret}\n"
+            sent = first.format(secret=way.env[SECRET], part=way.env[SECRET][:-1]).encode()
+            ours, theirs = socket.socketpair()
+            folder, null = os.open("/", os.O_RDONLY), os.open(os.devnull, os.O_RDWR)
+            with ours:
+                with theirs:
+                    pair = [theirs.fileno()] * 2
+                    odd: list[list[int]] = [[], [folder] * 2, [null] * 2, pair[:1], [theirs.fileno(), folder]]
+                    for ends in [*odd, *([] if whole else [pair])]:
+                        async with handing_over(way, sent, *ends) as connection:
+                            assert await _until_closed(connection) == b""
+                assert await _until_closed(ours) == b""  # The host has closed all that it got.
+            os.close(folder)
+            os.close(null)
+    assert not caplog.records
+
+
+async def test_many_who_send_no_secret_keep_no_agent_out() -> None:
+    """Other users of the machine can connect too. The oldest is ended when there are too many."""
+    async with GatewaySocket() as server, AsyncExitStack() as stack:
+        with server.admit(Gateway(Session("add"))) as way:
+            silent = [await stack.enter_async_context(handing_over(way, b"")) for _ in range(55)]
+            answer, *_ = await _ending(way, way.env[SECRET])
+            assert b'"result"' in answer
+            assert await _until_closed(silent[0]) == b""
+            with pytest.raises(BlockingIOError):
+                silent[-1].recv(1)
+
+
+async def test_an_agent_has_twenty_connections_at_a_time() -> None:
+    async with GatewaySocket() as server, AsyncExitStack() as stack:
+        with server.admit(Gateway(Session("add"))) as way:
+            pairs = [socket.socketpair() for _ in range(21)]
+            for ours, theirs in pairs:
+                stack.enter_context(ours)
+                stack.enter_context(theirs)
+            first = f"{way.env[SECRET]}\n".encode()
+            answers: list[bytes] = []
+            for _, theirs in pairs:
+                connection = await stack.enter_async_context(handing_over(way, first, *[theirs.fileno()] * 2))
+                answers.append(await _until_closed(connection))
+            assert answers == [TAKEN] * 20 + [b""]
 
 
 async def _until_closed(connection: socket.socket) -> bytes:
@@ -321,17 +374,18 @@ async def test_an_agent_may_use_one_socket_for_both_directions() -> None:
                 writer.close()
 
 
-async def test_the_command_refuses_files_with_a_reason(tmp_path: Path) -> None:
-    """The host could not wait for them."""
+@pytest.mark.parametrize("device", [None, os.devnull])
+async def test_the_command_refuses_what_is_no_pipe_with_a_reason(tmp_path: Path, device: str | None) -> None:
+    """The host could not wait for it."""
     (tmp_path / "input").write_bytes(PING)
     async with GatewaySocket() as server:
         with server.admit(Gateway(Session("add"))) as way:
-            with (tmp_path / "input").open() as file:
+            with Path(device or tmp_path / "input").open() as file:  # noqa: ASYNC230  # A small local file.
                 async with command(way.env, way.command, *way.args, stdin=file) as process:
                     _, said = await process.communicate()
     assert (process.returncode, said) == (
         1,
-        b"an agent has to start this, with pipes for its input and output; these are files\n",
+        b"an agent has to start this, with pipes for its input and output\n",
     )
 
 

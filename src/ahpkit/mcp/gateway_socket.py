@@ -6,7 +6,8 @@
 
 The command (`handover`) sends the secret together with its standard input and output, and the host serves the agent on
 these directly: a command that carried the bytes would wake two processes more for each call. A connection that does not
-bring a known secret and two pipes is closed without an answer. Leaving ends every connection.
+bring a known secret and two pipes is closed without an answer, and so is the oldest of too many that have not sent a
+secret yet: other users of the machine may connect too. Leaving ends every connection.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HELLO_PATIENCE = 10.0
+_MAX_UNKNOWN = 50
+"""Connections that have not sent a secret yet."""
+_MAX_CONNECTIONS = 20
+"""Connections of one agent at a time, as over HTTP."""
 _MAX_SECRET = 200
 _MAX_MESSAGE = 8 * 1024 * 1024
 _ACCEPT_AGAIN = 1.0
@@ -68,6 +73,8 @@ class GatewaySocket:
 
     def __init__(self) -> None:
         self._admitted: dict[str, _Admitted] = {}
+        self._unknown: dict[socket.socket, None] = {}
+        """Connections that have not sent a secret yet, the oldest first."""
         self._stack = contextlib.AsyncExitStack()
         self._address = ""
 
@@ -103,34 +110,58 @@ class GatewaySocket:
                 _log.warning("an agent cannot connect now: %s", error.strerror)
                 await asyncio.sleep(_ACCEPT_AGAIN)
             else:
+                self._unknown[connection] = None
+                if len(self._unknown) > _MAX_UNKNOWN:
+                    self._turn_away(next(iter(self._unknown)))
                 self._tasks.spawn(self._serve(connection), name="an agent's way to the host")
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        """End a connection that has not sent a secret yet: its task sees that nothing more comes."""
+        del self._unknown[connection]
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
     async def _serve(self, connection: socket.socket) -> None:
         """Serve one agent until its input ends, its command ends, or its gateway is not admitted any more."""
         with connection:
             connection.setblocking(False)
-            async with _pipes(connection) as (key, pipes):
+            try:
+                key, pipes = await _hello(connection)
+            finally:
+                self._unknown.pop(connection, None)
+            with contextlib.ExitStack() as stack:
+                for pipe in pipes:
+                    stack.enter_context(pipe)
                 admitted = self._admitted.get(key)
-                if admitted is None or len(pipes) != 2:
-                    return
-                async with _readable(connection) as over:  # The command sends nothing more, so this is its end.
-                    admitted.ends.add(over)
-                    try:
-                        await unless(over, _talk(admitted.gateway, *pipes))
-                    except BindError as error:
-                        _log.warning("an agent cannot be served: %s", error)
-                    except Exception:  # The connections of other agents go on.
-                        _log.exception("an agent's connection to the host failed")
-                    finally:
-                        admitted.ends.discard(over)
+                if admitted is not None and pipes and len(admitted.ends) < _MAX_CONNECTIONS:
+                    await _serve_known(admitted, connection, pipes)
+
+
+async def _serve_known(admitted: _Admitted, connection: socket.socket, pipes: Sequence[FileIO]) -> None:
+    async with _readable(connection) as over:  # The command sends nothing more, so this is its end.
+        admitted.ends.add(over)
+        try:
+            connection.send(handover.TAKEN)
+            await unless(over, _talk(admitted.gateway, *pipes))
+        except (OSError, BindError) as error:
+            _log.warning("an agent cannot be served: %s", error)
+        except Exception:  # The connections of other agents go on.
+            _log.exception("an agent's connection to the host failed")
+        finally:
+            admitted.ends.discard(over)
 
 
 async def _talk(gateway: Gateway, stdin: FileIO, stdout: FileIO) -> None:
+    import anyio
+
     from ahpkit.mcp.connect import LineStream
 
     async with over_pipes(stdin, stdout, address="agent", max_bytes=_MAX_MESSAGE) as transport:
         lines = LineStream(transport)
-        await gateway.serve(lines, lines)
+        try:
+            await gateway.serve(lines, lines)
+        except* anyio.BrokenResourceError:  # The agent went away, and left requests that nobody had taken yet.
+            _log.debug("an agent went away while it was asking")
 
 
 @contextlib.contextmanager
@@ -152,22 +183,26 @@ def _listening() -> Generator[tuple[socket.socket, str]]:
         yield listener, address
 
 
-@contextlib.asynccontextmanager
-async def _pipes(connection: socket.socket) -> AsyncGenerator[tuple[str, list[FileIO]]]:
-    """What a command sends first: the key of its secret, and its pipes, which are closed in the end. A command that
-    sends nothing in time has an empty key."""
-    data, received = b"", list[int]()
+async def _hello(connection: socket.socket) -> tuple[str, list[FileIO]]:
+    """What a command sends first: the key of its secret, and its two pipes. A command that sends nothing in time has an
+    empty key and no pipes."""
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(_HELLO_PATIENCE), _readable(connection) as something:
             await something
-            data, received, *_ = socket.recv_fds(connection, _MAX_SECRET, 2)
-    with contextlib.ExitStack() as stack:
-        for number in received:
-            os.set_inheritable(number, False)
-        pipes = [
-            stack.enter_context(FileIO(number, mode)) for number, mode in zip(received, ("rb", "wb"), strict=False)
-        ]
-        yield key_of(data.strip().decode("utf-8", "replace")) if data.endswith(b"\n") else "", pipes
+            return _received(connection)
+    return "", []
+
+
+def _received(connection: socket.socket) -> tuple[str, list[FileIO]]:
+    data, numbers, *_ = socket.recv_fds(connection, _MAX_SECRET, 2)
+    key = key_of(data.strip().decode("utf-8", "replace")) if data.endswith(b"\n") else ""
+    if len(numbers) != 2 or not all(map(handover.is_pipe, numbers)):
+        for number in numbers:
+            os.close(number)
+        return key, []
+    for number in numbers:
+        os.set_inheritable(number, False)
+    return key, [FileIO(number, mode) for number, mode in zip(numbers, ("rb", "wb"), strict=True)]
 
 
 @contextlib.asynccontextmanager

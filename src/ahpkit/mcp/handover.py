@@ -16,18 +16,26 @@ import sys
 
 SECRET = "AHPKIT_MCP_SECRET"
 
+TAKEN = b"\n"
+"""The host's answer when it has the pipes. On some systems, pipes that are closed before the host has them are lost."""
+
+_PATIENCE = 60.0
+
 
 def hand_over(address: str, secret: str) -> int:
     """Hand standard input and output over, and wait until the host is done with them; returns the exit code."""
-    if any(stat.S_ISREG(os.fstat(end).st_mode) for end in (0, 1)):
-        return _failed("an agent has to start this, with pipes for its input and output; these are files")
+    if not (is_pipe(0) and is_pipe(1)):
+        return _failed("an agent has to start this, with pipes for its input and output")
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(_PATIENCE)
         try:
             connection.connect(named(address))
             socket.send_fds(connection, [secret.encode() + b"\n"], [0, 1])
+            is_taken = connection.recv(1) == TAKEN
         except OSError as error:
             return _failed(f"the host cannot be reached: {error}")
+        if not is_taken:
+            return _failed("the host does not take this connection: its session has ended, or has too many of them")
         _let_go_of_pipes()
         connection.settimeout(None)
         try:
@@ -35,6 +43,12 @@ def hand_over(address: str, secret: str) -> int:
         except OSError:
             return 1
     return 0
+
+
+def is_pipe(number: int) -> bool:
+    """Whether a file descriptor is a pipe or a socket: the host can wait for these without changing how others read."""
+    mode = os.fstat(number).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _let_go_of_pipes() -> None:
