@@ -12,7 +12,7 @@ from ahpkit.agents.acp import AcpAgent, AcpAgentConfig
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig
 from ahpkit.agents.python import PythonAgent
-from ahpkit.agents.turn_input import instructions, news, told_after
+from ahpkit.agents.turn_input import changed_instructions, given_after, instructions
 from ahpkit.host.agent import Agent, Command, SkillOffer, Turn, TurnContext
 from ahpkit.testing.fake_model import FakeModel
 from support import requirement
@@ -109,20 +109,23 @@ async def test_a_model_and_a_python_function_get_only_what_holds(tmp_path: Path)
 def test_rules_that_wait_for_other_files_still_hold() -> None:
     python, always = "Use tabs in Python.", "Be kind."
     first = TurnContext(rules=[always, python])
-    told = told_after([], first)
+    told = given_after([], first)
     without = TurnContext(rules=[always], other_rules=[python])
-    assert news(told, without) == ""
-    assert news(told_after(told, without), TurnContext(rules=[always])).splitlines()[1] == "- Use tabs in Python."
+    assert changed_instructions(told, without) == ""
+    assert (
+        changed_instructions(given_after(told, without), TurnContext(rules=[always])).splitlines()[1]
+        == "- Use tabs in Python."
+    )
     again = TurnContext(rules=[always, python])
-    assert news(told_after(told, without), again) == ""
+    assert changed_instructions(given_after(told, without), again) == ""
 
 
 def test_hundreds_of_rules_are_remembered_in_bounds() -> None:
     many = TurnContext(rules=[f"Rule {number}" for number in range(500)], skills=[SkillOffer("s", "d", "file:///s")])
-    told = told_after([], many)
+    told = given_after([], many)
     assert len(told) == 101
-    assert news(told, many) == ""
-    assert "other instructions" in news(told, TurnContext(rules=many.rules))
+    assert changed_instructions(told, many) == ""
+    assert "other instructions" in changed_instructions(told, TurnContext(rules=many.rules))
 
 
 COMMANDS = [Command("plan", "Make a plan"), Command("quit", "Stop")]

@@ -7,7 +7,7 @@ from ahpkit.agents.openai import OpenAiAgent, OpenAiConfig, OpenAiConfigError
 from ahpkit.agents.tools import Toolbox
 from ahpkit.host.agent import AgentError, ToolOutcome, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
-from ahpkit.testing.fake_model import Asked, CallTool, FakeModel, Reply, Say
+from ahpkit.testing.fake_model import CallTool, FakeModel, ModelRequest, Reply, Say
 from ahpkit.testing.recording import RecordingChat, RecordingTurn, user_message
 from support.waiting import BOUND, until
 
@@ -125,7 +125,7 @@ class TestTools:
         assert turn.answer == "The tool returned: opened"
 
     async def test_a_tool_that_does_not_exist_is_told_to_the_model(self) -> None:
-        def once(asked: Asked) -> Reply:
+        def once(asked: ModelRequest) -> Reply:
             return Say(asked.result) if asked.result else CallTool("nothing", {})
 
         turn = RecordingTurn("x")

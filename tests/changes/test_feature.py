@@ -17,7 +17,7 @@ from ahpkit.changes.feature import MESSAGE_KEY, Changesets
 from ahpkit.client.changesets import expand
 from ahpkit.host.agent import AgentError, Turn
 from ahpkit.host.resources.feature import Resources
-from ahpkit.host.resources.safe_open import Passage, anywhere
+from ahpkit.host.resources.safe_open import SafeOpener, anywhere
 from ahpkit.protocol.channels import reduce
 from support import requirement
 from support.bench import Bench, say
@@ -298,7 +298,7 @@ async def test_an_undo_goes_on_when_the_client_that_asked_for_it_goes_away(desk:
             reached.set()
             go_on.wait()
 
-    gone, desk.passage = desk.client.client_id, Passage(wait)
+    gone, desk.passage = desk.client.client_id, SafeOpener(wait)
     desk.client.send(
         {"jsonrpc": "2.0", "id": 4711, "method": "invokeChangesetOperation",
          "params": {"channel": uri, "operationId": "undo"}}

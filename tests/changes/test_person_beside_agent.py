@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from ahpkit.changes.attribution import COARSE, Activity, Look, named_files
+from ahpkit.changes.attribution import COARSE, Activity, Observation, named_files
 from ahpkit.host.agent import Turn
 from changes.test_feature import Desk, names
 from support import requirement
@@ -306,9 +306,9 @@ class TestActivity:
         self._saw(activity, ("running", 1), ("completed", 3))
         activity.times["b"] = None
         activity.looks[0].theirs.add("b")
-        activity.add_look(Look("later", theirs={"b"}))
+        activity.add_look(Observation("later", theirs={"b"}))
         assert seen.doubted(["b", "a"]) == ["a", "b"], "no call had run"
-        assert seen.looks == [Look("tree")]
+        assert seen.looks == [Observation("tree")]
         assert activity.seen().doubted(["b", "a"]) == ["b"]
 
     def test_an_agent_that_may_write_at_any_time_or_reports_no_calls_may_have_written_all(self) -> None:

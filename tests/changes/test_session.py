@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.changes.git import Git, find, make
-from ahpkit.changes.record import Record, TurnRecord, Undone
+from ahpkit.changes.record import Record, TurnRecord, UndoRecord
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.sides import FileChange, Pair, Side
 from ahpkit.changes.work_tree import WorkTree
@@ -483,7 +483,9 @@ def test_a_record_is_stored_as_it_is_and_comes_back_equal() -> None:
     pair = (Side("old", "100644", "0" * 40), Side("new", "100755", "1" * 40))
     sums: dict[str, Pair] = {"new": pair, "old": (pair[0], None)}
     pieces: dict[str, list[Pair]] = {"new": [pair, (None, pair[1])]}
-    record = Record(total=sums, between=pieces, chats={"chat": sums}, undone=[Undone(sums, sums, pieces, {"c": sums})])
+    record = Record(
+        total=sums, between=pieces, chats={"chat": sums}, undone=[UndoRecord(sums, sums, pieces, {"c": sums})]
+    )
     record.turns["t"] = TurnRecord("t", "before", others=pieces)
     stored = record.to_json()
     assert stored["total"]["new"] is pair

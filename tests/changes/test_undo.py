@@ -14,7 +14,7 @@ from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.record import Record
 from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.work_tree import WorkTree
-from ahpkit.host.resources.safe_open import Passage
+from ahpkit.host.resources.safe_open import SafeOpener
 from ahpkit.wire.codec import decode_own, encode
 from support.repository import Repository
 
@@ -64,7 +64,7 @@ async def saving_meanwhile(repo: Repository, place: Path, saved: Mapping[str, tu
         if path in to_save:
             repo.write(*to_save.pop(path))
 
-    return SessionChanges(WorkTree(git, writing=lambda: Passage(save)))
+    return SessionChanges(WorkTree(git, writing=lambda: SafeOpener(save)))
 
 
 async def test_what_a_person_saves_while_an_undo_runs_is_left_alone(repo: Repository, tmp_path: Path) -> None:

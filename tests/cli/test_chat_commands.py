@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ahpkit.agents.demo import DemoAgent
-from ahpkit.cli.chat_commands import COMMANDS, Commands, Elsewhere
+from ahpkit.cli.chat_commands import COMMANDS, Commands, OtherChat
 from ahpkit.cli.output import Output
 from ahpkit.client import Chat, TurnStream
 from ahpkit.testing.memory_host import memory_host
@@ -111,7 +111,7 @@ async def test_a_fork_is_another_chat_of_the_session() -> None:
         forked = await typed.run(":fork")
         assert forked is not None
         assert forked.chat != chat.uri
-        assert await typed.run(":chat 1") == Elsewhere(chat.uri)
+        assert await typed.run(":chat 1") == OtherChat(chat.uri)
         assert await typed.run(":chat 2") == forked
         await typed.run(":chats")
         assert [line[:4] for line in notes.said] == ["* 1.", "  2."]

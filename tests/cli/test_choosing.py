@@ -10,10 +10,10 @@ from ahpkit.cli.choosing import (
     Choice,
     Choosing,
     Chosen,
-    Left,
     Message,
     Question,
-    Unclear,
+    QuestionLeft,
+    UnclearChoice,
     hint,
     meant,
     possible,
@@ -71,20 +71,20 @@ def test_a_paste_is_a_message_even_when_it_is_a_choice() -> None:
 @pytest.mark.parametrize("key", ["x", "3", "?", " "])
 def test_a_key_that_means_nothing_says_what_is_possible(key: str) -> None:
     choosing, _ = typed(key)
-    assert choosing.quiet() == Unclear(key)
+    assert choosing.quiet() == UnclearChoice(key)
     assert (choosing.text, choosing.undecided) == ("", False)
 
 
 def test_the_beginning_of_a_word_waits_for_the_rest_and_helps_once() -> None:
     choosing, _ = typed("al")
-    assert choosing.quiet() == Unclear("al")
+    assert choosing.quiet() == UnclearChoice("al")
     assert (choosing.text, choosing.undecided) == ("al", False)
     assert [choosing.press(key) for key in "ways\r"][-1] == Chosen("rule")
 
 
 def test_enter_alone_decides_nothing() -> None:
-    assert typed("\r")[1] == Unclear("")
-    assert typed("ye\r")[1] == Unclear("ye")
+    assert typed("\r")[1] == UnclearChoice("")
+    assert typed("ye\r")[1] == UnclearChoice("ye")
 
 
 def test_a_key_can_be_taken_back_in_time() -> None:
@@ -97,7 +97,7 @@ def test_keys_that_write_nothing_are_ignored_and_the_end_leaves() -> None:
     choosing, outcome = typed("")
     assert choosing.press("up") is None
     assert (choosing.text, outcome) == ("", None)
-    assert isinstance(choosing.press("\x04"), Left)
+    assert isinstance(choosing.press("\x04"), QuestionLeft)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ahpkit.client import Chat, Client, TextDelta, ToolCallInputDelta, ToolCallStarted
 from ahpkit.client.dispatch import Accepted, Rejected
-from ahpkit.client.mirror import Applied, Mirror, PlainStates, Settled, plain
+from ahpkit.client.mirror import ActionSettled, Applied, Mirror, PlainStates, plain
 from ahpkit.protocol.channels import reduce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
@@ -76,8 +76,8 @@ def test_the_echo_moves_an_own_action_from_pending_to_confirmed(mirror: Mirror):
 
     changes = mirror.envelope(envelope(11, renamed("mine"), (ME, 1)), now=NOW)
 
-    assert [type(change) for change in changes] == [Applied, Settled]
-    assert changes[1] == Settled(SESSION, 1, Accepted(11))
+    assert [type(change) for change in changes] == [Applied, ActionSettled]
+    assert changes[1] == ActionSettled(SESSION, 1, Accepted(11))
     assert not mirror[SESSION].pending
     assert title(mirror[SESSION].confirmed) == "mine"
 
@@ -98,7 +98,7 @@ def test_a_rejected_action_leaves_no_trace(mirror: Mirror):
 
     changes = mirror.envelope(envelope(11, renamed("mine"), (ME, 1), rejectionReason="no"), now=NOW)
 
-    assert changes == [Settled(SESSION, 1, Rejected("no"))]
+    assert changes == [ActionSettled(SESSION, 1, Rejected("no"))]
     assert title(mirror[SESSION].optimistic) == "first"
 
 
@@ -146,7 +146,7 @@ def test_a_late_echo_of_an_action_that_the_snapshot_contains_only_settles_it(mir
 
     changes = mirror.envelope(envelope(15, renamed("mine"), (ME, 1)), now=NOW)
 
-    assert changes == [Settled(SESSION, 1, Accepted(15))]
+    assert changes == [ActionSettled(SESSION, 1, Accepted(15))]
     assert title(mirror[SESSION].optimistic) == "newer"
 
 
@@ -269,7 +269,7 @@ class MirrorMachine(RuleBasedStateMachine):
 
     def _note(self, changes: Any) -> None:
         for change in changes:
-            if isinstance(change, Settled):
+            if isinstance(change, ActionSettled):
                 assert change.client_seq not in self.settled, "settled twice"
                 self.settled[change.client_seq] = change.outcome
 

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects import Agreed, Dialect, Generation, Reading, Resync, SessionLists, dialect_for, with_hints
+from ahpkit.dialects import (
+    AgreedVersion,
+    ClientFacts,
+    Dialect,
+    Generation,
+    MustReconnect,
+    SessionLists,
+    dialect_for,
+    with_hints,
+)
 from ahpkit.dialects.generations import may_dispatch
 from ahpkit.dialects.validation import is_newest
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound
@@ -58,8 +67,8 @@ class Host:
     def title(self, chat: str) -> str | None:
         return None
 
-    def reading(self) -> Reading:
-        return Reading("me", lambda: NOW, self.states.get)
+    def reading(self) -> ClientFacts:
+        return ClientFacts("me", lambda: NOW, self.states.get)
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def host() -> Host:
 
 
 def speaking(generation: Generation, host: Host, *, canvases: bool = False) -> Dialect:
-    return dialect_for(Agreed(generation.release, generation), host, canvases=canvases)
+    return dialect_for(AgreedVersion(generation.release, generation), host, canvases=canvases)
 
 
 def envelope(action: Json) -> bytes:
@@ -397,7 +406,7 @@ def test_open_questions_are_a_list_before_0_6(host: Host) -> None:
 @requirement("gen:project:resync")
 def test_what_cannot_be_told_asks_for_a_snapshot(host: Host) -> None:
     resume = {"type": "chat/turnResume", "turnId": "t"}
-    with pytest.raises(Resync):
+    with pytest.raises(MustReconnect):
         received(speaking(V.V0_7, host), resume)
     assert received(speaking(V.V0_9, host), resume) == resume
 
@@ -457,7 +466,7 @@ _FIXTURES = Path(__file__).parents[1] / "fixtures" / "reducers" / "1.0.0"
 
 def test_what_has_the_same_form_has_the_same_bytes(host: Host) -> None:
     dialects = [
-        dialect_for(Agreed(one.release, one), host, canvases=canvases, apps=apps, needs_models=needs_models)
+        dialect_for(AgreedVersion(one.release, one), host, canvases=canvases, apps=apps, needs_models=needs_models)
         for one in Generation
         for canvases, apps, needs_models in ((False, False, False), (True, True, True))
     ]
@@ -465,7 +474,7 @@ def test_what_has_the_same_form_has_the_same_bytes(host: Host) -> None:
     def told(dialect: Dialect, action: Json) -> bytes | str | None:
         try:
             return dialect.action(action["type"], envelope(action))
-        except Resync:
+        except MustReconnect:
             return "resync"
 
     formed: set[str] = set()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.dialects.older_host import HostContext, HostDialect, Written
+from ahpkit.dialects.older_host import HostActions, HostContext, HostDialect
 from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
 from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.errors import LocalProtocolError
@@ -199,7 +199,7 @@ def test_the_model_of_a_message_is_chosen_before_it() -> None:
     action = {"type": "chat/turnStarted", "turnId": "t", "startedAt": "x", "message": message}
     session = {"_meta": {"ahpkit.dev/selection": {"agent": {"uri": "file:///a"}}}}
     written = OLDEST.write_action(action, host_context({}, channel=CHAT, session=session))
-    assert written == Written(
+    assert written == HostActions(
         {"type": "chat/turnStarted", "turnId": "t", "message": {"text": "hi", "origin": {"kind": "user"}}},
         [(SESSION, {"type": "session/modelChanged", "model": {"id": "m"}})],
     )

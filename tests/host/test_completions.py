@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpkit.host.turns.completions import Word, slash_items, utf16_length, word_at
+from ahpkit.host.turns.completions import TypedWord, slash_items, utf16_length, word_at
 from support import requirement
 
 COMMANDS = [("help", "Show help"), ("halt", "Stop"), ("Ask", "Ask a question")]
@@ -19,20 +19,20 @@ def offered(text: str, offset: int) -> list[str]:
 @requirement("commands:completions:offset-utf16")
 def test_a_character_outside_the_basic_plane_counts_twice() -> None:
     assert utf16_length("a😀b") == 4
-    assert word_at("😀 /he", 6) == Word("😀 ", "/he", 3, 6)
+    assert word_at("😀 /he", 6) == TypedWord("😀 ", "/he", 3, 6)
 
 
 @pytest.mark.parametrize(
     ("text", "offset", "word"),
     [
-        ("", 0, Word("", "", 0, 0)),
-        ("/he", 3, Word("", "/he", 0, 3)),
-        ("/help me", 2, Word("", "/h", 0, 5)),
-        ("look at ", 8, Word("look at ", "", 8, 8)),
-        ("a  b", 4, Word("a  ", "b", 3, 4)),
+        ("", 0, TypedWord("", "", 0, 0)),
+        ("/he", 3, TypedWord("", "/he", 0, 3)),
+        ("/help me", 2, TypedWord("", "/h", 0, 5)),
+        ("look at ", 8, TypedWord("look at ", "", 8, 8)),
+        ("a  b", 4, TypedWord("a  ", "b", 3, 4)),
     ],
 )
-def test_the_word_around_the_cursor(text: str, offset: int, word: Word) -> None:
+def test_the_word_around_the_cursor(text: str, offset: int, word: TypedWord) -> None:
     assert word_at(text, offset) == word
 
 

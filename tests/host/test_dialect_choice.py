@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.host.clients.dialect_choice import ClientNotes, Note
+from ahpkit.host.clients.dialect_choice import ClientNotes, ClientRecord
 from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.log.sqlite import SqliteStorage
 from support.bench import Bench
@@ -109,20 +109,20 @@ async def test_a_client_that_the_host_never_heard_of_gets_states(tmp_path: Path)
 
 
 def test_a_note_is_read_as_it_was_written() -> None:
-    for note in (Note("1.0.0", [], 3), Note("0.9.0", ["apps", "models"], 1, 57)):
-        assert Note.read(note.written()) == note
-    assert Note.read("0.9.0 apps") == Note("0.9.0", ["apps"])  # Written before runs were counted.
+    for note in (ClientRecord("1.0.0", [], 3), ClientRecord("0.9.0", ["apps", "models"], 1, 57)):
+        assert ClientRecord.read(note.written()) == note
+    assert ClientRecord.read("0.9.0 apps") == ClientRecord("0.9.0", ["apps"])  # Written before runs were counted.
 
 
 def test_only_so_many_runs_and_clients_are_remembered() -> None:
     known = notes()
     known.begin(0)
-    known.set("early", Note("1.0.0", [], known.run))
+    known.set("early", ClientRecord("1.0.0", [], known.run))
     assert known.shares_history("early", 10**9)  # Its own run goes on.
     for head in range(1_001):
         known.begin(head)
     assert not known.shares_history("early", 0)  # Nobody knows any more where its run ended.
     for number in range(10_000):
-        known.set(f"client-{number}", Note("1.0.0", [], known.run))
+        known.set(f"client-{number}", ClientRecord("1.0.0", [], known.run))
     assert known.get("early") is None
     assert known.get("client-0") is not None

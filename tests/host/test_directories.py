@@ -18,7 +18,7 @@ from ahpkit.changes.feature import Changesets
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Agent, AgentError, Turn
 from ahpkit.host.resources.feature import Resources
-from ahpkit.host.resources.fence import Cuts, Fence
+from ahpkit.host.resources.fence import ExcludedPlaces, Fence
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
@@ -66,7 +66,8 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place]:
     place = Place(bench, tmp_path)
     bench.features = [
         Resources(
-            content_directory=tmp_path / "content", fence=Fence(Cuts(Path("/nowhere")), start=[tmp_path / "root"])
+            content_directory=tmp_path / "content",
+            fence=Fence(ExcludedPlaces(Path("/nowhere")), start=[tmp_path / "root"]),
         )
     ]
     bench.agent.directories = dict(CAPABLE)  # pyright: ignore[reportAttributeAccessIssue]  # Less than a whole capability.
@@ -86,7 +87,8 @@ async def with_capability(place: Place, capability: Json | None) -> None:
     await place.bench.stop()
     place.bench.features = [
         Resources(
-            content_directory=place.base / "content", fence=Fence(Cuts(Path("/nowhere")), start=[place.base / "root"])
+            content_directory=place.base / "content",
+            fence=Fence(ExcludedPlaces(Path("/nowhere")), start=[place.base / "root"]),
         ),
     ]
     place.bench.agent.directories = capability  # type: ignore[assignment]  # Less than a whole capability.

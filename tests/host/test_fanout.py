@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ahpkit.dialects import Agreed, Dialect, Generation, SessionLists, dialect_for
-from ahpkit.dialects.base import Forms, Identity, Resync
+from ahpkit.dialects import AgreedVersion, Dialect, Generation, SessionLists, dialect_for
+from ahpkit.dialects.base import Identity, MustReconnect, OutgoingAction
 from ahpkit.dialects.dialect import GenerationDialect
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.spine.fanout import Fanout
@@ -260,10 +260,10 @@ class Shouting(Identity):
     def form(self, action_type: str) -> str | None:
         return None
 
-    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
         self.projected += 1
         if action_type == "impossible":
-            raise Resync
+            raise MustReconnect
         return None if action_type == "unknown" else envelope + b"!"
 
 
@@ -314,13 +314,15 @@ def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:
     """A fan-out with a subscriber of each generation."""
     fanout, wires = Fanout(), {generation: wire() for generation in Generation}
     for generation, one in wires.items():
-        fanout.subscribe("a", outlet(one, dialect_for(Agreed(generation.release, generation), Nowhere())))
+        fanout.subscribe("a", outlet(one, dialect_for(AgreedVersion(generation.release, generation), Nowhere())))
     return fanout, wires
 
 
 def logged(seq: int, action: dict[str, Any]) -> Entry:
     envelope = {"channel": "a", "action": action}
-    return typed(seq, action["type"])._replace(payload=encode({**envelope, "serverSeq": seq}), forms=Forms(envelope))
+    return typed(seq, action["type"])._replace(
+        payload=encode({**envelope, "serverSeq": seq}), forms=OutgoingAction(envelope)
+    )
 
 
 STREAMED: list[dict[str, Any]] = [

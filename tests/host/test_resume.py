@@ -15,7 +15,7 @@ from ahpkit.client import connect
 from ahpkit.client.errors import TurnError
 from ahpkit.client.events import TextDelta, TurnCompleted, TurnFailed
 from ahpkit.host.agent import Agent, AgentError, Turn
-from ahpkit.testing.fake_model import Asked, Fail, FakeModel, Reply, Say
+from ahpkit.testing.fake_model import Fail, FakeModel, ModelRequest, Reply, Say
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -268,7 +268,7 @@ async def test_a_python_function_is_run_again(sockets: Bench) -> None:
 async def test_a_model_is_asked_again_with_what_it_said(sockets: Bench) -> None:
     asked: list[Json] = []
 
-    def answer(request: Asked) -> Reply:
+    def answer(request: ModelRequest) -> Reply:
         asked.append(request.body)
         return Fail(503, "busy") if len(asked) == 1 else Say("done")
 

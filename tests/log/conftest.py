@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from ahpkit.log.storage import Storage
-from support.records import Shelf, shelf_of
+from support.records import StorageHolder, shelf_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Shelf]:
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[StorageHolder]:
     shelf = shelf_of(request.param, tmp_path)
     yield shelf
     shelf.storage.close()
 
 
 @pytest.fixture
-def storage(shelf: Shelf) -> Storage:
+def storage(shelf: StorageHolder) -> Storage:
     return shelf.storage

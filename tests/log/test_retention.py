@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from ahpkit.log.entry import Mark
+from ahpkit.log.entry import LogPosition
 from ahpkit.log.retention import Checkpoints, Retention
 from support.records import entry, opening
 
 GENEROUS = 1 << 60
 
 
-def keep_from(retention: Retention, marks: list[Mark], *, oldest: int = 1) -> int:
+def keep_from(retention: Retention, marks: list[LogPosition], *, oldest: int = 1) -> int:
     """Ask about a log whose entries have these marks."""
     return retention.keep_from(oldest, oldest + len(marks) - 1, lambda seq: marks[seq - oldest])
 
 
-def marks(count: int, *, size: int = 10, apart: int = 1000) -> list[Mark]:
-    return [Mark(at=number * apart, total=number * size) for number in range(1, count + 1)]
+def marks(count: int, *, size: int = 10, apart: int = 1000) -> list[LogPosition]:
+    return [LogPosition(at=number * apart, total=number * size) for number in range(1, count + 1)]
 
 
 def test_nothing_is_forgotten_within_the_limits() -> None:
@@ -52,9 +52,9 @@ def test_the_newest_entry_is_always_kept(retention: Retention) -> None:
 def test_a_million_entries_are_decided_by_a_few_looks() -> None:
     asked: list[int] = []
 
-    def mark(seq: int) -> Mark:
+    def mark(seq: int) -> LogPosition:
         asked.append(seq)
-        return Mark(at=seq, total=seq)
+        return LogPosition(at=seq, total=seq)
 
     assert Retention(max_entries=1000).keep_from(1, 1_000_000, mark) == 999_001
     assert len(asked) < 25
@@ -62,8 +62,8 @@ def test_a_million_entries_are_decided_by_a_few_looks() -> None:
 
 def test_a_clock_that_went_back_keeps_entries_rather_than_losing_them() -> None:
     went_back = [
-        *(Mark(1_000_000 + number, number) for number in range(50)),
-        *(Mark(number, 50) for number in range(50)),
+        *(LogPosition(1_000_000 + number, number) for number in range(50)),
+        *(LogPosition(number, 50) for number in range(50)),
     ]
 
     assert keep_from(Retention(GENEROUS, GENEROUS, max_age_ms=100), went_back) == 1

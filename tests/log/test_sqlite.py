@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
+from ahpkit.log.entry import RESERVED, Batch, ChannelRemoval, ChannelSnapshot, Entry, Recovery, Step, Value
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.log import Log
 from ahpkit.log.migrations import MIGRATIONS, migrate
@@ -100,7 +100,7 @@ def test_what_is_left_of_a_removed_channel_is_deleted_bit_by_bit(tmp_path: Path)
     path = tmp_path / "log.db"
     storage = loaded(path)
     parts, snapshot = divided("a", 0, *[b"x" * 1000] * 11)
-    storage.commit([opening("a", RESERVED, b""), *parts, snapshot, opening("b"), Removal("a")])
+    storage.commit([opening("a", RESERVED, b""), *parts, snapshot, opening("b"), ChannelRemoval("a")])
     with closing(sqlite3.connect(path)) as db:
         for left in (9, 8, 7):
             assert storage.tidy()

@@ -8,20 +8,20 @@ from typing import cast
 
 import pytest
 
-from ahpkit.log.entry import Batch, Entry, Removal, Value
+from ahpkit.log.entry import Batch, ChannelRemoval, Entry, Value
 from ahpkit.log.errors import LogError, OutOfOrder
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.sqlite import SqliteStorage
-from ahpkit.log.storage import Order, Storage
+from ahpkit.log.storage import StepOrder, Storage
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.testing.storage import STORAGE_CHECKS, check_storage
 from support import requirement
-from support.records import Shelf, entries, entry, opening, seqs
+from support.records import StorageHolder, entries, entry, opening, seqs
 from support.waiting import BOUND
 
 
 @pytest.mark.parametrize("name", STORAGE_CHECKS)
-def test_a_storage_does_what_everyone_can_check(shelf: Shelf, name: str) -> None:
+def test_a_storage_does_what_everyone_can_check(shelf: StorageHolder, name: str) -> None:
     assert STORAGE_CHECKS[name](shelf) is None, "a check raises what is wrong"
 
 
@@ -35,7 +35,7 @@ def test_all_checks_pass_for_the_default_storage(tmp_path: Path) -> None:
 
 
 @requirement("core:hardening:a-bad-entry-costs-itself")
-def test_names_with_every_kind_of_character_are_found_again(shelf: Shelf) -> None:
+def test_names_with_every_kind_of_character_are_found_again(shelf: StorageHolder) -> None:
     names = ["a\0b", "a\0c", "\u2028", "\U0010ffff", "x" * 5000]
     shelf.storage.commit([*map(opening, names), *(entry(seq, name) for seq, name in enumerate(names, 1))])
     for seq, name in enumerate(names, 1):
@@ -44,7 +44,7 @@ def test_names_with_every_kind_of_character_are_found_again(shelf: Shelf) -> Non
 
 
 @requirement("core:hardening:a-bad-entry-costs-itself")
-def test_a_number_is_checked_as_it_is_stored(shelf: Shelf) -> None:
+def test_a_number_is_checked_as_it_is_stored(shelf: StorageHolder) -> None:
     spelt = cast("int", 7.0)
     shelf.storage.commit([opening(), Entry(1, "a", b"{}", "me", spelt, cast("int", 5.0)), entry(2)])
     assert seqs(shelf.storage.read(0)) == [1, 2]
@@ -71,8 +71,8 @@ def test_numbers_only_grow_by_one(storage: Storage, wrong: int) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_a_channel_opened_again_has_nothing_of_the_old_one(shelf: Shelf, together: bool) -> None:
-    steps: Batch = [opening("a"), entry(1, "a"), Removal("a"), opening("a", 1, b"new"), entry(2, "a")]
+def test_a_channel_opened_again_has_nothing_of_the_old_one(shelf: StorageHolder, together: bool) -> None:
+    steps: Batch = [opening("a"), entry(1, "a"), ChannelRemoval("a"), opening("a", 1, b"new"), entry(2, "a")]
     for batch in [steps] if together else [[step] for step in steps]:
         shelf.storage.commit(batch)
 
@@ -83,7 +83,7 @@ def test_a_channel_opened_again_has_nothing_of_the_old_one(shelf: Shelf, togethe
 
 
 @requirement("core:hardening:server-seq-survives-restart")
-def test_the_head_survives_a_restart_even_with_every_entry_trimmed(shelf: Shelf) -> None:
+def test_the_head_survives_a_restart_even_with_every_entry_trimmed(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening(), *entries(1, 5), opening("a", 5)])
     assert shelf.storage.trim(1000) == 6
 
@@ -118,7 +118,7 @@ def test_a_reader_in_another_thread_sees_whole_batches_only(storage: Storage) ->
 
 @requirement("core:connection:server-seq-monotonic")
 def test_numbers_go_on_over_all_channels() -> None:
-    order = Order(5, {"a": opening("a"), "b": opening("b")})
+    order = StepOrder(5, {"a": opening("a"), "b": opening("b")})
 
     order.append(entry(6, "a"))
     order.append(entry(7, "b"))
@@ -130,7 +130,7 @@ def test_numbers_go_on_over_all_channels() -> None:
 
 
 def test_a_channel_is_open_from_its_snapshot_to_its_removal() -> None:
-    order = Order(0, {})
+    order = StepOrder(0, {})
     with pytest.raises(OutOfOrder, match="entry 1 is for a, which no snapshot has opened"):
         order.append(entry(1, "a"))
 
@@ -144,7 +144,7 @@ def test_a_channel_is_open_from_its_snapshot_to_its_removal() -> None:
 
 @pytest.mark.parametrize("seq", [3, 8], ids=["older than the one before", "ahead of the log"])
 def test_a_snapshot_lies_between_the_one_before_and_the_head(seq: int) -> None:
-    order = Order(7, {"a": opening("a", 4)})
+    order = StepOrder(7, {"a": opening("a", 4)})
 
     with pytest.raises(OutOfOrder, match=f"a snapshot of a at {seq} does not fit a log at 7"):
         order.snapshot(opening("a", seq))

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Recovery, Removal, Step, Value
+from ahpkit.log.entry import RESERVED, Batch, ChannelRemoval, ChannelSnapshot, Entry, Recovery, Step, Value
 from ahpkit.log.errors import NotInLog
 from ahpkit.testing.storage import divided
 from support.properties import examples
@@ -77,12 +77,12 @@ class StorageHistory(RuleBasedStateMachine):
                 self.open[channel] = ChannelSnapshot(channel, self.head, b"".join(parts))
                 self.add(snapshot)
             elif is_new:
-                self.add(Removal(channel))
+                self.add(ChannelRemoval(channel))
 
     @rule(channel=CHANNELS)
     def remove(self, channel: str) -> None:
         self.open.pop(channel, None)
-        self.add(Removal(channel))
+        self.add(ChannelRemoval(channel))
 
     @rule(key=st.sampled_from("xyz"), data=st.none() | st.binary(max_size=5))
     def set_value(self, key: str, data: bytes | None) -> None:

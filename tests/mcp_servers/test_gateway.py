@@ -18,8 +18,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from ahpkit.mcp.gateway import Gateway
-from ahpkit.mcp.gateway_http import GatewayHttp, HttpPass
-from ahpkit.mcp.gateway_socket import GatewaySocket, Pass
+from ahpkit.mcp.gateway_http import GatewayHttp, HttpAccess
+from ahpkit.mcp.gateway_socket import GatewaySocket, SocketAccess
 from ahpkit.mcp.handover import SECRET, TAKEN, named
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
@@ -76,7 +76,7 @@ class Session:
         return [{"name": "a", "uri": "skill://a"}]
 
 
-def starts(way: Pass) -> StdioServerParameters:
+def starts(way: SocketAccess) -> StdioServerParameters:
     return StdioServerParameters(command=way.command, args=list(way.args), env=way.env)
 
 
@@ -96,7 +96,7 @@ async def connected(session: Session, era: str, **options: Any) -> AsyncGenerato
 
 
 @asynccontextmanager
-async def by_url(way: HttpPass, era: str, **options: Any) -> AsyncGenerator[Client]:
+async def by_url(way: HttpAccess, era: str, **options: Any) -> AsyncGenerator[Client]:
     async with (
         httpx2.AsyncClient(headers=way.headers, timeout=30) as http,
         Client(streamable_http_client(way.url, http_client=http), mode=era, cache=None, **options) as client,
@@ -247,7 +247,7 @@ async def test_the_secret_is_not_on_the_command_line_and_is_needed() -> None:
     assert (answer, code, said.startswith(b"the host cannot be reached")) == (b"", 1, True)
 
 
-async def _ending(way: Pass, secret: str) -> tuple[bytes, int | None, bytes]:
+async def _ending(way: SocketAccess, secret: str) -> tuple[bytes, int | None, bytes]:
     """The command's first answer, and how it ends when the agent closes its input."""
     async with command({**way.env, SECRET: secret}, way.command, *way.args) as process:
         assert process.stdin is not None
@@ -277,7 +277,7 @@ async def command(
 
 
 @asynccontextmanager
-async def handing_over(way: Pass, first: bytes, *ends: int) -> AsyncGenerator[socket.socket]:
+async def handing_over(way: SocketAccess, first: bytes, *ends: int) -> AsyncGenerator[socket.socket]:
     """A connection of somebody who sends these bytes and file descriptors."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.setblocking(False)

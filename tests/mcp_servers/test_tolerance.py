@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
-from ahpkit.mcp.calls import Limits, Pace
+from ahpkit.mcp.calls import Limits, RateLimit
 from ahpkit.mcp.connect import LineStream, ServerConfig
 from ahpkit.mcp.errors import McpError
 from ahpkit.mcp.server import McpServer
@@ -351,7 +351,7 @@ async def test_a_result_without_end_fails_its_call_and_the_server_goes_on(tmp_pa
 
 def test_progress_comes_in_a_burst_and_then_steadily() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0], burst=3, every=0.5)
+    pace = RateLimit(lambda: now[0], burst=3, every=0.5)
     assert [pace.allows() for _ in range(5)] == [True, True, True, False, False]
     now[0] = 0.5
     assert [pace.allows() for _ in range(2)] == [True, False]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ahpkit.log.engine import OPENED, Commit, Draft
-from ahpkit.log.entry import ChannelSnapshot, Entry, PartAhead, Recovery, hole, up_to
+from ahpkit.log.entry import ChannelSnapshot, Entry, PartWrittenAhead, Recovery, hole, up_to
 from ahpkit.log.errors import NotInLog
 
 _Step = tuple[str, object, object]
@@ -79,19 +79,19 @@ class LateLog:
     def skip(self, at: int) -> int:
         return self._put("skip", at, None)
 
-    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         return self._put("open", ChannelSnapshot(channel, 0 if at is None else at, state, tuple(ahead)), None)
 
     def reserve(self, channel: str) -> int:
         return self._put("value", f"reserved/{channel}", b"")
 
-    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartWrittenAhead:
         step = self._put("part", (channel, at, number), data)
         while self._committed < step:  # noqa: ASYNC110  # Tests step through it without a loop.
             await asyncio.sleep(0)
-        return PartAhead(len(data), 0)
+        return PartWrittenAhead(len(data), 0)
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         return self._put("checkpoint", ChannelSnapshot(channel, at, state, tuple(ahead)), None)
 
     def close(self, channel: str) -> int:

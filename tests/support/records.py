@@ -12,13 +12,13 @@ from typing import Literal
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.log.storage import Storage
-from ahpkit.testing.storage import Shelf, entries, entry, opening, seqs
+from ahpkit.testing.storage import StorageHolder, entries, entry, opening, seqs
 
 
-def shelf_of(kind: Literal["memory", "sqlite"], directory: Path) -> Shelf:
+def shelf_of(kind: Literal["memory", "sqlite"], directory: Path) -> StorageHolder:
     """A storage that can be restarted; what is only in memory is kept by the shelf."""
     memory = MemoryStorage()
-    return Shelf(lambda place: memory if kind == "memory" else _sqlite(place), directory)
+    return StorageHolder(lambda place: memory if kind == "memory" else _sqlite(place), directory)
 
 
 def _sqlite(directory: Path) -> Storage:
@@ -39,4 +39,4 @@ def unprivileged() -> Generator[Path]:
             os.seteuid(user)
 
 
-__all__ = ["Shelf", "entries", "entry", "opening", "seqs", "shelf_of", "unprivileged"]
+__all__ = ["StorageHolder", "entries", "entry", "opening", "seqs", "shelf_of", "unprivileged"]

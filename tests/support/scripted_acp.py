@@ -12,7 +12,7 @@ from ahpkit.agents.acp.chat import AcpChat
 from ahpkit.host.agent import Chat
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles
-from ahpkit.host.resources.session_directories import Named, Opened, real_places
+from ahpkit.host.resources.session_directories import NamedDirectory, OpenedDirectories, real_places
 from ahpkit.testing import acp_agent
 from ahpkit.testing.recording import RecordingChat, RecordingTurn
 from support.template import command
@@ -37,8 +37,8 @@ def scripted_command(path: Path, **script: Any) -> list[str]:
 
 def directory_files(chat: Chat) -> AgentFiles:
     """The files of a chat's working directory, as the host's resources serve them to agents."""
-    opened = Opened()
-    opened.set("session", real_places([Named("work", chat.working_directory)]))
+    opened = OpenedDirectories()
+    opened.set("session", real_places([NamedDirectory("work", chat.working_directory)]))
 
     async def nothing_unsaved(uri: str) -> None:
         return None

@@ -22,7 +22,7 @@ from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import Agent
 from ahpkit.host.feature import Feature
 from ahpkit.mcp.feature import McpServers
-from ahpkit.testing.fake_model import Asked, CallTool, Reply, Say
+from ahpkit.testing.fake_model import CallTool, ModelRequest, Reply, Say
 from mcp_servers.running import QUICK
 from support.bench import Bench, say
 from support.canvases import Board, board_provider
@@ -40,7 +40,7 @@ Own = Callable[[Json], Awaitable[None]]
 _ENDS = ("chat/turnComplete", "chat/error", "chat/turnCancelled")
 
 
-def calling(asked: Asked) -> Reply:
+def calling(asked: ModelRequest) -> Reply:
     """A model that calls what the user names: `CALL name {json}`, under whatever name its agent offers it."""
     if asked.result is not None:
         return Say(f"The tool returned: {asked.result[:2000]}")
@@ -55,7 +55,7 @@ def calling(asked: Asked) -> Reply:
     return Say(f"There is no tool {name}.")
 
 
-def _offered(asked: Asked, name: str) -> str | None:
+def _offered(asked: ModelRequest, name: str) -> str | None:
     """What the agent of this model calls a tool of the host."""
     found = [tool for tool in asked.tools if re.fullmatch(rf"(?:(?:mcp__)?ahp[_.]+)?{re.escape(name)}", tool)]
     return min(found, key=len, default=None)

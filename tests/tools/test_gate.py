@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.protocol.errors import LocalProtocolError
-from ahpkit.tools.gate import OVER, WAY, Event, Passage
+from ahpkit.tools.gate import OVER, WAY, CallPassage, Event
 
 EVENTS: list[Event] = ["passed", "doubt", "ask", "allow", "deny", "finish", "review", "withdraw"]
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=12))
 def test_nothing_runs_without_guards_and_an_allow(events: list[Event]) -> None:
-    passage, taken = Passage(), list[Event]()
+    passage, taken = CallPassage(), list[Event]()
     for event in events:
         before = passage.step
         try:
@@ -37,4 +37,4 @@ def test_every_step_can_be_withdrawn_until_it_is_over() -> None:
 
 def test_a_way_that_is_not_in_the_table_is_our_own_mistake() -> None:
     with pytest.raises(LocalProtocolError, match="guarding cannot finish"):
-        Passage().take("finish")
+        CallPassage().take("finish")

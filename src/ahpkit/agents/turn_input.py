@@ -36,7 +36,7 @@ def instructions(context: TurnContext) -> str:
     return "\n\n".join(["Instructions for this conversation:", *said]) if said else ""
 
 
-Told = Sequence[tuple[str, str]]
+GivenInstructions = Sequence[tuple[str, str]]
 """Instructions that an agent got: the name of each for people, and a digest of it."""
 
 MAX_TOLD = 100
@@ -44,13 +44,13 @@ MAX_TOLD = 100
 _NAME = 80
 
 
-def told_after(told: Told, context: TurnContext) -> Told:
+def given_after(told: GivenInstructions, context: TurnContext) -> GivenInstructions:
     """The instructions that an agent has after it got those of `context`. Rules that wait for their files stay."""
     now, waiting = _named(context), _rules(context.other_rules)
     return [*now, *(one for one in told if one in waiting and one not in now)]
 
 
-def news(told: Told, context: TurnContext) -> str:
+def changed_instructions(told: GivenInstructions, context: TurnContext) -> str:
     """The text for an agent that got `told` before: what ended, and what holds now. Empty when nothing changed."""
     now, waiting = _named(context), _rules(context.other_rules)
     ended = [name for name, digest in told if (name, digest) not in (*now, *waiting)]
@@ -62,7 +62,7 @@ def news(told: Told, context: TurnContext) -> str:
     return "\n\n".join(filter(None, ["\n".join(said), instructions(context)]))
 
 
-def _named(context: TurnContext) -> Told:
+def _named(context: TurnContext) -> GivenInstructions:
     offers = [("skill", one) for one in context.skills] + [("agent", one) for one in context.agents]
     said = [("your role", context.system_prompt)] if context.system_prompt else []
     said += [(f"the {kind} {one.name}", f"{one.description} {one.uri}") for kind, one in offers]
@@ -73,7 +73,7 @@ def _named(context: TurnContext) -> Told:
     return [*named[:MAX_TOLD], ("other instructions", _digest(rest))]
 
 
-def _rules(rules: Sequence[str]) -> Told:
+def _rules(rules: Sequence[str]) -> GivenInstructions:
     return [(_first_line(rule), _digest(rule)) for rule in rules if rule.strip()]
 
 
@@ -98,4 +98,4 @@ def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:
     return "\n".join([heading, *lines]) if lines else ""
 
 
-__all__ = ["GO_ON", "Told", "attachments", "instructions", "news", "told_after"]
+__all__ = ["GO_ON", "GivenInstructions", "attachments", "changed_instructions", "given_after", "instructions"]

@@ -39,7 +39,7 @@ _WAITING = frozenset({"pending-confirmation", "auth-required"})
 
 
 @dataclass
-class Look:
+class Observation:
     """A look at the files: the changes at one moment of a turn."""
 
     tree: str
@@ -91,7 +91,7 @@ class Activity:
         """`outside_calls`: whether the agent may write also while none of its tool calls runs. None: it does not, once
         it has reported a call. `tells_late`: the agent runs its calls itself, and may report a call when it is over."""
         self.began = began
-        self.looks = [Look(tree)]
+        self.looks = [Observation(tree)]
         self.times: dict[str, int | None] = {}
         """Changed file → the time at which it was last written, as the last look saw it; None: the file was gone."""
         self._outside_calls = outside_calls
@@ -138,7 +138,7 @@ class Activity:
             return told
         return min(told, max(told - _LATE, self._free_since()))
 
-    def add_look(self, look: Look) -> None:
+    def add_look(self, look: Observation) -> None:
         """Remember a look at the files, after the changes that were reported so far."""
         last = self.looks[-1]
         if last.tree == look.tree:
@@ -167,15 +167,15 @@ class Activity:
         running = [self._started(call, call.since if call.ran_at is None else call.ran_at) for call in calls]
         return _Spans(self._spans, running)
 
-    def seen(self) -> Seen:
+    def seen(self) -> TurnCopy:
         """A copy of the present knowledge. A thread uses it to find out who wrote very many files, while the turn goes
         on."""
-        looks = [Look(look.tree, {*look.told}, {*look.theirs}, {**look.instead}) for look in self.looks]
-        return Seen(looks, {**self.times}, None if self._outside_calls is not False else self._when_it_ran())
+        looks = [Observation(look.tree, {*look.told}, {*look.theirs}, {**look.instead}) for look in self.looks]
+        return TurnCopy(looks, {**self.times}, None if self._outside_calls is not False else self._when_it_ran())
 
 
 @dataclass
-class Others:
+class ForeignChanges:
     """The changes of somebody else in a turn."""
 
     theirs: list[str] = field(default_factory=list[str])
@@ -187,10 +187,10 @@ class Others:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TurnCopy:
     """A copy of the data about a running turn at one moment. It does not change."""
 
-    looks: Sequence[Look]
+    looks: Sequence[Observation]
     times: Mapping[str, int | None]
     spans: _Spans | None
     """None: the agent can write at any time."""
@@ -203,9 +203,9 @@ class Seen:
         theirs = {path for look in self.looks for path in look.theirs}
         return sorted(path for path in paths if path in theirs or self._is_last_of_others(path))
 
-    def tell_apart(self, doubted: Collection[str], sides: Sequence[Mapping[str, Side]]) -> Others:
+    def tell_apart(self, doubted: Collection[str], sides: Sequence[Mapping[str, Side]]) -> ForeignChanges:
         """Find out who wrote the doubted files. `sides`: the content of these files at each look."""
-        found = Others()
+        found = ForeignChanges()
         for path in doubted:
             whole, pieces = self._pieces_of_others(path, sides)
             if pieces is None:
@@ -264,4 +264,4 @@ def _located(call: JsonObject) -> list[str]:
     return [path for path in paths if isinstance(path, str) and os.path.isabs(path)]
 
 
-__all__ = ["COARSE", "Activity", "Look", "named_files"]
+__all__ = ["COARSE", "Activity", "Observation", "named_files"]

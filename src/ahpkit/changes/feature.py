@@ -26,7 +26,7 @@ from ahpkit.changes.views import Views
 from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
-from ahpkit.host.resources.safe_open import Passage, anywhere
+from ahpkit.host.resources.safe_open import SafeOpener, anywhere
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.changeset import Changeset
 from ahpkit.protocol.chat.actions import chat_changesets_changed
@@ -82,7 +82,7 @@ class Changesets(Feature):
         trusts: Callable[[Path], bool] = lambda _: False,
         shows: Callable[[Path], bool] = lambda _: True,
         reaches: Callable[[Path], bool] = lambda _: True,
-        writing: Callable[[], Passage] = anywhere,
+        writing: Callable[[], SafeOpener] = anywhere,
     ) -> None:
         """`default_directory` is the working directory of sessions that name none.
 

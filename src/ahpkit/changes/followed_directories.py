@@ -21,7 +21,7 @@ from ahpkit.changes.session import SessionChanges
 from ahpkit.changes.sides import FileChange
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.feature import Services
-from ahpkit.host.resources.safe_open import Passage, anywhere, real_path
+from ahpkit.host.resources.safe_open import SafeOpener, anywhere, real_path
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 
@@ -92,7 +92,7 @@ class FollowedDirectories:
         trusts: Callable[[Path], bool],
         shows: Callable[[Path], bool],
         reaches: Callable[[Path], bool] = lambda _: True,
-        writing: Callable[[], Passage] = anywhere,
+        writing: Callable[[], SafeOpener] = anywhere,
     ) -> None:
         self.services = services
         self.trusts = trusts

@@ -42,7 +42,7 @@ class TurnRecord:
 
 
 @dataclass
-class Undone:
+class UndoRecord:
     """The changes that one undo took back."""
 
     files: dict[str, Pair]
@@ -70,14 +70,14 @@ class Record:
     """Path → why its content was not kept."""
     chats: dict[str, dict[str, Pair]] = field(default_factory=dict[str, dict[str, Pair]])
     """Chat → the same sum over its turns only."""
-    undone: list[Undone] = field(default_factory=list[Undone])
+    undone: list[UndoRecord] = field(default_factory=list[UndoRecord])
     """The latest undos, the last one at the end."""
     saw_calls: bool = False
     """Whether the agent has ever reported a tool call."""
 
-    def part(self, files: dict[str, Pair]) -> Undone:
+    def part(self, files: dict[str, Pair]) -> UndoRecord:
         """The sums, reduced to some files: what an undo of these files changes and a redo brings back."""
-        return Undone(
+        return UndoRecord(
             files,
             {path: self.total[path] for path in files if path in self.total},
             {path: [*self.between[path]] for path in files if path in self.between},
@@ -166,8 +166,8 @@ def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
     return turn
 
 
-def _undone_from_json(data: Mapping[str, Any]) -> Undone:
-    return Undone(
+def _undone_from_json(data: Mapping[str, Any]) -> UndoRecord:
+    return UndoRecord(
         _sum_from_json(data["files"]),
         _sum_from_json(data["total"]),
         _pieces_from_json(data["between"]),
@@ -200,4 +200,4 @@ def _from_json(data: list[str] | None) -> Side | None:
     return None if data is None else Side(*data)
 
 
-__all__ = ["Record", "TurnRecord", "Undone", "add", "with_changes"]
+__all__ = ["Record", "TurnRecord", "UndoRecord", "add", "with_changes"]

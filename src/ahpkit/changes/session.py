@@ -12,11 +12,11 @@ import asyncio
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from ahpkit.changes.attribution import Activity, Look
+from ahpkit.changes.attribution import Activity, Observation
 from ahpkit.changes.blobs import Blobs
-from ahpkit.changes.record import Record, TurnRecord, Undone, add, with_changes
+from ahpkit.changes.record import Record, TurnRecord, UndoRecord, add, with_changes
 from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, paths_of, same
-from ahpkit.changes.undo import Mixed, Outcome, undo, versions, without
+from ahpkit.changes.undo import MixedChanges, Outcome, undo, versions, without
 from ahpkit.changes.work_tree import IGNORE_FILE, WorkTree
 
 MAX_TURNS = 2_000
@@ -112,7 +112,7 @@ class SessionChanges:
         turn.unkept |= dict.fromkeys(await self._seen_late(turn), _IGNORED)
         self.record.notes |= turn.unkept
         if (activity := self._active.get(turn_id)) is not None:
-            activity.add_look(Look(checkpoint.tree, told={*(paths or ())}))
+            activity.add_look(Observation(checkpoint.tree, told={*(paths or ())}))
             await self._attribute(turn, activity, paths)
 
     def saw_call(self, call_id: str, status: str) -> None:
@@ -138,7 +138,7 @@ class SessionChanges:
         checkpoint = await self.tree.checkpoint(theirs)
         again = await asyncio.to_thread(self.tree.written_at, theirs)
         turn.after = checkpoint.tree
-        activity.add_look(Look(checkpoint.tree, theirs={path for path in theirs if again[path] == theirs[path]}))
+        activity.add_look(Observation(checkpoint.tree, theirs={path for path in theirs if again[path] == theirs[path]}))
 
     async def _attribute(self, turn: TurnRecord, activity: Activity, looked_at: Collection[str] | None) -> None:
         """Separate the changes of the agent from those of somebody else. `looked_at`: files that were just read."""
@@ -282,7 +282,7 @@ class SessionChanges:
                 await self._begin_without(turn, versions(changes, outcome.undone), outcome.became, whole=whole)
         return outcome
 
-    def _remember_undo(self, undone: Undone) -> None:
+    def _remember_undo(self, undone: UndoRecord) -> None:
         """Keep this undo for redo, and as many of the earlier ones as the limit of files allows."""
         room = _MAX_UNDONE
         kept = [undone]
@@ -321,7 +321,7 @@ class SessionChanges:
                 add(self.record.total, change, path, self.record.between)
         return outcome
 
-    def _count_again(self, path: str, undone: Undone) -> None:
+    def _count_again(self, path: str, undone: UndoRecord) -> None:
         """Restore the sums for a file to the state before the undo."""
         chats = [(self.record.chats.setdefault(chat, {}), total) for chat, total in undone.chats.items()]
         for total, before in chats:
@@ -350,7 +350,7 @@ class SessionChanges:
             turn.after = await self.tree.tree_with(turn.after, {path: now.get(path) for path in undone})
         if (activity := self._active.get(turn.turn_id)) is not None:
             activity.begin_with(instead)
-            activity.add_look(Look(turn.after or turn.before))
+            activity.add_look(Observation(turn.after or turn.before))
             activity.times |= await asyncio.to_thread(self.tree.written_at, undone)
 
     def accept(self, paths: Collection[str]) -> None:
@@ -388,7 +388,7 @@ class SessionChanges:
             steps = own_steps(self.record.total[path], self.record.between[path])
             async with Blobs(self.tree.git) as blobs:
                 return same(await without(self.tree, blobs, steps, now), now)
-        except Mixed:
+        except MixedChanges:
             return False
 
     def _noted(self, total: Mapping[str, Pair]) -> list[FileChange]:

@@ -24,7 +24,7 @@ from ahpkit.changes.git import GitError
 from ahpkit.changes.sides import EXECUTABLE, LINK, SUBMODULE, FileChange, Pair, Side, own_steps, same
 from ahpkit.changes.verified_content import content, is_blob
 from ahpkit.changes.work_tree import WorkTree
-from ahpkit.host.resources.safe_open import Entry, Passage, reach
+from ahpkit.host.resources.safe_open import Entry, SafeOpener, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
 from ahpkit.protocol.errors import RpcError
 
@@ -81,7 +81,7 @@ def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
     return Step.RESTORE if same(now, after) else Step.MERGE
 
 
-class Mixed(Exception):
+class MixedChanges(Exception):
     """The changes of the session and of others cannot be separated."""
 
 
@@ -121,7 +121,7 @@ async def undo(
             steps = own_steps(meant[path], (between or {}).get(path, ()))
             try:
                 await _take_back(tree, blobs, path, steps, Present(now.get(path), marks[path]), outcome, exact)
-            except Mixed:
+            except MixedChanges:
                 outcome.left[path] = "it was changed after the session wrote it"
             except OSError as error:
                 outcome.left[path] = (error.strerror or str(error)).lower()
@@ -307,10 +307,10 @@ def why_left(path: Path, new: Side | None) -> str | None:
 async def _merged(tree: WorkTree, blobs: Blobs, before: Side | None, after: Side | None, now: Side | None) -> Side:
     """The present file without the changes from `before` to `after`, where that can be computed for certain."""
     if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
-        raise Mixed
+        raise MixedChanges
     texts = [await blobs.read(side) for side in (now, after, before)]
     if any(b"\0" in text for text in texts):
-        raise Mixed
+        raise MixedChanges
     with tempfile.TemporaryDirectory(prefix="ahpkit-merge-") as place:
         files = [Path(place) / name for name in ("now", "after", "before")]
         for file, text in zip(files, texts, strict=True):
@@ -318,7 +318,7 @@ async def _merged(tree: WorkTree, blobs: Blobs, before: Side | None, after: Side
         try:
             merged = await tree.git.run("merge-file", "-p", "-q", *map(str, files))
         except GitError:  # The number of conflicts is its exit code.
-            raise Mixed from None
+            raise MixedChanges from None
     mode = before.mode if now.mode == after.mode else now.mode
     return Side(now.path, mode, await tree.keep(merged, now.path, mode))
 
@@ -405,7 +405,7 @@ def _at(tree: WorkTree, path: str, use: Callable[[Entry], T], *, make: bool = Fa
             raise OSError("a link leads elsewhere")
         passage.check(real)
 
-    return reach(place, Passage(check, passage.barred), use, follow=False, make=make)
+    return reach(place, SafeOpener(check, passage.barred), use, follow=False, make=make)
 
 
 def _unlink(name: str, folder: int) -> None:
@@ -421,7 +421,7 @@ def count_files(count: int) -> str:
 
 
 __all__ = [
-    "Mixed",
+    "MixedChanges",
     "Outcome",
     "Step",
     "count_files",

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from ahpkit.host.resources.safe_open import Entry, Passage, open_regular, reach
+from ahpkit.host.resources.safe_open import Entry, SafeOpener, open_regular, reach
 from ahpkit.protocol.errors import RpcError
 
 _TICK = 50_000_000
@@ -90,7 +90,7 @@ def content(root: Path, path: str, link: bool | None = None) -> bytes | None:
             return file.read()
 
     try:
-        return reach(place, Passage(check), read, follow=False)
+        return reach(place, SafeOpener(check), read, follow=False)
     except (OSError, RpcError):
         return None
 

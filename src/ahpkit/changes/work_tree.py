@@ -26,7 +26,7 @@ from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.git import Git, GitError, size_and_time
 from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side, same
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
-from ahpkit.host.resources.safe_open import Passage, anywhere
+from ahpkit.host.resources.safe_open import SafeOpener, anywhere
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
@@ -79,7 +79,7 @@ class WorkTree:
         git: Git,
         *,
         shows: Callable[[Path], bool] = lambda _: True,
-        writing: Callable[[], Passage] = anywhere,
+        writing: Callable[[], SafeOpener] = anywhere,
         max_file: int = MAX_FILE,
         max_whole: tuple[int, int] = MAX_WHOLE,
         clock: Callable[[], int] = time.time_ns,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ahpkit.agents.acp.installing import install as install_agent
-from ahpkit.agents.acp.inventory import Found, check_all, look
+from ahpkit.agents.acp.inventory import FoundAgent, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.cli.output import progress, tilde
 from ahpkit.cli.watching import repeat, watch_option
@@ -97,11 +97,11 @@ def list_agents(*, check: bool, watching: bool, as_json: bool) -> None:
     )
 
 
-def _list_json(found: Sequence[Found], *, indent: int | None) -> None:
+def _list_json(found: Sequence[FoundAgent], *, indent: int | None) -> None:
     click.echo(json.dumps([_as_json(entry) for entry in found], indent=indent))
 
 
-def _list(found: Sequence[Found]) -> None:
+def _list(found: Sequence[FoundAgent]) -> None:
     for line in _table([_row(entry) for entry in found]):
         click.echo(line)
     notes: list[str] = []
@@ -116,7 +116,7 @@ def _list(found: Sequence[Found]) -> None:
         click.echo("\nTo install one in its own folder:  ahpkit agents install NAME")
 
 
-def _as_json(found: Found) -> dict[str, Any]:
+def _as_json(found: FoundAgent) -> dict[str, Any]:
     agent = found.agent
     return {
         "name": agent.name,
@@ -132,7 +132,7 @@ def _as_json(found: Found) -> dict[str, Any]:
     }
 
 
-def _row(found: Found) -> tuple[str, ...]:
+def _row(found: FoundAgent) -> tuple[str, ...]:
     if found.state == "missing":
         return found.agent.name, "not installed", "", found.agent.asks, ""
     key = "set" if any(found.keys.values()) else "not set"

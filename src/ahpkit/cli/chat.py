@@ -22,7 +22,7 @@ from ahpkit.cli.connection import (
     tell_connection,
 )
 from ahpkit.cli.console import Console, console
-from ahpkit.cli.conversation import Conversation, Left
+from ahpkit.cli.conversation import Conversation, ConversationLeft
 from ahpkit.cli.output import KINDS, notify
 from ahpkit.cli.session_search import picker
 from ahpkit.cli.show_turn import show_plans
@@ -86,7 +86,7 @@ async def chat(
                 terminal.say(_greeting(session), "dim")
             try:
                 await _talk(terminal, client, session, first, kind)
-            except Left:
+            except ConversationLeft:
                 return EXIT_INTERRUPTED
             finally:
                 await _leave(terminal, client, session, first, made=name is None)

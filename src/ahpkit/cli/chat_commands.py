@@ -31,7 +31,7 @@ class Refused(Exception):
     """A command cannot be done. The text says why."""
 
 
-class Elsewhere(NamedTuple):
+class OtherChat(NamedTuple):
     """The chat that the screen shows from now on."""
 
     chat: str
@@ -44,7 +44,7 @@ class Command(NamedTuple):
 
     argument: str
     help: str
-    run: Callable[[Commands, str], Coroutine[Any, Any, Elsewhere | None]]
+    run: Callable[[Commands, str], Coroutine[Any, Any, OtherChat | None]]
 
 
 class Commands:
@@ -91,7 +91,7 @@ class Commands:
             if name.startswith(text)
         ]
 
-    async def run(self, line: str) -> Elsewhere | None:
+    async def run(self, line: str) -> OtherChat | None:
         """Run the command in a line. Returns another chat if the screen shows that one from now on, else None."""
         found = _COMMAND.fullmatch(line.strip())
         assert found is not None
@@ -207,17 +207,17 @@ class Commands:
         for line in plan_lines(plan_of(self._session.state, self._chat.uri)) or ["  There is no plan."]:
             self._say(line)
 
-    async def fork(self, argument: str) -> Elsewhere:
+    async def fork(self, argument: str) -> OtherChat:
         self._must_be_idle()
         async with await self._session.create_chat(fork=(self._chat.uri, self._last_turn())) as forked:
-            return Elsewhere(forked.uri)
+            return OtherChat(forked.uri)
 
-    async def side(self, argument: str) -> Elsewhere:
+    async def side(self, argument: str) -> OtherChat:
         if not argument:
             raise Refused("say what to ask in the side chat: :side TEXT")
         self._must_be_idle()
         async with await self._session.create_chat(beside=(self._chat.uri, self._last_turn())) as side:
-            return Elsewhere(side.uri, argument)
+            return OtherChat(side.uri, argument)
 
     def _last_turn(self) -> str:
         turns = self._chat.confirmed["turns"]
@@ -231,9 +231,9 @@ class Commands:
             note = "  (read-only)" if is_read_only(one) else ""
             self._say(f"{here} {number}. {shorten(chat_title(one, number), _LONGEST)}{note}".rstrip())
 
-    async def chat(self, argument: str) -> Elsewhere:
+    async def chat(self, argument: str) -> OtherChat:
         self._must_be_idle()
-        return Elsewhere(_chosen(self._session.chats, argument)["resource"])
+        return OtherChat(_chosen(self._session.chats, argument)["resource"])
 
     async def quit(self, argument: str) -> None:
         raise Refused(
@@ -347,4 +347,4 @@ COMMANDS: dict[str, Command] = {
     "quit": Command("", "leave, as Ctrl-D does; the session stays", Commands.quit),
 }
 
-__all__ = ["COMMANDS", "Command", "Commands", "Elsewhere", "Refused", "chat_title", "is_read_only"]
+__all__ = ["COMMANDS", "Command", "Commands", "OtherChat", "Refused", "chat_title", "is_read_only"]

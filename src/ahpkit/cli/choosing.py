@@ -47,7 +47,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Unclear:
+class UnclearChoice:
     """The person typed something that is no choice: the caller shows what can be chosen."""
 
     text: str
@@ -60,11 +60,11 @@ class Message:
     keys: tuple[Key, ...]
 
 
-class Left:
+class QuestionLeft:
     """The person pressed Ctrl-D: they do not want to choose now."""
 
 
-Outcome = Chosen | Unclear | Message | Left
+Outcome = Chosen | UnclearChoice | Message | QuestionLeft
 
 
 def meant(choices: Choices, text: str) -> str | None:
@@ -104,7 +104,7 @@ class Choosing:
         if isinstance(key, Paste):
             return Message((*self.text, key))
         if key == _END_OF_INPUT:
-            return Left()
+            return QuestionLeft()
         if key in "\r\n":
             return self._entered()
         if key in _BACKSPACE or key == _CLEAR:
@@ -121,7 +121,7 @@ class Choosing:
         if name is not None:
             return Chosen(name)
         self._told = self.text
-        unclear = Unclear(self.text)
+        unclear = UnclearChoice(self.text)
         if not self._may_become_a_choice():
             self.text = self._told = ""
         return unclear
@@ -130,7 +130,7 @@ class Choosing:
         name = meant(self._choices, self.text)
         if name is not None:
             return Chosen(name)
-        unclear, self.text, self._told = Unclear(self.text), "", ""
+        unclear, self.text, self._told = UnclearChoice(self.text), "", ""
         return unclear
 
     def _may_become_a_choice(self) -> bool:
@@ -256,11 +256,11 @@ __all__ = [
     "Choices",
     "Choosing",
     "Chosen",
-    "Left",
     "Message",
     "Outcome",
     "Question",
-    "Unclear",
+    "QuestionLeft",
+    "UnclearChoice",
     "hint",
     "meant",
     "possible",

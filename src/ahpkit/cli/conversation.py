@@ -13,7 +13,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ahpkit.cli.chat_commands import Commands, Elsewhere
+from ahpkit.cli.chat_commands import Commands, OtherChat
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.open_decisions import Decisions
@@ -50,7 +50,7 @@ _COMPLETING = 2.0
 """Seconds that the Tab key waits for the host's completions."""
 
 
-class Left(Exception):
+class ConversationLeft(Exception):
     """The person pressed Ctrl-C a second time."""
 
 
@@ -98,15 +98,15 @@ class Conversation:
         self._past_turns = {turn["id"] for turn in turns}
         """The ids of turns that are older than this conversation. They are shown like turns of this person."""
 
-    async def run(self) -> Elsewhere | None:
-        """Run until the person leaves or goes to another chat, which is returned. Raises `Left` if they leave during a
-        turn."""
+    async def run(self) -> OtherChat | None:
+        """Run until the person leaves, or goes to another chat: that chat is returned. Raises `ConversationLeft` if the
+        person leaves during a turn."""
         try:
             return await self._run()
         finally:
             self._keep_draft()
 
-    async def _run(self) -> Elsewhere | None:
+    async def _run(self) -> OtherChat | None:
         self._take_draft()
         if self._first:
             self._console.say(f"> {self._first}", "bold")
@@ -147,7 +147,7 @@ class Conversation:
         if self._console.interactive and text != kept:
             self._chat.write_draft(text or None)
 
-    async def _take(self, line: str) -> Elsewhere | None:
+    async def _take(self, line: str) -> OtherChat | None:
         if self._commands.are_meant(line):
             return await self._commands.run(line)
         await self._send(line)
@@ -188,7 +188,7 @@ class Conversation:
     async def _take_while_busy(self, line: str) -> None:
         """Take a line that was typed while a turn runs: a command, or a message that is queued."""
         if line.strip() in _LEAVE:
-            raise Left
+            raise ConversationLeft
         if self._commands.are_meant(line):
             await self._commands.run(line)
             return
@@ -247,7 +247,7 @@ class Conversation:
     async def _show(
         self, turn_id: str, turn: AsyncIterable[TurnEvent], *, ours: bool = False, past: bool = False
     ) -> None:
-        """Show a turn to its end. The first Ctrl-C cancels the turn; the second one raises `Left`."""
+        """Show a turn to its end. The first Ctrl-C cancels the turn; the second one raises `ConversationLeft`."""
         self._failed.discard(turn_id)
         began = self._now()
         shown = self._show_events(turn_id, turn, ours=ours, past=past)
@@ -285,7 +285,7 @@ class Conversation:
                     return
                 case "interrupt", _:
                     if cancelled:
-                        raise Left
+                        raise ConversationLeft
                     cancelled, patience = True, _CANCELLING
                     self._cancel()
                 case _:
@@ -344,4 +344,4 @@ async def _lost(patience: float) -> None:
     await (asyncio.Future[None]() if patience == float("inf") else asyncio.sleep(patience))
 
 
-__all__ = ["Conversation", "Left"]
+__all__ = ["Conversation", "ConversationLeft"]

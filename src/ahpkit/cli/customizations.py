@@ -14,7 +14,7 @@ from ahpkit.cli.asking import Place
 from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.watching import repeat, watch_option
-from ahpkit.protocol.session.enablement import Placed, is_enabled
+from ahpkit.protocol.session.enablement import PlacedCustomization, is_enabled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -84,7 +84,7 @@ def _switch(name: str) -> click.Command:
     return switch
 
 
-def _off(placed: Sequence[Placed]) -> list[str]:
+def _off(placed: Sequence[PlacedCustomization]) -> list[str]:
     """What was switched off directly, by whom, and how to undo it. Children that are off only because of their
     container are not listed."""
     off = [one for one in placed if "id" in one.entry and not is_enabled(one.entry)]

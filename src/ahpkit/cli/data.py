@@ -18,7 +18,7 @@ from ahpkit.cli.connection import chosen_name, connected, host_command, host_nam
 from ahpkit.cli.daemon import named_data_dir
 from ahpkit.cli.output import Output, progress
 from ahpkit.cli.roots import owned_directory, owner_options
-from ahpkit.cli.session_search import Age, is_archived, status_word, summary_line
+from ahpkit.cli.session_search import AgeOption, is_archived, status_word, summary_line
 from ahpkit.cli.text import as_json
 from ahpkit.host.trust import TRUST_FILE
 from ahpkit.log.datadir import LOG_FILE, data_directory
@@ -172,7 +172,7 @@ def _move_aside(directory: Path, there: list[Path]) -> Path | None:
 
 
 @data.command()
-@click.option("--older-than", type=Age(), help="Sessions that were not changed for this time, such as 90d.")
+@click.option("--older-than", type=AgeOption(), help="Sessions that were not changed for this time, such as 90d.")
 @click.option("--keep", type=WholeNumber(min=0), default=0, help="Keep this many of the newest in any case.")
 @click.option("--archived", is_flag=True, help="Only archived ones.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")

@@ -21,7 +21,7 @@ from ahpkit.cli.settings import Settings, SettingsError
 from ahpkit.cli.text import as_json
 from ahpkit.client.endpoints import endpoints_directory, find_endpoint, find_endpoints, links_directory
 from ahpkit.host.owner_file import OwnerFile
-from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots, effective_roots
+from ahpkit.host.resources.fence import ExcludedPlaces, Fence, check_root, default_roots, effective_roots
 from ahpkit.protocol.errors import InvalidParams
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,7 +43,7 @@ def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None =
     return Fence(cuts, start, kept)
 
 
-def host_cuts(data_dir: Path, *own: Path) -> Cuts:
+def host_cuts(data_dir: Path, *own: Path) -> ExcludedPlaces:
     """The paths that are excluded from every root, for a host with this data directory and these files of its own."""
     from ahpkit.customizations.standard_places import USER
 
@@ -52,17 +52,17 @@ def host_cuts(data_dir: Path, *own: Path) -> Cuts:
     runtime = filter(None, [os.environ.get("XDG_RUNTIME_DIR")])
     private = [Path(os.path.realpath(path)) for path in (data_dir, *endpoints, *runtime, *own)]
     folders = [place.folder for place in USER if place.writable and not place.files]
-    return Cuts(Path(os.path.realpath(Path.home())), private, folders)
+    return ExcludedPlaces(Path(os.path.realpath(Path.home())), private, folders)
 
 
-def _checked_root(setting: str, root: Path, cuts: Cuts) -> Path:
+def _checked_root(setting: str, root: Path, cuts: ExcludedPlaces) -> Path:
     try:
         return check_root(root, cuts)
     except InvalidParams as error:
         raise SettingsError(f"{setting}: {error.message}") from error
 
 
-def _default(settings: Settings, cuts: Cuts) -> list[Path]:
+def _default(settings: Settings, cuts: ExcludedPlaces) -> list[Path]:
     chosen = settings.default_directory
     named = [] if chosen is None else [_checked_root("host.default_directory", chosen, cuts)]
     return list(dict.fromkeys([*named, *default_roots(Path.cwd(), Path.home(), cuts)]))

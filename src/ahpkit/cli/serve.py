@@ -139,7 +139,7 @@ def serve(
         log_to_file(data_dir, logging.INFO)
     else:
         log_to(logging.StreamHandler(), logging.INFO if verbose else logging.WARNING, "%(levelname)s %(message)s")
-    shown = _Shown(daemon.host_name(host_name, data_dir), as_json=as_json, background=background)
+    shown = _Presentation(daemon.host_name(host_name, data_dir), as_json=as_json, background=background)
     try:
         asyncio.run(_run(settings, shown, no_token=no_token, config_file=config_file, spoken=_spoken(protocol)))
     except asyncio.CancelledError:
@@ -179,7 +179,7 @@ def with_options(settings: Settings, options: dict[str, Any]) -> Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Presentation:
     """How a host presents itself: its name, and whether its output is for a person, for a program or for nobody."""
 
     name: str
@@ -198,7 +198,7 @@ def _child_limits(settings: Settings) -> ChildLimits:
 
 
 async def _run(
-    settings: Settings, shown: _Shown, *, no_token: bool, config_file: Path | None, spoken: Sequence[Generation]
+    settings: Settings, shown: _Presentation, *, no_token: bool, config_file: Path | None, spoken: Sequence[Generation]
 ) -> None:
     running_here = running_host(settings, no_token=no_token, config_file=config_file, spoken=spoken)
     allow_open_files(_FILES)

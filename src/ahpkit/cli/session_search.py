@@ -102,7 +102,7 @@ def age(text: str) -> timedelta:
         raise ValueError(f"{text!r} is longer ago than there are dates") from None
 
 
-class Age(click.ParamType[timedelta]):
+class AgeOption(click.ParamType[timedelta]):
     """The type of an option with a duration, such as `30d`."""
 
     name = "duration"
@@ -146,7 +146,7 @@ def filter_options(function: Any) -> Any:
     """Options that choose sessions: agent, directory, status, since."""
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
-        click.option("--since", type=Age(), help="Only those changed within this time, such as 12h or 30d."),
+        click.option("--since", type=AgeOption(), help="Only those changed within this time, such as 12h or 30d."),
         click.option("--status", type=click.Choice(STATUSES), help="Only those with this status."),
         click.option("--dir", "directory", type=place, help="Only those that work in this directory."),
         click.option("--agent", shell_complete=AGENT, help="Only those with this agent."),
@@ -204,7 +204,7 @@ def excerpt(text: str, words: Sequence[str]) -> str | None:
 
 __all__ = [
     "UNTITLED",
-    "Age",
+    "AgeOption",
     "Filter",
     "Hit",
     "age",

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Seque
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from ahpkit.cli.choosing import Choices, Choosing, Chosen, Left, Message, Outcome, Unclear, possible
+from ahpkit.cli.choosing import Choices, Choosing, Chosen, Message, Outcome, QuestionLeft, UnclearChoice, possible
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import Key, Keys, LineEditor, Paste, complete, lay_out, utf16_length
 from ahpkit.cli.markdown import Block, Blocks, rendered
@@ -340,12 +340,12 @@ class TerminalConsole(Console):
                 shown.before = choosing.text
                 self._draw()
                 match outcome:
-                    case Unclear(text):
+                    case UnclearChoice(text):
                         self.say(f"  {possible(choices, text)}", "yellow")
                     case Chosen():
                         self._finish()
                         return outcome
-                    case Message() | Left():
+                    case Message() | QuestionLeft():
                         return outcome
                     case None:
                         pass
@@ -361,7 +361,7 @@ class TerminalConsole(Console):
             return choosing.quiet()
         key = await self._key()
         if key is None:
-            return Left()
+            return QuestionLeft()
         if key in ("\r", "\n") and choosing.text and self._keys:
             return Message((self._pasted(f"{choosing.text}\n"),))
         outcome = choosing.press(key)

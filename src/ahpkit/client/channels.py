@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from ahpkit.client.connection import HostConnection, Status
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
 from ahpkit.client.errors import ChannelGone
-from ahpkit.client.mirror import Applied, Change, ChannelMirror, Mirror, PendingAction, PlainStates, Settled
+from ahpkit.client.mirror import ActionSettled, Applied, Change, ChannelMirror, Mirror, PendingAction, PlainStates
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, TransportClosed
@@ -372,7 +372,7 @@ class Channels:
                 case Applied(uri, envelope):
                     for listener in tuple(self._channels[uri].listeners):
                         listener.on_action(envelope)
-                case Settled(_, client_seq, outcome):
+                case ActionSettled(_, client_seq, outcome):
                     self._settled(client_seq, outcome)
 
     def _settled(self, client_seq: int, outcome: Outcome) -> None:

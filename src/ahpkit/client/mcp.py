@@ -23,7 +23,7 @@ from ahpkit.client.oauth import Token, log_in
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL, TRUST
-from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.enablement import PlacedCustomization, find, walk
 from ahpkit.protocol.session.mcp import McpServerState
 
 _ANSWER = 5.0
@@ -45,7 +45,7 @@ class McpServer:
         self._channel = channel
 
     @property
-    def placed(self) -> Placed:
+    def placed(self) -> PlacedCustomization:
         """Its entry and its container; raises `LookupError` when the session no longer has it."""
         found = find(self._channel.plain_optimistic(), self.id)
         if found is None:

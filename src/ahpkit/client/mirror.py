@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from ahpkit.client.dispatch import Accepted, Outcome, Rejected
 from ahpkit.dialects.generations import NEWEST
-from ahpkit.dialects.older_host import HostContext, HostDialect, Written
+from ahpkit.dialects.older_host import HostActions, HostContext, HostDialect
 from ahpkit.protocol.channels import CHANNELS, channel_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.rope import Rope
@@ -51,7 +51,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ActionSettled:
     """An own action was answered. This happens once for each action."""
 
     channel: str
@@ -59,7 +59,7 @@ class Settled:
     outcome: Outcome
 
 
-Change = Applied | Settled
+Change = Applied | ActionSettled
 
 
 class ChannelMirror:
@@ -194,7 +194,7 @@ class Mirror:
         """Show an own action's effect until the host answers."""
         self._channels[uri].add(PendingAction(client_seq, action))
 
-    def written(self, uri: str, action: JsonObject, *, now: int) -> Written:
+    def written(self, uri: str, action: JsonObject, *, now: int) -> HostActions:
         """Translate an own action to the host's version; raises `LocalProtocolError` if that version cannot express
         it."""
         return self.dialect.write_action(action, self._context(uri, now))
@@ -202,7 +202,7 @@ class Mirror:
     def refuse(self, uri: str, client_seq: int, reason: str) -> list[Change]:
         """Take back an own action that was never sent."""
         self._channels[uri].drop(client_seq)
-        return [Settled(uri, client_seq, Rejected(reason))]
+        return [ActionSettled(uri, client_seq, Rejected(reason))]
 
     # Messages of the host.
 
@@ -257,7 +257,7 @@ class Mirror:
         origin: JsonObject | None = envelope.get("origin")
         if origin is None or origin["clientId"] != self._client_id or not channel.drop(origin["clientSeq"]):
             return []
-        return [Settled(channel.uri, origin["clientSeq"], outcome)]
+        return [ActionSettled(channel.uri, origin["clientSeq"], outcome)]
 
 
 _NOTHING: Any = object()
@@ -322,4 +322,4 @@ def _plain_list(value: list[Any], before: Any, before_plain: Any) -> list[Any]:
     return value if all(new is item for new, item in zip(made, value, strict=True)) else made
 
 
-__all__ = ["Applied", "Change", "ChannelMirror", "Mirror", "PendingAction", "PlainStates", "Settled", "plain"]
+__all__ = ["ActionSettled", "Applied", "Change", "ChannelMirror", "Mirror", "PendingAction", "PlainStates", "plain"]

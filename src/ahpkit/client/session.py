@@ -24,7 +24,7 @@ from ahpkit.client.subscription import Subscription, wait_for
 from ahpkit.dialects.generations import SELECTION, Generation
 from ahpkit.protocol.chat.state import ChatSummary
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
-from ahpkit.protocol.session.enablement import SWITCH, Placed, find, sorted_decisions, walk
+from ahpkit.protocol.session.enablement import SWITCH, PlacedCustomization, find, sorted_decisions, walk
 from ahpkit.protocol.session.state import CustomizationType, SessionState
 from ahpkit.protocol.session.summary import settings_of
 from ahpkit.wire.errors import LocalProtocolError
@@ -184,7 +184,7 @@ class Session(Handle[SessionState]):
         uri = expand(entry["uriTemplate"], **turns)
         return ChangesetView(self._core, Subscription(self._core.channels, uri), entry, uri)
 
-    def customizations(self, type: CustomizationType | None = None) -> list[Placed]:
+    def customizations(self, type: CustomizationType | None = None) -> list[PlacedCustomization]:
         """The session's customizations, all or of one type, each with its container and its effective settings."""
         found = walk(cast("Mapping[str, Any]", self.state))
         return [placed for placed in found if type is None or placed.entry.get("type") == type]

@@ -30,7 +30,7 @@ from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, RpcError
-from ahpkit.protocol.session.enablement import Placed, is_enabled, walk
+from ahpkit.protocol.session.enablement import PlacedCustomization, is_enabled, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, input_object
 
@@ -308,7 +308,7 @@ class VirtualFiles:
                 yield entry
 
 
-def _is_offered(placed: Placed) -> bool:
+def _is_offered(placed: PlacedCustomization) -> bool:
     return placed.entry["type"] == "skill" and placed.effective.model_invocable
 
 

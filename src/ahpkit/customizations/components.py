@@ -21,7 +21,7 @@ _CONFORMING = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ComponentNames:
     """A name for lists, and the names that a user may type for it, the best first."""
 
     name: str
@@ -48,7 +48,7 @@ def name_component(
     identity: bool = False,
     namespaced: bool = True,
     form: bool = True,
-) -> Named:
+) -> ComponentNames:
     """The name of a component: the header's `name`, or else `fallback` (its file or folder), with the plugin and the
     folders before it.
 
@@ -67,7 +67,7 @@ def name_component(
     spaces = [clean_name(part) for part in (builder.namespace, *folders) if part and namespaced]
     full = ":".join((*spaces, plain))
     short = (full, plain, ":".join((*spaces, fallback)), fallback)
-    return Named(full, tuple(dict.fromkeys(filter(None, map(slug, short)))))
+    return ComponentNames(full, tuple(dict.fromkeys(filter(None, map(slug, short)))))
 
 
 def _given(builder: Builder, path: str, document: Document) -> str | None:
@@ -201,7 +201,7 @@ def rule(
         if only_for is None:
             scope = _scope(builder, path, document, always)
         else:
-            named = Named(clean_label(path), (slug(path),))
+            named = ComponentNames(clean_label(path), (slug(path),))
             scope = {"globs": [only_for]}
         _add(builder, path, document, named, "rule", scope)
 
@@ -251,7 +251,9 @@ def _from_toml(builder: Builder, path: str, document: Document) -> Document | No
     return Document(meta, prompt.replace("{{args}}", "$ARGUMENTS"))
 
 
-def _add(builder: Builder, path: str, document: Document, named: Named, type: TextType, fields: JsonObject) -> None:
+def _add(
+    builder: Builder, path: str, document: Document, named: ComponentNames, type: TextType, fields: JsonObject
+) -> None:
     child: JsonObject = {"type": type, "name": named.name}
     description = _description(builder, path, document) or first_paragraph(document.body)
     if description:
@@ -345,7 +347,7 @@ __all__ = [
     "META_KEY",
     "PRIVILEGED_KEYS",
     "SHOWN_KEYS",
-    "Named",
+    "ComponentNames",
     "agent",
     "command",
     "prompt",

@@ -40,7 +40,7 @@ def key_of(entry: JsonObject, container: JsonObject | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class SessionDecisions:
     """The decisions that count for a session."""
 
     session: Made
@@ -88,9 +88,9 @@ class Decisions:
         self._remember = remember
         self._now = now
 
-    def here(self, session: str, directory: str) -> Here:
+    def here(self, session: str, directory: str) -> SessionDecisions:
         made = (self._made(_SESSION + session), self._made(_WORKSPACE + directory), self._made(_GLOBAL))
-        return Here(*made, directory, self._off)
+        return SessionDecisions(*made, directory, self._off)
 
     def begin(self, session: str, directory: str) -> None:
         """A session without decisions takes over the switches of the last session in its directory."""
@@ -164,4 +164,4 @@ def _other_directory(decision: Mapping[str, Any], directory: str) -> str | None:
     return path.as_uri() if path is not None and path.as_uri() != directory else None
 
 
-__all__ = ["Decisions", "Here", "key_of"]
+__all__ = ["Decisions", "SessionDecisions", "key_of"]

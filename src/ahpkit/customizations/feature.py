@@ -34,7 +34,7 @@ from ahpkit.customizations.runnables import (
 )
 from ahpkit.customizations.session_tree import ClientPlugin, SessionTree, decided, is_ours
 from ahpkit.customizations.watch import Watched
-from ahpkit.customizations.watched_places import Judged, Places
+from ahpkit.customizations.watched_places import JudgedContent, WatchedPlaces
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import AnyApplied, Registration
@@ -99,7 +99,7 @@ class Customizations(Feature):
     def __init__(self, settings: CustomizationSettings) -> None:
         self._settings = settings
         trust = settings.trust.path
-        self._places = Places(
+        self._places = WatchedPlaces(
             self._judge,
             home=settings.home,
             plugins=settings.plugins,
@@ -363,13 +363,13 @@ class Customizations(Feature):
                 if matters and (tree is new or not tree.is_reading):
                     self._publish(tree)
 
-    def _judge(self, location: Location, parsed: Parsed) -> Judged:
+    def _judge(self, location: Location, parsed: Parsed) -> JudgedContent:
         """Which parts of a container may run, and the files that it names; called in a worker."""
         if not runs_something(location):
-            return Judged(parsed, ())
+            return JudgedContent(parsed, ())
         found = runnables_in(parsed, surrounding_of(location, self._settings.home))
         names = tuple(sorted({path for one in found.values() for path in (*one.files, *one.data)}))
-        return Judged(shown_with(parsed, {id: self._trust.standing(one) for id, one in found.items()}), names)
+        return JudgedContent(shown_with(parsed, {id: self._trust.standing(one) for id, one in found.items()}), names)
 
     def _judge_client(self, tree: SessionTree, plugin: ClientPlugin) -> Parsed | None:
         """Judge which parts of a client's plugin may run. Parts that wait for the owner's consent are stored as

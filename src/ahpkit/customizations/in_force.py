@@ -17,12 +17,12 @@ from ahpkit.customizations.globs import Paths, is_universal
 from ahpkit.customizations.mcp_files import Surroundings, filled_in, launch_config
 from ahpkit.host.agent import McpServerOffer, SkillOffer, TurnContext
 from ahpkit.host.trust import Standing
-from ahpkit.host.turns.completions import Word, word_at
+from ahpkit.host.turns.completions import TypedWord, word_at
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.enablement import Customizations, Placed, walk
+from ahpkit.protocol.session.enablement import Customizations, PlacedCustomization, walk
 
 META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""
@@ -37,7 +37,7 @@ _PATH_LIMIT = 200
 class Text:
     """An agent, skill, prompt or rule with its container and its text."""
 
-    placed: Placed
+    placed: PlacedCustomization
     detail: TextDetail
 
     @property
@@ -57,7 +57,7 @@ class InForce:
     standings: Mapping[str, Standing] | None = None
     """The ids of those that may run (found by `judged`); None: all."""
 
-    def enabled(self, type: str) -> Iterator[tuple[Placed, Detail]]:
+    def enabled(self, type: str) -> Iterator[tuple[PlacedCustomization, Detail]]:
         """The enabled customizations of one type, in order of precedence."""
         for placed in walk(self.customizations):
             detail = self.details.get(placed.entry["id"])
@@ -89,11 +89,11 @@ class InForce:
                 return placed.refusal(f"`{detail.name}`")
         return None
 
-    def root_of(self, placed: Placed) -> str | None:
+    def root_of(self, placed: PlacedCustomization) -> str | None:
         """Where the container of a customization is on this machine."""
         return None if placed.container is None else self.roots.get(placed.container["id"])
 
-    def may_run(self, placed: Placed) -> bool:
+    def may_run(self, placed: PlacedCustomization) -> bool:
         """Whether a hook or a server may run: the host's owner trusts exactly this content, or consented to it."""
         return self.standings is None or self.standings.get(placed.entry["id"]) == "trusted"
 
@@ -221,7 +221,7 @@ def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServer
     return list(offers.values())
 
 
-def _origin(placed: Placed, detail: ServerDetail) -> str:
+def _origin(placed: PlacedCustomization, detail: ServerDetail) -> str:
     """A stable and unique name of a server: its name, and where it is declared."""
     if detail.consented:
         return detail.name
@@ -269,7 +269,7 @@ def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:
     return list(items.values())
 
 
-def _item(text: Text, mark: str, word: Word, typed: str) -> CompletionItem:
+def _item(text: Text, mark: str, word: TypedWord, typed: str) -> CompletionItem:
     """The completion item for a customization: the first of its names that continues the typed text."""
     detail = text.detail
     token = next((token for token in detail.tokens if typed in token.lower()), detail.tokens[0])

@@ -13,7 +13,7 @@ from typing import cast
 from ahpkit.customizations.build import is_top_level_id
 from ahpkit.customizations.details import Parsed, ServerDetail
 from ahpkit.customizations.discovery import Discovery, Location, assemble
-from ahpkit.customizations.enablement_decisions import Here
+from ahpkit.customizations.enablement_decisions import SessionDecisions
 from ahpkit.customizations.in_force import InForce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
@@ -177,7 +177,7 @@ class SessionTree:
 
     uri: str
     workspace: Path
-    decisions: Callable[[str, str], Here]
+    decisions: Callable[[str, str], SessionDecisions]
     """Gets the URIs of a session and its workspace; returns the decisions that count there."""
     locations: list[Location] = field(default_factory=list[Location])
     is_located: bool = False

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from ahpkit.customizations.diagnostics import Diagnostic, Level
 from ahpkit.customizations.tree import Content, Documents, File, FileTree, Folder, Limits, Unreadable, join, parent
-from ahpkit.host.resources.safe_open import Entry, Passage, open_regular, reach
+from ahpkit.host.resources.safe_open import Entry, SafeOpener, open_regular, reach
 from ahpkit.platform.files import followed
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 
@@ -167,7 +167,7 @@ class DiskSource:
         self._boundary = self._real_root if boundary is None else followed(boundary)
         self._only = only
         self._real_folders = {"": self._real_root}
-        self._passage = Passage(self._check)
+        self._passage = SafeOpener(self._check)
 
     async def list(self, folders: Sequence[str], *, limit: int) -> Sequence[Listing]:
         if self._only is not None:

@@ -19,26 +19,26 @@ _SPARE = 200
 """Unused places that may stay watched, because setting up all watches again costs more."""
 
 
-class Judged(NamedTuple):
+class JudgedContent(NamedTuple):
     """The content of a place, judged which parts may run, and the files whose content decides this."""
 
     parsed: Parsed
     names: tuple[str, ...]
 
 
-class Read(NamedTuple):
+class PlaceContent(NamedTuple):
     """The present content of a place (None: nothing), and whether it changed."""
 
     parsed: Parsed | None
     is_news: bool
 
 
-class Places:
+class WatchedPlaces:
     """All places. `judge` decides which parts of a place may run; it is called in a worker, because it reads files."""
 
     def __init__(
         self,
-        judge: Callable[[Location, Parsed], Judged],
+        judge: Callable[[Location, Parsed], JudgedContent],
         *,
         home: Path | None,
         plugins: Sequence[Path],
@@ -109,7 +109,7 @@ class Places:
                 left.append(location.key)
         return left
 
-    async def read(self, locations: Iterable[Location], *, again: bool) -> AsyncIterator[tuple[Location, Read]]:
+    async def read(self, locations: Iterable[Location], *, again: bool) -> AsyncIterator[tuple[Location, PlaceContent]]:
         """Read places in their order. Without `again`, content that another session has read is reused; it is valid
         because the place is watched.
 
@@ -126,7 +126,7 @@ class Places:
                 self._latest.update(found)
             for location in read:
                 key, latest = location.key, self._latest.get(location.key)
-                yield location, Read(latest, is_news=key not in known or latest != known[key])
+                yield location, PlaceContent(latest, is_news=key not in known or latest != known[key])
             left = left[len(read) :]
 
     def _read_next(self, locations: Iterable[Location]) -> dict[str, Parsed | None]:
@@ -174,4 +174,4 @@ class Places:
         await self._watcher.watch([*places, *self._besides])
 
 
-__all__ = ["Judged", "Places", "Read"]
+__all__ = ["JudgedContent", "PlaceContent", "WatchedPlaces"]

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from ahpkit.dialects.actions_down import payload
 from ahpkit.dialects.actions_up import with_hints
-from ahpkit.dialects.base import Dialect, Reading, Resync
+from ahpkit.dialects.base import ClientFacts, Dialect, MustReconnect
 from ahpkit.dialects.dialect import GenerationDialect, SessionLists, Surroundings, dialect_for
 from ahpkit.dialects.generations import IDENTICAL, Generation, Routes, Stream, routes
-from ahpkit.dialects.negotiation import OFFERED, SPOKEN, Agreed, negotiate, pin, supported_versions
+from ahpkit.dialects.negotiation import OFFERED, SPOKEN, AgreedVersion, negotiate, pin, supported_versions
 
 __all__ = [
     "IDENTICAL",
     "OFFERED",
     "SPOKEN",
-    "Agreed",
+    "AgreedVersion",
+    "ClientFacts",
     "Dialect",
     "Generation",
     "GenerationDialect",
-    "Reading",
-    "Resync",
+    "MustReconnect",
     "Routes",
     "SessionLists",
     "Stream",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from ahpkit.dialects import states_down as states
-from ahpkit.dialects.base import Forms
+from ahpkit.dialects.base import OutgoingAction
 from ahpkit.dialects.generations import CHANGED, PRIMARY, SELECTION, Generation, Stream, knows_action, selection_of
 from ahpkit.protocol.common.reducing import put, without
 from ahpkit.protocol.common.state import JsonObject
@@ -204,7 +204,7 @@ _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
 """The oldest generation that reads a stream. Newer readers of the stream understand its form too."""
 
 
-def payload(logged: bytes, stream: Stream, forms: Forms | None = None) -> bytes:
+def payload(logged: bytes, stream: Stream, forms: OutgoingAction | None = None) -> bytes:
     """A logged envelope as the bytes of the stream that `routes` chose for it.
 
     With its `forms`, all readers of the stream get the same bytes object.

@@ -21,11 +21,11 @@ SentAction = NewType("SentAction", JsonObject)
 """An action as a client sent it, in its own protocol version. A refusal sends it back unchanged."""
 
 
-class Resync(Exception):
+class MustReconnect(Exception):
     """The client's version cannot express an action. The connection ends; the client reconnects and gets snapshots."""
 
 
-class Reading(NamedTuple):
+class ClientFacts(NamedTuple):
     """What translating a client's frame may need besides the frame itself."""
 
     client_id: str
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     """The newest canonical state of a channel, by URI."""
 
 
-class Forms:
+class OutgoingAction:
     """The forms of one action that is being sent: its envelope as data, without the number, and the bytes made from it.
 
     `routes` caches the stream of each generation, with and without the canvas actions of ahpkit.
@@ -76,7 +76,7 @@ class Dialect(Protocol):
 
     # From the client.
 
-    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
         """Check a request or notification against the client's version and translate it to canonical form.
 
         Raises an `RpcError` that names the client's own fields. The action in `dispatchAction` is not translated here
@@ -84,7 +84,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
         """The canonical form of an action that the client dispatched; raises `InvalidParams` when it is malformed."""
         ...
 
@@ -112,8 +112,8 @@ class Dialect(Protocol):
         """
         ...
 
-    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
-        """The envelope of an action as this client gets it, or None when it gets none. Raises `Resync`.
+    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
+        """The envelope of an action as this client gets it, or None when it gets none. Raises `MustReconnect`.
 
         `forms` caches decoded data and made bytes for all connections.
         """
@@ -154,10 +154,10 @@ class Identity:
         self.version = version
         self.stream = stream
 
-    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
         return method, params
 
-    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
         check_action(action)
         return action
 
@@ -173,7 +173,7 @@ class Identity:
     def form(self, action_type: str) -> str | None:
         return self.stream
 
-    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
         return envelope
 
     def rejection(self, envelope: JsonObject) -> JsonObject:
@@ -195,4 +195,4 @@ class Identity:
         return method, params
 
 
-__all__ = ["Dialect", "Forms", "Identity", "Reading", "Resync", "SentAction"]
+__all__ = ["ClientFacts", "Dialect", "Identity", "MustReconnect", "OutgoingAction", "SentAction"]

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from ahpkit.dialects import actions_down, actions_up, client_needs, validation
 from ahpkit.dialects import states_down as states
-from ahpkit.dialects.base import Dialect, Forms, Reading, Resync
+from ahpkit.dialects.base import ClientFacts, Dialect, MustReconnect, OutgoingAction
 from ahpkit.dialects.generations import (
     IDENTICAL,
     OUR_ACTIONS,
@@ -29,7 +29,7 @@ from ahpkit.dialects.generations import (
     may_dispatch,
     routes,
 )
-from ahpkit.dialects.negotiation import Agreed
+from ahpkit.dialects.negotiation import AgreedVersion
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
 from ahpkit.protocol.registry import ACTIONS
@@ -123,14 +123,14 @@ class GenerationDialect:
 
     # -- from the client -------------------------------------------------------------------------------------------
 
-    def read(self, method: str, params: JsonObject, reading: Reading) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         validation.check_params(method, params, by=self.generation)
         cleaned = client_needs.without_stand_in(validation.own_params(method, params))
         return method, actions_up.params(method, cleaned, reading.state_of, by=self.generation)
 
-    def read_action(self, channel: str, action: JsonObject, reading: Reading) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
         by, ours = self.generation, self.canvases or self.generation == _OLDEST
         kind: Any = action.get("type")
         plain = isinstance(kind, str) and _SPECIAL.isdisjoint(action)
@@ -177,10 +177,10 @@ class GenerationDialect:
             return _N.value
         return _form(self.generation, action_type) if action_type in _FORMED else None
 
-    def action(self, action_type: str, envelope: bytes, forms: Forms | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
         stream = self._routes(action_type, envelope, forms)[self.generation]
         if stream is _RESYNC:
-            raise Resync(f"version {self.version} cannot express {action_type}")
+            raise MustReconnect(f"version {self.version} cannot express {action_type}")
         if stream is _OMIT:
             return None
         sent = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
@@ -192,7 +192,7 @@ class GenerationDialect:
             return client_needs.envelope_without_apps(sent)
         return sent
 
-    def _routes(self, action_type: str, envelope: bytes, forms: Forms | None) -> Routes:
+    def _routes(self, action_type: str, envelope: bytes, forms: OutgoingAction | None) -> Routes:
         """Looked up once for all readers of an action."""
         if forms is None:
             return routes(action_type, envelope, ours=self.ours)
@@ -281,7 +281,7 @@ class GenerationDialect:
 
 
 def dialect_for(
-    agreed: Agreed, host: Surroundings, *, canvases: bool = False, apps: bool = False, needs_models: bool = False
+    agreed: AgreedVersion, host: Surroundings, *, canvases: bool = False, apps: bool = False, needs_models: bool = False
 ) -> Dialect:
     """The dialect of a connection whose version was agreed on."""
     return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps, needs_models)

@@ -30,7 +30,7 @@ OFFERED: Final[Sequence[str]] = ("1.0.0", "0.9.0", "0.4.0")
 """The versions that ahpkit's client offers, newest first."""
 
 
-class Agreed(NamedTuple):
+class AgreedVersion(NamedTuple):
     """The version that both sides use."""
 
     version: str
@@ -38,7 +38,7 @@ class Agreed(NamedTuple):
     generation: Generation
 
 
-def negotiate(offered: Sequence[object], spoken: Sequence[Generation] = SPOKEN) -> Agreed:
+def negotiate(offered: Sequence[object], spoken: Sequence[Generation] = SPOKEN) -> AgreedVersion:
     """The highest supported version of an offer. The order of the offer does not matter.
 
     Raises `InvalidParams` when any entry is malformed, and `UnsupportedProtocolVersion` when no version is supported.
@@ -50,7 +50,7 @@ def negotiate(offered: Sequence[object], spoken: Sequence[Generation] = SPOKEN) 
     if not usable:
         raise _unsupported(offered, spoken)
     best = max(usable, key=lambda offer: offer.version)
-    return Agreed(best.text, best.generation)
+    return AgreedVersion(best.text, best.generation)
 
 
 class _Offer(NamedTuple):
@@ -111,4 +111,4 @@ def _numbers(generation: Generation) -> list[int]:
     return [int(number) for number in generation.release.split(".")]
 
 
-__all__ = ["OFFERED", "SPOKEN", "Agreed", "negotiate", "pin", "supported_versions"]
+__all__ = ["OFFERED", "SPOKEN", "AgreedVersion", "negotiate", "pin", "supported_versions"]

@@ -47,7 +47,7 @@ class HostContext(NamedTuple):
         return self.state_of(self.channel) or {}
 
 
-class Written(NamedTuple):
+class HostActions(NamedTuple):
     """An action in the host's version, and actions to dispatch before it, each with its channel."""
 
     action: JsonObject
@@ -130,16 +130,16 @@ class HostDialect:
             case _:
                 return params
 
-    def write_action(self, action: JsonObject, context: HostContext) -> Written:
+    def write_action(self, action: JsonObject, context: HostContext) -> HostActions:
         """Translate an action for the host. Raises `LocalProtocolError` when its version cannot express it."""
         if action["type"] in OUR_ACTIONS:
-            return Written(action)
+            return HostActions(action)
         if self.generation == V.V0_4 and action["type"] in _WRITINGS:
             return _WRITINGS[action["type"]](action, context)
         written = actions_down.action(action, self.generation)
         if written is None or not knows_action(self.generation, written["type"]):
             raise self._lacks(action["type"])
-        return Written(written)
+        return HostActions(written)
 
     def check_action(self, action_type: str) -> None:
         """Raise `LocalProtocolError` unless the host's version has an action."""
@@ -279,36 +279,36 @@ def _summary_changes(changes: JsonObject) -> JsonObject:
 # -- writing 0.4 ---------------------------------------------------------------------------------------------------
 
 
-def _client_set(action: JsonObject, context: HostContext) -> Written:
+def _client_set(action: JsonObject, context: HostContext) -> HostActions:
     client = down.active_client(action["activeClient"], V.V0_4, ours=True)
-    return Written({"type": "session/activeClientChanged", "activeClient": client})
+    return HostActions({"type": "session/activeClientChanged", "activeClient": client})
 
 
-def _client_removed(action: JsonObject, context: HostContext) -> Written:
-    return Written({"type": "session/activeClientChanged", "activeClient": None})
+def _client_removed(action: JsonObject, context: HostContext) -> HostActions:
+    return HostActions({"type": "session/activeClientChanged", "activeClient": None})
 
 
-def _start_turn(action: JsonObject, context: HostContext) -> Written:
+def _start_turn(action: JsonObject, context: HostContext) -> HostActions:
     """Choose the message's model and agent for the session first, because 0.4 messages have neither."""
     session = context.session_of(context.channel)
     written = actions_down.action(without(action, "startedAt"), V.V0_4) or action
     message: JsonObject = written["message"]
     if session is None:
-        return Written(written)
+        return HostActions(written)
     selected = selection_of(context.state_of(session))
     choices: list[tuple[str, JsonObject]] = [
         (session, {"type": f"session/{key}Changed", key: message[key]})
         for key in ("model", "agent")
         if message.get(key) is not None and message[key] != selected.get(key)
     ]
-    return Written({**written, "message": without(message, "model", "agent")}, choices)
+    return HostActions({**written, "message": without(message, "model", "agent")}, choices)
 
 
-def _cancel_turn(action: JsonObject, context: HostContext) -> Written:
-    return Written(without(action, "duration"))
+def _cancel_turn(action: JsonObject, context: HostContext) -> HostActions:
+    return HostActions(without(action, "duration"))
 
 
-_WRITINGS: Final[Mapping[str, Callable[[JsonObject, HostContext], Written]]] = {
+_WRITINGS: Final[Mapping[str, Callable[[JsonObject, HostContext], HostActions]]] = {
     "chat/turnCancelled": _cancel_turn,
     "chat/turnStarted": _start_turn,
     "session/activeClientRemoved": _client_removed,
@@ -350,4 +350,4 @@ def _with_selected(params: JsonObject) -> JsonObject:
     return down.without_note({**params, **chosen}, SELECTION)
 
 
-__all__ = ["HostContext", "HostDialect", "Written"]
+__all__ = ["HostActions", "HostContext", "HostDialect"]

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ahpkit.dialects.base import Reading
+from ahpkit.dialects.base import ClientFacts
 from ahpkit.host.agent import Agent
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.agent_extensions import AgentExtensions
 from ahpkit.host.clients.client_actions import ClientActions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import Commands
-from ahpkit.host.clients.connection import Shared
+from ahpkit.host.clients.connection import ConnectionParts
 from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice, Surroundings
 from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
 from ahpkit.host.clients.handshake import Handshake
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class CommonParts:
     """What the parts of every room are given: settings, clocks, ids, tasks, and what features have registered."""
 
     config: HostConfig
@@ -73,7 +73,7 @@ class Basis:
 class Spine:
     """Store, dispatcher, log and fan-out: every action passes through them."""
 
-    def __init__(self, basis: Basis, log: LogEngine) -> None:
+    def __init__(self, basis: CommonParts, log: LogEngine) -> None:
         self.log = log
         self.values = DurableValues(log.set_value)
         self.kinds = ChannelKinds(self.values)
@@ -106,7 +106,7 @@ class Spine:
 class ClientParts:
     """The connected clients, the list of sessions, and the delivery, which updates both with each commit."""
 
-    def __init__(self, basis: Basis, spine: Spine) -> None:
+    def __init__(self, basis: CommonParts, spine: Spine) -> None:
         config = basis.config
         self.clients = Clients(
             spine.store,
@@ -140,7 +140,7 @@ class ClientParts:
 class TurnParts:
     """Agents, their tools and approvals, the turns that use all of them, and the services for features."""
 
-    def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
+    def __init__(self, basis: CommonParts, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
         config, store, apply = basis.config, spine.store, spine.dispatcher.apply
         self.agents = Agents(
             agents,
@@ -185,7 +185,7 @@ class TurnParts:
         )
         self.services = self._make_services(basis, spine, clients)
 
-    def _make_services(self, basis: Basis, spine: Spine, clients: ClientParts) -> HostServices:
+    def _make_services(self, basis: CommonParts, spine: Spine, clients: ClientParts) -> HostServices:
         return HostServices(
             values=spine.values,
             store=spine.store,
@@ -212,7 +212,7 @@ class SessionParts:
     """The parts that create, restore, rest and dispose of sessions, and the conversations that agents store
     themselves."""
 
-    def __init__(self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
+    def __init__(self, basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
         config, store = basis.config, spine.store
         self.conversations = AgentConversations(
             turns.agents,
@@ -275,7 +275,7 @@ class SessionParts:
         registered.recover.add(self.sessions.recover)
 
 
-def _live_sessions(basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts) -> LiveSessions:
+def _live_sessions(basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> LiveSessions:
     return LiveSessions(
         store=spine.store,
         index=spine.index,
@@ -292,7 +292,7 @@ def _live_sessions(basis: Basis, spine: Spine, clients: ClientParts, turns: Turn
 
 
 def _session_chats(
-    basis: Basis, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: AgentConversations
+    basis: CommonParts, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: AgentConversations
 ) -> SessionChats:
     return SessionChats(
         live,
@@ -314,11 +314,11 @@ class FrontParts:
     """What serves a connection: the handshake, the commands, and what all connections share."""
 
     def __init__(
-        self, basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
+        self, basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
     ) -> None:
         @lru_cache(1_000)
-        def reading(client_id: str) -> Reading:
-            return Reading(client_id, basis.now, spine.store.state)
+        def reading(client_id: str) -> ClientFacts:
+            return ClientFacts(client_id, basis.now, spine.store.state)
 
         self._store = spine.store
         self.notes = ClientNotes(spine.values)
@@ -329,7 +329,7 @@ class FrontParts:
         search = SessionSearch(spine.index, spine.store)
         self._commands = (*handshake.commands(), *of_sessions.commands(), *search.commands())
         of_agents = ExtensionsOfAgents(turns.turns.open_agent)
-        self.shared = Shared(
+        self.shared = ConnectionParts(
             commands=Commands(basis.registered.commands, turns.extensions, handshake.notifications(), of_agents),
             delivery=clients.delivery,
             tasks=basis.tasks,
@@ -347,7 +347,7 @@ class FrontParts:
             registered.commands.add(command)
 
 
-def _client_actions(basis: Basis, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
+def _client_actions(basis: CommonParts, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
     return ClientActions(
         clients=clients.clients,
         store=spine.store,
@@ -362,7 +362,7 @@ def _client_actions(basis: Basis, spine: Spine, clients: ClientParts, sessions: 
 
 
 def _handshake(
-    basis: Basis,
+    basis: CommonParts,
     spine: Spine,
     clients: ClientParts,
     sessions: SessionParts,
@@ -392,7 +392,12 @@ def _handshake(
 
 
 def _session_commands(
-    basis: Basis, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts, windows: TurnWindows
+    basis: CommonParts,
+    spine: Spine,
+    clients: ClientParts,
+    turns: TurnParts,
+    sessions: SessionParts,
+    windows: TurnWindows,
 ) -> SessionCommands:
     return SessionCommands(
         sessions=sessions.sessions,
@@ -409,4 +414,4 @@ def _session_commands(
     )
 
 
-__all__ = ["Basis", "ClientParts", "FrontParts", "SessionParts", "Spine", "TurnParts"]
+__all__ = ["ClientParts", "CommonParts", "FrontParts", "SessionParts", "Spine", "TurnParts"]

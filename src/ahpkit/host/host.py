@@ -33,7 +33,7 @@ from ahpkit.host.agent import Agent
 from ahpkit.host.clients.active_client import ActiveClients
 from ahpkit.host.clients.connection import Connection
 from ahpkit.host.clients.extensions import HOST_META, Extension
-from ahpkit.host.composition import Basis, ClientParts, FrontParts, SessionParts, Spine, TurnParts
+from ahpkit.host.composition import ClientParts, CommonParts, FrontParts, SessionParts, Spine, TurnParts
 from ahpkit.host.config import HostConfig
 from ahpkit.host.feature import Feature
 from ahpkit.host.registration import Registration
@@ -73,7 +73,7 @@ class Host:
             if storage is None:
                 raise LocalProtocolError("a host needs a storage, or the log of another engine")
             log = LocalLog(storage)
-        basis = Basis(
+        basis = CommonParts(
             config=config or HostConfig(),
             registered=Registration(),
             tasks=Tasks(),

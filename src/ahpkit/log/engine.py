@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 from zlib import crc32
 
-from ahpkit.log.entry import RESERVED, ChannelSnapshot, Entry, PartAhead, Recovery, StatePart, Step, hole
+from ahpkit.log.entry import RESERVED, ChannelSnapshot, Entry, PartWrittenAhead, Recovery, StatePart, Step, hole
 from ahpkit.log.errors import StorageError
 from ahpkit.log.log import MOMENT, Log
 from ahpkit.log.retention import Retention
@@ -125,7 +125,7 @@ class LogEngine(Protocol):
         """
         ...
 
-    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         """Open a channel with this state. If parts were written `ahead` under the number `at`, `state` is the rest
         after these parts."""
         ...
@@ -134,7 +134,7 @@ class LogEngine(Protocol):
         """Allow parts of a channel's first state to be written ahead. The channel does not exist until it is opened."""
         ...
 
-    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartWrittenAhead:
         """Store a part of a large state before its `open` or `checkpoint`, so that no commit has to take all of it at
         once.
 
@@ -143,7 +143,7 @@ class LogEngine(Protocol):
         """
         ...
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         """Store the state of a channel after every entry up to a durable number: a restart need not replay those.
 
         `state` is the whole state, or the rest after the parts that were written `ahead`.
@@ -258,7 +258,7 @@ class LocalLog:
         self._log.append(hole(self._log.head_seq + 1, at))
         return self._log.queued
 
-    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartAhead] = ()) -> int:
+    def open(self, channel: str, state: bytes, *, at: int | None = None, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         head = self._log.head_seq
         self._log.set_value(OPENED + channel, b"%d" % head)
         return self.checkpoint(channel, state, at=head if at is None else at, ahead=ahead)
@@ -267,16 +267,16 @@ class LocalLog:
         self._log.snapshot(ChannelSnapshot(channel, RESERVED, b""))
         return self._log.queued
 
-    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartAhead:
+    async def write_ahead(self, channel: str, data: bytes, *, at: int, number: int) -> PartWrittenAhead:
         part = StatePart(channel, at, number, data)
         self._log.part(part)
         await self._log.flush()
         if part in self._lost_parts:
             self._lost_parts.remove(part)
             raise StorageError(f"a part of the state of {channel} could not be stored")
-        return PartAhead(len(data), crc32(data))
+        return PartWrittenAhead(len(data), crc32(data))
 
-    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartAhead] = ()) -> int:
+    def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartWrittenAhead] = ()) -> int:
         self._log.snapshot(ChannelSnapshot(channel, at, state, tuple(ahead)))
         return self._log.queued
 

@@ -71,7 +71,7 @@ RESERVED = -1
 never opened does not exist."""
 
 
-class PartAhead(NamedTuple):
+class PartWrittenAhead(NamedTuple):
     """The description of a part that was written before its snapshot: its size and checksum."""
 
     size: int
@@ -85,7 +85,7 @@ class ChannelSnapshot(NamedTuple):
     seq: int
     state: bytes
     """The whole state, or the rest after the parts that were written ahead."""
-    ahead: tuple[PartAhead, ...] = ()
+    ahead: tuple[PartWrittenAhead, ...] = ()
 
     @property
     def size(self) -> int:
@@ -93,7 +93,7 @@ class ChannelSnapshot(NamedTuple):
         return len(self.state) + sum(part.size for part in self.ahead)
 
 
-class Removal(NamedTuple):
+class ChannelRemoval(NamedTuple):
     """The channel is gone, and its entries with it. A channel opened later under this name is another one."""
 
     channel: str
@@ -106,13 +106,13 @@ class Value(NamedTuple):
     data: bytes | None
 
 
-Step = Entry | ChannelSnapshot | StatePart | Removal | Value
+Step = Entry | ChannelSnapshot | StatePart | ChannelRemoval | Value
 
 Batch = list[Step]
 """Steps that are committed together, in this order: all or none."""
 
 
-class Mark(NamedTuple):
+class LogPosition(NamedTuple):
     """The position of an entry: when it was written, and the bytes of all payloads up to and including it."""
 
     at: int
@@ -154,12 +154,12 @@ __all__ = [
     "MAX_PAGE",
     "RESERVED",
     "Batch",
+    "ChannelRemoval",
     "ChannelSnapshot",
     "Entry",
-    "Mark",
-    "PartAhead",
+    "LogPosition",
+    "PartWrittenAhead",
     "Recovery",
-    "Removal",
     "StatePart",
     "Statistics",
     "Step",

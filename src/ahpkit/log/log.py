@@ -15,10 +15,10 @@ from typing import Self
 
 from ahpkit.log.entry import (
     Batch,
+    ChannelRemoval,
     ChannelSnapshot,
     Entry,
     Recovery,
-    Removal,
     StatePart,
     Statistics,
     Step,
@@ -27,7 +27,7 @@ from ahpkit.log.entry import (
 )
 from ahpkit.log.errors import StorageError
 from ahpkit.log.retention import Checkpoints, Retention
-from ahpkit.log.storage import Order, Storage
+from ahpkit.log.storage import StepOrder, Storage
 from ahpkit.log.writer import Refusals, Writer
 
 _logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Log:
             self._readers.shutdown()
             raise
         self._recovery: Recovery | None = recovery
-        self._order = Order(recovery.head_seq, recovery.snapshots)
+        self._order = StepOrder(recovery.head_seq, recovery.snapshots)
         self._clients = dict(recovery.clients)
         for snapshot in recovery.snapshots.values():
             self._checkpoints.snapshot(snapshot)
@@ -170,7 +170,7 @@ class Log:
         """Queue the end of a channel: its state and its entries are not found any more."""
         self._order.remove(channel)
         self._checkpoints.remove(channel)
-        self._put(Removal(channel))
+        self._put(ChannelRemoval(channel))
 
     def set_value(self, key: str, data: bytes | None) -> None:
         """Queue a value to store beside the log; None removes the key."""

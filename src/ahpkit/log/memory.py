@@ -7,7 +7,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 
-from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Mark, Recovery, Removal, StatePart, Statistics, Value, up_to
+from ahpkit.log.entry import (
+    Batch,
+    ChannelRemoval,
+    ChannelSnapshot,
+    Entry,
+    LogPosition,
+    Recovery,
+    StatePart,
+    Statistics,
+    Value,
+    up_to,
+)
 from ahpkit.log.errors import NotInLog
 from ahpkit.log.storage import head_after
 
@@ -65,7 +76,7 @@ class MemoryStorage:
                         whole = self._joined(step)
                         opened = self._open.setdefault(step.channel, _Open(self._head, whole))
                         opened.snapshot = whole
-                    case Removal():
+                    case ChannelRemoval():
                         self._open.pop(step.channel, None)
                         self._parts.pop(step.channel, None)
                     case Value(key, data):
@@ -105,10 +116,10 @@ class MemoryStorage:
                     return entry.seq
             return 0 if client_seq <= self._trimmed_clients.get(client_id, -1) else None
 
-    def mark(self, seq: int) -> Mark:
+    def mark(self, seq: int) -> LogPosition:
         with self._lock:
             index = seq - self._floor - 1
-            return Mark(self._entries[index].at, self._totals[index])
+            return LogPosition(self._entries[index].at, self._totals[index])
 
     def trim(self, before_seq: int) -> int:
         with self._lock:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ahpkit.log.entry import ChannelSnapshot, Entry, Mark
+from ahpkit.log.entry import ChannelSnapshot, Entry, LogPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Retention:
     max_age_ms: int = 30 * 24 * 3600 * 1000
     """Counted back from the newest entry, so that a host that was idle for a month forgets nothing."""
 
-    def keep_from(self, oldest_seq: int, head_seq: int, mark: Callable[[int], Mark]) -> int:
+    def keep_from(self, oldest_seq: int, head_seq: int, mark: Callable[[int], LogPosition]) -> int:
         """The lowest number to keep. `mark` is asked about a few entries between oldest and head."""
         if oldest_seq > head_seq:
             return oldest_seq

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, cast
 
-from ahpkit.log.entry import Batch, Entry, Mark, Recovery, Statistics, Step
+from ahpkit.log.entry import Batch, Entry, LogPosition, Recovery, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
 from ahpkit.log.salvage import Convert, create, finish, rebuild, repair, upgrade
@@ -187,7 +187,7 @@ class SqliteStorage:
         found = _stat(self._wal)
         self._wal_size = found.st_size if found else 0
 
-    def mark(self, seq: int) -> Mark:
+    def mark(self, seq: int) -> LogPosition:
         with self._explained():
             return self._writer.mark(seq)
 

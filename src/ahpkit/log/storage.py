@@ -12,11 +12,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ahpkit.log.entry import RESERVED, Batch, ChannelSnapshot, Entry, Mark, Recovery, StatePart, Statistics, is_hole
+from ahpkit.log.entry import (
+    RESERVED,
+    Batch,
+    ChannelSnapshot,
+    Entry,
+    LogPosition,
+    Recovery,
+    StatePart,
+    Statistics,
+    is_hole,
+)
 from ahpkit.log.errors import OutOfOrder
 
 
-class Order:
+class StepOrder:
     """Follows the steps of a log and refuses the first one that does not fit."""
 
     def __init__(self, head_seq: int, snapshots: Mapping[str, ChannelSnapshot]) -> None:
@@ -88,7 +98,7 @@ class Storage(Protocol):
         """The number that a client's action got; 0 if the action was trimmed; None if it was never logged."""
         ...
 
-    def mark(self, seq: int) -> Mark:
+    def mark(self, seq: int) -> LogPosition:
         """The position of an entry that is still stored."""
         ...
 
@@ -113,4 +123,4 @@ class Storage(Protocol):
         ...
 
 
-__all__ = ["Order", "Storage", "head_after"]
+__all__ = ["StepOrder", "Storage", "head_after"]

@@ -15,11 +15,11 @@ from zlib import crc32
 from ahpkit.log.entry import (
     MAX_PAGE,
     Batch,
+    ChannelRemoval,
     ChannelSnapshot,
     Entry,
-    Mark,
+    LogPosition,
     Recovery,
-    Removal,
     StatePart,
     Statistics,
     Step,
@@ -268,7 +268,7 @@ class Tables:
                     self._forget_a_part(id_, seq)
             case ChannelSnapshot():
                 self._set_state(step)
-            case Removal(channel):
+            case ChannelRemoval(channel):
                 self._db.execute("DELETE FROM channels WHERE uri = ?", (channel,))
                 if (id_ := self._ids.pop(channel, None)) in self._divided:
                     self._removed.add(id_)
@@ -344,11 +344,11 @@ class Tables:
             return found
         return self._one("SELECT 0 FROM clients WHERE id = ? AND client_seq >= ?", client_id, client_seq)
 
-    def mark(self, seq: int) -> Mark:
+    def mark(self, seq: int) -> LogPosition:
         found = self._db.execute("SELECT at, total FROM entries WHERE seq = ?", (seq,)).fetchone()
         if found is None:
             raise Damaged(f"entry {seq} is missing")
-        return Mark(*found)
+        return LogPosition(*found)
 
     def statistics(self, disk_bytes: int) -> Statistics:
         with transaction(self._db, "DEFERRED"):

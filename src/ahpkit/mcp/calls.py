@@ -276,7 +276,7 @@ _EVERY = 0.1
 """Seconds between progress messages, after `_BURST` of them came at once."""
 
 
-class Pace:
+class RateLimit:
     """Limits how often something happens: some times at once, then at a steady rate. Anything faster is left out."""
 
     def __init__(self, clock: Callable[[], float], *, burst: int = _BURST, every: float = _EVERY) -> None:
@@ -303,7 +303,7 @@ class TurnCaller:
         self._turn = turn
         self._call = call
         self._services = services
-        self._pace = Pace(asyncio.get_running_loop().time)
+        self._pace = RateLimit(asyncio.get_running_loop().time)
 
     @property
     def session(self) -> str:
@@ -392,7 +392,7 @@ __all__ = [
     "Caller",
     "Calls",
     "Limits",
-    "Pace",
+    "RateLimit",
     "ServerPort",
     "SilentCaller",
     "TokenNeeded",

@@ -156,7 +156,7 @@ class Gateway:
         """Run a call, and send signs of life meanwhile: a person may take longer to decide than the agent waits without
         a message."""
         async with Tasks() as tasks:
-            news = _News(self._beat, context.session, tasks)
+            news = _ProgressSender(self._beat, context.session, tasks)
             try:
                 return _result(await self._port.call(name, arguments, news.told))
             finally:
@@ -175,7 +175,7 @@ class Gateway:
             raise MCPError(types.INVALID_PARAMS, f"there is nothing to read at {params.uri}") from None
 
 
-class _News:
+class _ProgressSender:
     """Sends progress to the caller of a tool: each message, and the last message again after some seconds of silence.
 
     For a short call no task is started.

@@ -33,7 +33,7 @@ _MAX_SESSIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class HttpPass:
+class HttpAccess:
     """The URL and headers with which an agent reaches the gateway. Only `headers` hold the secret."""
 
     url: str
@@ -45,7 +45,7 @@ class HttpPass:
         self.over.set()
 
     def __repr__(self) -> str:
-        return f"HttpPass({self.url!r}, headers=…)"
+        return f"HttpAccess({self.url!r}, headers=…)"
 
 
 class _Server(uvicorn.Server):
@@ -87,7 +87,7 @@ class GatewayHttp:
         self._server.should_exit = True
         await asyncio.gather(self._serving, return_exceptions=True)
 
-    async def admit(self, gateway: Gateway) -> HttpPass:
+    async def admit(self, gateway: Gateway) -> HttpAccess:
         """Let an agent in until its pass is closed."""
         secret, over, ready = secrets.token_urlsafe(32), asyncio.Event(), asyncio.Event()
         task = asyncio.create_task(self._hold(gateway, key_of(secret), ready, over), name="an agent's way to the host")
@@ -95,7 +95,7 @@ class GatewayHttp:
         task.add_done_callback(self._tasks.discard)
         await ready.wait()
         url = f"http://{_LOOPBACK}:{self._port}{_PATH}"
-        return HttpPass(url, {"Authorization": f"Bearer {secret}"}, over)
+        return HttpAccess(url, {"Authorization": f"Bearer {secret}"}, over)
 
     async def _hold(self, gateway: Gateway, key: str, ready: asyncio.Event, over: asyncio.Event) -> None:
         manager = StreamableHTTPSessionManager(
@@ -135,4 +135,4 @@ class GatewayHttp:
         return 401, known
 
 
-__all__ = ["GatewayHttp", "HttpPass"]
+__all__ = ["GatewayHttp", "HttpAccess"]

@@ -49,7 +49,7 @@ _ACCEPT_AGAIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class SocketAccess:
     """The command with which an agent connects to the gateway. Only `env` holds the secret."""
 
     command: str
@@ -57,7 +57,7 @@ class Pass:
     env: dict[str, str]
 
     def __repr__(self) -> str:
-        return f"Pass({self.command!r}, {self.args!r}, env=…)"
+        return f"SocketAccess({self.command!r}, {self.args!r}, env=…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,14 @@ class GatewaySocket:
         await self._stack.aclose()
 
     @contextlib.contextmanager
-    def admit(self, gateway: Gateway) -> Generator[Pass]:
+    def admit(self, gateway: Gateway) -> Generator[SocketAccess]:
         """Let an agent connect while this context is entered."""
         secret = secrets.token_urlsafe(32)
         key = key_of(secret)
         admitted = self._admitted[key] = _Admitted(gateway)
         try:
             args = ("-I", "-S", str(Path(handover.__file__)), self._address)
-            yield Pass(sys.executable, args, {handover.SECRET: secret})
+            yield SocketAccess(sys.executable, args, {handover.SECRET: secret})
         finally:
             del self._admitted[key]
             for end in admitted.ends:
@@ -227,4 +227,4 @@ def key_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-__all__ = ["GatewaySocket", "Pass", "key_of"]
+__all__ = ["GatewaySocket", "SocketAccess", "key_of"]

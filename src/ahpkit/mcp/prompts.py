@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ahpkit.host.agent import AgentError
-from ahpkit.host.turns.completions import Word, word_at
+from ahpkit.host.turns.completions import TypedWord, word_at
 from ahpkit.mcp.errors import McpError
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
@@ -48,14 +48,14 @@ def complete(servers: Sequence[McpServer], text: str, offset: int) -> list[Compl
     return [item for item in found if typed in item["insertText"].lower()][:_LIMIT]
 
 
-def _prompts(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
+def _prompts(servers: Sequence[McpServer], word: TypedWord) -> Iterator[CompletionItem]:
     for server in servers:
         for prompt in server.lists.prompts:
             token = f"/{server.config.name}:{prompt['name']}"
             yield _item(word, f"{token} ", token, "prompt", {"description": prompt.get("description", "")})
 
 
-def _resources(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionItem]:
+def _resources(servers: Sequence[McpServer], word: TypedWord) -> Iterator[CompletionItem]:
     for server in servers:
         for resource in server.lists.resources:
             token = f"{server.config.name}:{resource.get('name') or resource['uri']}"
@@ -64,7 +64,7 @@ def _resources(servers: Sequence[McpServer], word: Word) -> Iterator[CompletionI
             yield _item(word, f"@{token} ", token, "resource", meta)
 
 
-def _item(word: Word, inserted: str, label: str, kind: str, meta: JsonObject) -> CompletionItem:
+def _item(word: TypedWord, inserted: str, label: str, kind: str, meta: JsonObject) -> CompletionItem:
     return {
         "insertText": inserted,
         "rangeStart": word.start,

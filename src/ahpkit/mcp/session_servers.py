@@ -25,7 +25,7 @@ from ahpkit.protocol.common.reducing import put
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
 from ahpkit.protocol.session.actions import session_customization_updated, session_mcp_server_state_changed
-from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.enablement import PlacedCustomization, find, walk
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import Owner
 
@@ -319,7 +319,7 @@ class SessionServers:
         noted: JsonObject = placed.entry.get("_meta") or {}
         self._update(placed, put(put(placed.entry, "mcpApp", wanted), "_meta", put(noted, LEFT_OUT, left_out) or None))
 
-    def _update(self, placed: Placed, entry: JsonObject) -> None:
+    def _update(self, placed: PlacedCustomization, entry: JsonObject) -> None:
         """Replace the entry that clients see."""
         if entry == placed.entry:
             return

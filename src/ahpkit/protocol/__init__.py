@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Shape,
     )
     from ahpkit.protocol.rope import Rope
-    from ahpkit.protocol.session.enablement import Effective, effective
+    from ahpkit.protocol.session.enablement import EffectiveEnablement, effective
     from ahpkit.protocol.validation import MAX_URI_LENGTH, check, check_action, check_params, make_whole, prepare_check
     from ahpkit.protocol.version import Version
 
@@ -88,7 +88,7 @@ __all__ = [
     "Conflict",
     "ContentNotFound",
     "Direction",
-    "Effective",
+    "EffectiveEnablement",
     "InternalError",
     "InvalidAnswer",
     "InvalidParams",

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from ahpkit.testing.model_apis import Asked, CallTool, Fail, Json, ModelApi, Reply, Say, api_at
+from ahpkit.testing.model_apis import CallTool, Fail, Json, ModelApi, ModelRequest, Reply, Say, api_at
 
 
-def follow(asked: Asked) -> Reply:
+def follow(asked: ModelRequest) -> Reply:
     """The built-in way to answer."""
     if asked.result is not None:
         return Say(f"The tool returned: {asked.result[:200]}")
@@ -41,8 +41,8 @@ def follow(asked: Asked) -> Reply:
 class FakeModel:
     """`async with FakeModel(answer) as model`; `model.url` is the base URL, `model.requests` what was asked."""
 
-    def __init__(self, answer: Callable[[Asked], Reply] = follow, *, port: int = 0) -> None:
-        self.requests: list[Asked] = []
+    def __init__(self, answer: Callable[[ModelRequest], Reply] = follow, *, port: int = 0) -> None:
+        self.requests: list[ModelRequest] = []
         self.headers: list[dict[str, str]] = []
         self._answer = answer
         self._port = port
@@ -157,7 +157,7 @@ def main() -> None:
     asyncio.run(_serve_for_ever(parser.parse_args().port))
 
 
-__all__ = ["Asked", "CallTool", "Fail", "FakeModel", "Reply", "Say", "follow", "main"]
+__all__ = ["CallTool", "Fail", "FakeModel", "ModelRequest", "Reply", "Say", "follow", "main"]
 
 if __name__ == "__main__":
     main()

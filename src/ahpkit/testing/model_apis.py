@@ -1,6 +1,6 @@
 """The HTTP APIs of several makers of models: reads their requests, and writes replies as each maker does.
 
-A request becomes an `Asked` and a reply is a `Say`, a `CallTool` or a `Fail`, whatever API they are written in.
+A request becomes an `ModelRequest` and a reply is a `Say`, a `CallTool` or a `Fail`, whatever API they are written in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TAGGED = re.compile(r"<([\w-]+)[^>]*>.*?</\1>|<[\w-]+[^>]*/>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """One request."""
 
     text: str
@@ -65,7 +65,7 @@ Event = tuple[str, Any]
 class ModelApi:
     """How one maker's requests are read and answered."""
 
-    asked: Callable[[Json], Asked]
+    asked: Callable[[Json], ModelRequest]
     whole: Callable[[Say | CallTool], Json]
     events: Callable[[Say | CallTool], AsyncIterator[Event]]
 
@@ -116,12 +116,12 @@ def _event(type: str, **fields: Any) -> Event:
 # -- OpenAI: chat completions ------------------------------------------------------------------------------------------
 
 
-def _asked_chat(body: Json) -> Asked:
+def _asked_chat(body: Json) -> ModelRequest:
     messages: list[Json] = body.get("messages", [])
     offered: list[Json] = body.get("tools") or []
     tools = tuple(str(tool["function"]["name"]) for tool in offered if "function" in tool)
     results = [_text_of(added.get("content")) for added in _since_reply(messages) if added.get("role") == "tool"]
-    return Asked(_last_said(messages), results[-1] if results else None, tools, body)
+    return ModelRequest(_last_said(messages), results[-1] if results else None, tools, body)
 
 
 def _whole_chat(reply: Say | CallTool) -> Json:
@@ -164,14 +164,14 @@ async def _chat_events(reply: Say | CallTool) -> AsyncIterator[Event]:
 # -- OpenAI: Responses ------------------------------------------------------------------------------------------------
 
 
-def _asked_responses(body: Json) -> Asked:
+def _asked_responses(body: Json) -> ModelRequest:
     given = body.get("input", [])
     items = cast("list[Json]", given) if isinstance(given, list) else [{"role": "user", "content": given}]
     offered: list[Json] = body.get("tools") or []
     tools = tuple(name for tool in offered for name in _names(tool))
     last = items[-1] if items else {}
     result = _text_of(last.get("output")) if last.get("type") == "function_call_output" else None
-    return Asked(_last_said(items), result, tools, body)
+    return ModelRequest(_last_said(items), result, tools, body)
 
 
 def _names(tool: Json) -> list[str]:
@@ -219,14 +219,14 @@ def _item(reply: Say | CallTool, *, status: str) -> Json:
 # -- Anthropic: Messages -----------------------------------------------------------------------------------------------
 
 
-def _asked_messages(body: Json) -> Asked:
+def _asked_messages(body: Json) -> ModelRequest:
     messages: list[Json] = body.get("messages", [])
     offered: list[Json] = body.get("tools") or []
     tools = tuple(str(tool["name"]) for tool in offered if "name" in tool)
     added = [part for message in _since_reply(messages) for part in _parts_of(message.get("content"))]
     results = [part for part in added if part.get("type") == "tool_result"]
     result = _text_of(results[-1].get("content")) if results else None
-    return Asked(_last_said(messages), result, tools, body)
+    return ModelRequest(_last_said(messages), result, tools, body)
 
 
 def _block(reply: Say | CallTool) -> Json:
@@ -266,14 +266,14 @@ async def _message_events(reply: Say | CallTool) -> AsyncIterator[Event]:
 # -- Gemini: generateContent -------------------------------------------------------------------------------------------
 
 
-def _asked_contents(body: Json) -> Asked:
+def _asked_contents(body: Json) -> ModelRequest:
     contents: list[Json] = body.get("contents", [])
     offered: list[Json] = body.get("tools") or []
     declared = [entry for tool in offered for entry in _parts_of(tool.get("functionDeclarations"))]
     added = [part for content in _since_reply(contents, "model", "parts") for part in _parts_of(content.get("parts"))]
     results = [part["functionResponse"] for part in added if "functionResponse" in part]
     result = _text_of(results[-1].get("response")) if results else None
-    return Asked(_last_said(contents, "parts"), result, tuple(str(entry["name"]) for entry in declared), body)
+    return ModelRequest(_last_said(contents, "parts"), result, tuple(str(entry["name"]) for entry in declared), body)
 
 
 def _candidate(part: Json, finish: str | None) -> Json:
@@ -318,4 +318,4 @@ def api_at(path: str) -> ModelApi | None:
     return next((api for end, api in _BY_END.items() if path.endswith(end)), None)
 
 
-__all__ = ["Asked", "CallTool", "Event", "Fail", "Json", "ModelApi", "Reply", "Say", "api_at"]
+__all__ = ["CallTool", "Event", "Fail", "Json", "ModelApi", "ModelRequest", "Reply", "Say", "api_at"]

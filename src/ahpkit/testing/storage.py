@@ -17,12 +17,12 @@ from zlib import crc32
 from ahpkit.log.entry import (
     RESERVED,
     Batch,
+    ChannelRemoval,
     ChannelSnapshot,
     Entry,
-    Mark,
-    PartAhead,
+    LogPosition,
+    PartWrittenAhead,
     Recovery,
-    Removal,
     StatePart,
     Value,
 )
@@ -33,7 +33,7 @@ MakeStorage = Callable[[Path], Storage]
 """Makes a storage in a directory; what was committed there before comes back with `load`."""
 
 
-class Shelf:
+class StorageHolder:
     """Holds one storage. `restart` is what a host's end and new start do to it."""
 
     def __init__(self, make: MakeStorage, directory: Path) -> None:
@@ -70,7 +70,7 @@ def opening(channel: str = "a", seq: int = 0, state: bytes = b"{}") -> ChannelSn
 def divided(channel: str, seq: int, *parts: bytes) -> tuple[list[StatePart], ChannelSnapshot]:
     """The steps that store a state in parts: those that are written ahead, and the snapshot with the last one."""
     *first, last = parts
-    ahead = tuple(PartAhead(len(data), crc32(data)) for data in first)
+    ahead = tuple(PartWrittenAhead(len(data), crc32(data)) for data in first)
     steps = [StatePart(channel, seq, number, data) for number, data in enumerate(first)]
     return steps, ChannelSnapshot(channel, seq, last, ahead)
 
@@ -84,7 +84,7 @@ def check_storage(make: MakeStorage, directory: Path) -> None:
     for name, check in STORAGE_CHECKS.items():
         place = directory / name
         place.mkdir()
-        shelf = Shelf(make, place)
+        shelf = StorageHolder(make, place)
         try:
             check(shelf)
         finally:
@@ -99,12 +99,12 @@ def _refused(error: type[Exception], work: Callable[[], object]) -> bool:
     return False
 
 
-def _a_new_storage_is_empty(shelf: Shelf) -> None:
+def _a_new_storage_is_empty(shelf: StorageHolder) -> None:
     assert shelf.recovery == Recovery(head_seq=0, oldest_seq=1)
     assert shelf.storage.read(0) == []
 
 
-def _entries_come_back_as_they_were_written(shelf: Shelf) -> None:
+def _entries_come_back_as_they_were_written(shelf: StorageHolder) -> None:
     written = [
         Entry(1, "ahp-chat:/ü\U0001f600", b'{"text":"\\u0000"}\x00\xff', "client'; DROP TABLE", 7, 1_700_000_000_123),
         Entry(2, "ahp-chat:/ü\U0001f600", b"", None, None, 0),
@@ -115,7 +115,7 @@ def _entries_come_back_as_they_were_written(shelf: Shelf) -> None:
     assert shelf.restart().tail == written
 
 
-def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: Shelf) -> None:
+def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening(), *entries(1, 10)])
 
@@ -127,7 +127,7 @@ def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: Shelf) -> None:
     assert storage.read(10) == []
 
 
-def _reading_some_channels_keeps_the_order_of_the_whole(shelf: Shelf) -> None:
+def _reading_some_channels_keeps_the_order_of_the_whole(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([*map(opening, "abc"), *(entry(seq, "abc"[seq % 3]) for seq in range(1, 10))])
 
@@ -143,10 +143,10 @@ def _reading_some_channels_keeps_the_order_of_the_whole(shelf: Shelf) -> None:
     assert storage.read(0, channels=[]) == []
 
 
-def _a_refused_batch_leaves_nothing_behind(shelf: Shelf) -> None:
+def _a_refused_batch_leaves_nothing_behind(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening(), entry(1)])
 
-    wrong: Batch = [Value("key", b"1"), opening("b", 1), entry(2, "b"), Removal("a"), entry(4)]
+    wrong: Batch = [Value("key", b"1"), opening("b", 1), entry(2, "b"), ChannelRemoval("a"), entry(4)]
     assert _refused(OutOfOrder, lambda: shelf.storage.commit(wrong))
 
     recovery = shelf.restart()
@@ -154,7 +154,7 @@ def _a_refused_batch_leaves_nothing_behind(shelf: Shelf) -> None:
     shelf.storage.commit([entry(2)])
 
 
-def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: Shelf) -> None:
+def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3, "a"), *entries(4, 6, "b"), entry(7, "a")])
     shelf.storage.commit([opening("a", 3, b"three"), entry(8, "b")])
 
@@ -165,7 +165,7 @@ def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: Shelf) -> None:
     assert (recovery.head_seq, recovery.oldest_seq, recovery.problems) == (8, 1, [])
 
 
-def _a_state_that_was_written_in_parts_is_whole(shelf: Shelf) -> None:
+def _a_state_that_was_written_in_parts_is_whole(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3)])
     for seq, state in ((1, b"one of four parts"), (2, b"two"), (3, b"three, and no longer")):
         parts, snapshot = divided("a", seq, *(bytes([byte]) for byte in state))
@@ -177,7 +177,7 @@ def _a_state_that_was_written_in_parts_is_whole(shelf: Shelf) -> None:
     assert shelf.restart().snapshots["a"] == opening("a", 3, b"at once")
 
 
-def _parts_mean_nothing_without_their_snapshot(shelf: Shelf) -> None:
+def _parts_mean_nothing_without_their_snapshot(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening("a"), *entries(1, 2)])
     stored, snapshot = divided("a", 1, b"{", b'"stored"', b"}")
     shelf.storage.commit([*stored, snapshot])
@@ -190,22 +190,22 @@ def _parts_mean_nothing_without_their_snapshot(shelf: Shelf) -> None:
     assert shelf.restart().snapshots == {"a": opening("a", 2, b"[]")}
 
 
-def _parts_of_a_removed_channel_are_not_those_of_its_successor(shelf: Shelf) -> None:
+def _parts_of_a_removed_channel_are_not_those_of_its_successor(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening("a"), entry(1)])
     parts, snapshot = divided("a", 1, b"x", b"y")
     shelf.storage.commit([*parts, snapshot])
     unfinished, _ = divided("a", 1, b"1", b"2", b"3")
-    shelf.storage.commit([Removal("a"), *unfinished, opening("a", 1, b"new")])
+    shelf.storage.commit([ChannelRemoval("a"), *unfinished, opening("a", 1, b"new")])
     assert shelf.restart().snapshots == {"a": opening("a", 1, b"new")}
 
 
-def _parts_may_be_written_before_their_channel_begins(shelf: Shelf) -> None:
+def _parts_may_be_written_before_their_channel_begins(shelf: StorageHolder) -> None:
     parts, snapshot = divided("a", 0, b"x", b"y", b"z")
     reserved = opening("a", RESERVED, b"")
     for step in (reserved, *parts):
         shelf.storage.commit([step])
     assert shelf.restart().snapshots == {"a": reserved}
-    shelf.storage.commit([Removal("a")])
+    shelf.storage.commit([ChannelRemoval("a")])
     assert shelf.restart().snapshots == {}
     for step in (reserved, *parts, entry(1, "")):
         shelf.storage.commit([step])
@@ -214,8 +214,10 @@ def _parts_may_be_written_before_their_channel_begins(shelf: Shelf) -> None:
     assert seqs(shelf.recovery.tail) == [2]
 
 
-def _a_removed_channel_is_gone_with_its_entries(shelf: Shelf) -> None:
-    shelf.storage.commit([opening("a"), opening("b"), entry(1, "a"), entry(2, "b"), Removal("a"), Removal("unknown")])
+def _a_removed_channel_is_gone_with_its_entries(shelf: StorageHolder) -> None:
+    shelf.storage.commit(
+        [opening("a"), opening("b"), entry(1, "a"), entry(2, "b"), ChannelRemoval("a"), ChannelRemoval("unknown")]
+    )
 
     assert seqs(shelf.storage.read(0)) == [2]
     assert shelf.storage.read(0, channels=["a"]) == []
@@ -225,14 +227,14 @@ def _a_removed_channel_is_gone_with_its_entries(shelf: Shelf) -> None:
     assert recovery.head_seq == 2
 
 
-def _an_entry_without_an_open_channel_only_takes_its_number(shelf: Shelf) -> None:
+def _an_entry_without_an_open_channel_only_takes_its_number(shelf: StorageHolder) -> None:
     shelf.storage.commit([entry(1, "nowhere"), opening("a", 1), entry(2, "a")])
 
     assert seqs(shelf.storage.read(0)) == [2]
     assert shelf.restart().head_seq == 2
 
 
-def _reading_from_before_the_oldest_entry_is_refused(shelf: Shelf) -> None:
+def _reading_from_before_the_oldest_entry_is_refused(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening(), *entries(1, 10), opening("a", 10)])
     assert storage.trim(5) == 5
@@ -241,14 +243,14 @@ def _reading_from_before_the_oldest_entry_is_refused(shelf: Shelf) -> None:
     assert _refused(NotInLog, lambda: storage.read(3))
 
 
-def _reading_from_a_number_never_given_out_is_refused(shelf: Shelf) -> None:
+def _reading_from_a_number_never_given_out_is_refused(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening(), entry(1)])
 
     assert _refused(NotInLog, lambda: storage.read(2))
 
 
-def _trimming_stops_at_the_first_entry_a_state_needs(shelf: Shelf) -> None:
+def _trimming_stops_at_the_first_entry_a_state_needs(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening("a"), opening("b"), *entries(1, 4, "a"), entry(5, "b"), *entries(6, 9, "a")])
     shelf.storage.commit([opening("a", 9)])
 
@@ -258,28 +260,30 @@ def _trimming_stops_at_the_first_entry_a_state_needs(shelf: Shelf) -> None:
     assert (recovery.oldest_seq, seqs(recovery.tail)) == (5, [5])
 
 
-def _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming(shelf: Shelf) -> None:
+def _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening("silent"), opening("a"), *entries(1, 9, "a"), opening("a", 9)])
 
     assert storage.trim(8) == 8
 
 
-def _a_removed_channel_does_not_hold_up_trimming(shelf: Shelf) -> None:
+def _a_removed_channel_does_not_hold_up_trimming(shelf: StorageHolder) -> None:
     storage = shelf.storage
-    storage.commit([opening("gone"), opening("a"), entry(1, "gone"), entry(2, "a"), Removal("gone"), opening("a", 2)])
+    storage.commit(
+        [opening("gone"), opening("a"), entry(1, "gone"), entry(2, "a"), ChannelRemoval("gone"), opening("a", 2)]
+    )
 
     assert storage.trim(3) == 3
 
 
-def _trimming_never_brings_anything_back(shelf: Shelf) -> None:
+def _trimming_never_brings_anything_back(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening(), *entries(1, 9), opening("a", 9)])
 
     assert [storage.trim(before) for before in (6, 3, 0, 6)] == [6, 6, 6, 6]
 
 
-def _an_action_of_a_client_is_found_by_its_number(shelf: Shelf) -> None:
+def _an_action_of_a_client_is_found_by_its_number(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening(), entry(1, client=("me", 10)), entry(2), entry(3, client=("you", 11))])
 
     assert shelf.storage.seen("me", 10) == 1
@@ -289,14 +293,14 @@ def _an_action_of_a_client_is_found_by_its_number(shelf: Shelf) -> None:
     assert shelf.storage.seen("you", 11) == 3
 
 
-def _an_action_that_was_never_logged_is_not_seen_though_later_ones_are(shelf: Shelf) -> None:
+def _an_action_that_was_never_logged_is_not_seen_though_later_ones_are(shelf: StorageHolder) -> None:
     storage = shelf.storage
     storage.commit([opening(), entry(1, client=("me", 1)), entry(2, client=("me", 3))])
 
     assert storage.seen("me", 2) is None
 
 
-def _a_trimmed_action_is_still_known_to_have_been_seen(shelf: Shelf) -> None:
+def _a_trimmed_action_is_still_known_to_have_been_seen(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening(), *(entry(seq, client=("me", seq)) for seq in range(1, 6)), opening("a", 5)])
     shelf.storage.trim(3)
     shelf.storage.trim(4)
@@ -307,22 +311,26 @@ def _a_trimmed_action_is_still_known_to_have_been_seen(shelf: Shelf) -> None:
     assert recovery.clients == {"me": 5}
 
 
-def _values_are_kept_replaced_and_forgotten(shelf: Shelf) -> None:
+def _values_are_kept_replaced_and_forgotten(shelf: StorageHolder) -> None:
     shelf.storage.commit([Value("kept", b""), Value("replaced", b"old"), Value("forgotten", b"x")])
     shelf.storage.commit([Value("replaced", b"new"), Value("forgotten", None), Value("unknown", None)])
 
     assert shelf.restart().values == {"kept": b"", "replaced": b"new"}
 
 
-def _a_mark_tells_when_an_entry_was_written_and_how_much_until_then(shelf: Shelf) -> None:
+def _a_mark_tells_when_an_entry_was_written_and_how_much_until_then(shelf: StorageHolder) -> None:
     shelf.storage.commit([opening(), entry(1, payload=b"12345", at=100), entry(2, payload=b"123", at=200)])
     shelf.restart()
     shelf.storage.commit([entry(3, payload=b"1", at=150)])
 
-    assert [shelf.storage.mark(seq) for seq in (1, 2, 3)] == [Mark(100, 5), Mark(200, 8), Mark(150, 9)]
+    assert [shelf.storage.mark(seq) for seq in (1, 2, 3)] == [
+        LogPosition(100, 5),
+        LogPosition(200, 8),
+        LogPosition(150, 9),
+    ]
 
 
-def _statistics_count_what_can_be_replayed(shelf: Shelf) -> None:
+def _statistics_count_what_can_be_replayed(shelf: StorageHolder) -> None:
     assert shelf.storage.statistics().payload_bytes == 0
     shelf.storage.commit([opening(), *(entry(seq, payload=b"x" * seq) for seq in range(1, 5)), opening("a", 4)])
     shelf.storage.trim(3)
@@ -335,7 +343,7 @@ def _statistics_count_what_can_be_replayed(shelf: Shelf) -> None:
     assert shelf.storage.statistics().payload_bytes == 0
 
 
-_CHECKS: Sequence[Callable[[Shelf], None]] = (
+_CHECKS: Sequence[Callable[[StorageHolder], None]] = (
     _a_new_storage_is_empty,
     _entries_come_back_as_they_were_written,
     _reading_starts_after_a_number_and_stops_at_the_limit,
@@ -362,7 +370,19 @@ _CHECKS: Sequence[Callable[[Shelf], None]] = (
     _statistics_count_what_can_be_replayed,
 )
 
-STORAGE_CHECKS: Mapping[str, Callable[[Shelf], None]] = {check.__name__.removeprefix("_"): check for check in _CHECKS}
+STORAGE_CHECKS: Mapping[str, Callable[[StorageHolder], None]] = {
+    check.__name__.removeprefix("_"): check for check in _CHECKS
+}
 """By what each one says about a storage."""
 
-__all__ = ["STORAGE_CHECKS", "MakeStorage", "Shelf", "check_storage", "divided", "entries", "entry", "opening", "seqs"]
+__all__ = [
+    "STORAGE_CHECKS",
+    "MakeStorage",
+    "StorageHolder",
+    "check_storage",
+    "divided",
+    "entries",
+    "entry",
+    "opening",
+    "seqs",
+]

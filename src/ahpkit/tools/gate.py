@@ -54,7 +54,7 @@ class Objection:
     asks: bool = False
 
 
-class Passage:
+class CallPassage:
     """One call on its way."""
 
     def __init__(self) -> None:
@@ -77,4 +77,4 @@ class Passage:
         return self.step == "running"
 
 
-__all__ = ["OVER", "WAY", "Event", "Objection", "Passage", "Step"]
+__all__ = ["OVER", "WAY", "CallPassage", "Event", "Objection", "Step"]

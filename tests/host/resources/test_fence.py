@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ahpkit.host.owner_file import OwnerFile
-from ahpkit.host.resources.fence import Cuts, Fence, check_root, default_roots
+from ahpkit.host.resources.fence import ExcludedPlaces, Fence, check_root, default_roots
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 HOME = Path("/home/ada")
-CUTS = Cuts(HOME, private=[HOME / "data"], open_folders=[".claude/skills"])
+CUTS = ExcludedPlaces(HOME, private=[HOME / "data"], open_folders=[".claude/skills"])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_everything_else_below_a_root_is_open(path: str) -> None:
 
 
 def test_a_home_inside_a_system_directory_is_a_home() -> None:
-    cuts = Cuts(Path("/usr/share/ada"))
+    cuts = ExcludedPlaces(Path("/usr/share/ada"))
     assert cuts.reason(Path("/usr/share/other")) is not None
     assert cuts.reason(Path("/usr/share/ada/work")) is None
     assert cuts.reason(Path("/usr/share/ada/.ssh")) is not None
@@ -89,6 +89,6 @@ def test_a_root_must_be_a_directory_and_not_be_cut_out(tmp_path: Path) -> None:
 
 def test_the_hosts_own_directory_is_barred_by_what_it_is_not_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    [(device, number)] = Fence(Cuts(HOME, [tmp_path / "data", tmp_path / "none"])).barred()
+    [(device, number)] = Fence(ExcludedPlaces(HOME, [tmp_path / "data", tmp_path / "none"])).barred()
     found = (tmp_path / "data").stat()
     assert (device, number) == (found.st_dev, found.st_ino)

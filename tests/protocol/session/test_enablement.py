@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.enablement import Effective, Placed, effective, find, walk
+from ahpkit.protocol.session.enablement import EffectiveEnablement, PlacedCustomization, effective, find, walk
 from support import requirement
 
 ABSENT = object()
@@ -21,7 +21,7 @@ def given(**flags: Any) -> JsonObject:
     return {key: value for key, value in flags.items() if value is not ABSENT}
 
 
-def rights(found: Effective | None) -> tuple[bool, bool, bool]:
+def rights(found: EffectiveEnablement | None) -> tuple[bool, bool, bool]:
     """Whether something is in force, and whether the user and the model may invoke it."""
     assert found is not None
     return found.enabled, found.user_invocable, found.model_invocable
@@ -135,7 +135,11 @@ def test_the_parent_of_a_child_is_the_container_it_is_in() -> None:
 def test_walking_gives_each_container_before_its_children() -> None:
     child, server = entry("rule", "r"), entry("mcpServer", "m")
     plugin = entry("plugin", "p", children=[child])
-    assert list(walk([plugin, server])) == [Placed(plugin, None), Placed(child, plugin), Placed(server, None)]
+    assert list(walk([plugin, server])) == [
+        PlacedCustomization(plugin, None),
+        PlacedCustomization(child, plugin),
+        PlacedCustomization(server, None),
+    ]
 
 
 def test_entries_of_unknown_types_are_walked_and_need_no_id() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from ahpkit.agents.acp.connection import EXITED, SESSION_ID, AcpConnection
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
-from ahpkit.agents.turn_input import instructions, news, told_after
+from ahpkit.agents.turn_input import changed_instructions, given_after, instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
@@ -138,9 +138,9 @@ class AcpChat(AgentChat):
         """Instructions that are new, and which of those sent before no longer hold."""
         memory, repeats = self._chat.memory, self._repeats
         told = [(str(one[0]), str(one[1])) for one in memory.get(_TOLD) or ()]
-        said = news(told, context) or (instructions(context) if repeats else "")
+        said = changed_instructions(told, context) or (instructions(context) if repeats else "")
         self._repeats = False
-        if (now := [list(one) for one in told_after(told, context)]) != memory.get(_TOLD, []):
+        if (now := [list(one) for one in given_after(told, context)]) != memory.get(_TOLD, []):
             self._chat.remember({**memory, _TOLD: now})
         return said
 

@@ -33,7 +33,7 @@ _VERSION_TIMEOUT = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundAgent:
     """What is known about one agent on this machine."""
 
     agent: KnownAgent
@@ -48,14 +48,14 @@ class Found:
         return {name: bool(os.environ.get(name)) for name in self.agent.keys}
 
 
-def look() -> list[Found]:
+def look() -> list[FoundAgent]:
     """All known agents, by name. Runs `--version` of those whose package does not tell."""
     agents = sorted(KNOWN_AGENTS.values(), key=lambda agent: agent.name)
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(_look_for, agents))
 
 
-async def check(found: Found) -> Found:
+async def check(found: FoundAgent) -> FoundAgent:
     """Start an installed agent, say hello, and end it."""
     if found.path is None:
         return found
@@ -70,14 +70,14 @@ async def check(found: Found) -> Found:
     return replace(found, state="answers", version=str(info.get("version") or found.version))
 
 
-def _look_for(agent: KnownAgent) -> Found:
+def _look_for(agent: KnownAgent) -> FoundAgent:
     path = program_of(agent)
     version = (_known_version(agent, path) or _version([path, *agent.version_args])) if path else None
     if path is None or (
         version is None and path == shutil.which("python3")
     ):  # Every Python has this name, so it says nothing about the agent.
-        return Found(agent, None, None, "missing")
-    return Found(agent, path, version, "installed")
+        return FoundAgent(agent, None, None, "missing")
+    return FoundAgent(agent, path, version, "installed")
 
 
 def _known_version(agent: KnownAgent, path: str) -> str | None:
@@ -125,15 +125,15 @@ def _ignore(method: str, params: JsonObject) -> None:
     pass
 
 
-async def check_all(found: list[Found]) -> list[Found]:
+async def check_all(found: list[FoundAgent]) -> list[FoundAgent]:
     """`check` for several, two at a time: agents are heavy."""
     limit = asyncio.Semaphore(2)
 
-    async def one(entry: Found) -> Found:
+    async def one(entry: FoundAgent) -> FoundAgent:
         async with limit:
             return await check(entry)
 
     return list(await asyncio.gather(*(one(entry) for entry in found)))
 
 
-__all__ = ["Found", "State", "check", "check_all", "look"]
+__all__ = ["FoundAgent", "State", "check", "check_all", "look"]

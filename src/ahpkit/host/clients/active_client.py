@@ -29,7 +29,7 @@ _LEFT = "The client that ran this tool left the session."
 
 
 @dataclass(slots=True)
-class _Away:
+class _AwayClient:
     """A client that lost its connection and may still come back."""
 
     timer: asyncio.TimerHandle
@@ -46,7 +46,7 @@ class ActiveClients(Feature):
 
     def __init__(self, *, grace: float) -> None:
         self._grace = grace
-        self._away: dict[str, _Away] = {}
+        self._away: dict[str, _AwayClient] = {}
 
     def register(self, host: Registration, services: Services) -> None:
         self._services = services
@@ -115,10 +115,10 @@ class ActiveClients(Feature):
         if away is not None:
             away.sessions.discard(session_uri)
 
-    def _expect(self, client_id: str) -> _Away:
+    def _expect(self, client_id: str) -> _AwayClient:
         if client_id not in self._away:
             timer = asyncio.get_running_loop().call_later(self._grace, self._grace_over, client_id)
-            self._away[client_id] = _Away(timer)
+            self._away[client_id] = _AwayClient(timer)
         return self._away[client_id]
 
     def _give_back(self, client_id: str, uri: str, entry: SessionActiveClient) -> None:

@@ -19,7 +19,7 @@ _MAX_NAME = 200
 """Characters of an unknown method's name that the error repeats."""
 
 
-class HeardNotification(NamedTuple):
+class NotificationRow(NamedTuple):
     """One row of the table for a notification. A handler that takes a while returns an awaitable."""
 
     name: str
@@ -34,7 +34,7 @@ class Commands:
         self,
         registered: CommandTable,
         extensions: Extensions,
-        notifications: Mapping[str, HeardNotification],
+        notifications: Mapping[str, NotificationRow],
         of_agents: ExtensionsOfAgents,
     ) -> None:
         self._registered = registered
@@ -53,14 +53,14 @@ class Commands:
             raise MethodNotFound(f"there is no method {call.method[:_MAX_NAME]}")
         return found
 
-    def find_notification(self, call: Call) -> HeardNotification:
+    def find_notification(self, call: Call) -> NotificationRow:
         """The row of a notification that this client may send now; raises the reason otherwise."""
         method = extension_method(call.method)
         found = self._notifications.get(method)
         if found is None and (hear := self._registered.notification(method)) is not None:
-            found = HeardNotification(method, hear)
+            found = NotificationRow(method, hear)
         if found is None and method.startswith("_"):
-            found = HeardNotification(method, self._hears(method))
+            found = NotificationRow(method, self._hears(method))
         if found is None:
             raise MethodNotFound(f"there is no notification {method[:_MAX_NAME]}")
         found.policy(call)
@@ -76,4 +76,4 @@ class Commands:
         return hear
 
 
-__all__ = ["Commands", "HeardNotification"]
+__all__ = ["Commands", "NotificationRow"]

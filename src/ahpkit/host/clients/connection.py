@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from ahpkit.dialects.base import Identity, Reading, SentAction
+from ahpkit.dialects.base import ClientFacts, Identity, SentAction
 from ahpkit.host.clients.commands import Commands
 from ahpkit.host.clients.outlet import Outlet
-from ahpkit.host.clients.quick_reading import Dispatched, Skimmed, outline_of, read_dispatched
+from ahpkit.host.clients.quick_reading import Dispatched, SentActionHead, outline_of, read_dispatched
 from ahpkit.host.config import HostConfig
 from ahpkit.host.limits import (
     LONG_MESSAGE,
@@ -79,7 +79,7 @@ class LiveSessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class ConnectionParts:
     """What all connections of a host use."""
 
     commands: Commands
@@ -88,7 +88,7 @@ class Shared:
     tracing: Tracing
     config: HostConfig
     monotonic: Callable[[], float]
-    reading: Callable[[str], Reading]
+    reading: Callable[[str], ClientFacts]
     """Gives what a dialect needs for reading the messages of the client with this id."""
     sessions: LiveSessions
     take: Callable[[Connection, Dispatched], Awaitable[None] | None]
@@ -98,7 +98,7 @@ class Shared:
 class _Unread(InvalidRequest):
     """An action that is too large, or that cannot be read for another reason. It is refused under its own number."""
 
-    def __init__(self, message: str, sent: Skimmed) -> None:
+    def __init__(self, message: str, sent: SentActionHead) -> None:
         super().__init__(message)
         self.sent = sent
 
@@ -109,7 +109,7 @@ _UNREADABLE = (InvalidRequest, ParseError)
 class Connection(RpcLoop):
     """Implements `ahpkit.host.feature.ConnectedClient` once the handshake is done."""
 
-    def __init__(self, shared: Shared, transport: Transport) -> None:
+    def __init__(self, shared: ConnectionParts, transport: Transport) -> None:
         config = shared.config
         peer = Peer(max_bytes=config.max_message_bytes, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES, errors=ERRORS)
         super().__init__(transport, peer, max_serving=MAX_PENDING_REQUESTS)
@@ -328,4 +328,4 @@ class Connection(RpcLoop):
         return result
 
 
-__all__ = ["Connection", "LiveSessions", "Shared"]
+__all__ = ["Connection", "ConnectionParts", "LiveSessions"]

@@ -40,7 +40,7 @@ NEVER: Final = -1
 """Instead of a run: the client reconnects, but this host does not know the client."""
 
 
-class Note(NamedTuple):
+class ClientRecord(NamedTuple):
     """One client."""
 
     version: str
@@ -87,11 +87,11 @@ class ClientNotes:
         if len(runs) > _MAX_RUNS:
             self._values.set(next(iter(runs)), None)
 
-    def get(self, client_id: str) -> Note | None:
+    def get(self, client_id: str) -> ClientRecord | None:
         text: str | None = self._values.get(_NOTE + client_id)
-        return None if text is None else Note.read(text)
+        return None if text is None else ClientRecord.read(text)
 
-    def set(self, client_id: str, note: Note) -> None:
+    def set(self, client_id: str, note: ClientRecord) -> None:
         if self.get(client_id) == note:
             return
         self._values.set(_NOTE + client_id, note.written())
@@ -213,7 +213,7 @@ class DialectChoice:
         agreed = negotiate(offered, self.spoken)
         canvases, apps, models = announces_canvases(capabilities), renders_apps(capabilities), needs_models(info)
         words = [*[_CANVASES] * canvases, *[_APPS] * apps, *[_MODELS] * models]
-        self.notes.set(client_id, Note(agreed.version, words, run))
+        self.notes.set(client_id, ClientRecord(agreed.version, words, run))
         return dialect_for(agreed, self.surroundings, canvases=canvases, apps=apps, needs_models=models)
 
     def again(
@@ -239,4 +239,4 @@ class DialectChoice:
         return dialect_for(agreed, self.surroundings, **marks)
 
 
-__all__ = ["ClientNotes", "DialectChoice", "Note", "Surroundings", "renders_apps"]
+__all__ = ["ClientNotes", "ClientRecord", "DialectChoice", "Surroundings", "renders_apps"]

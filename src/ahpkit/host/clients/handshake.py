@@ -14,10 +14,10 @@ from typing import Any, cast
 from ahpkit import __version__
 from ahpkit.host.clients.client_actions import ClientActions
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.clients.commands import HeardNotification
+from ahpkit.host.clients.commands import NotificationRow
 from ahpkit.host.clients.connection import Connection, LiveSessions
 from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice
-from ahpkit.host.clients.reconnect import Missed
+from ahpkit.host.clients.reconnect import MissedActions
 from ahpkit.host.clients.turn_windows import TurnWindows
 from ahpkit.host.limits import check_subscriptions
 from ahpkit.host.policy.methods import anyone, handshake
@@ -96,10 +96,10 @@ class Handshake:
             Command("subscribe", self._subscribe, ordered=True, large=True),
         )
 
-    def notifications(self) -> Mapping[str, HeardNotification]:
+    def notifications(self) -> Mapping[str, NotificationRow]:
         rows = (
-            HeardNotification("unsubscribe", self._unsubscribe),
-            HeardNotification("dispatchAction", self._actions.hear),
+            NotificationRow("unsubscribe", self._unsubscribe),
+            NotificationRow("dispatchAction", self._actions.hear),
         )
         return {row.name: row for row in rows}
 
@@ -192,7 +192,7 @@ class Handshake:
         if not self._notes.shares_history(client.client_id, highest) or not self._store.can_replay(after, channels):
             return None
         can_replay = partial(self._windows.can_replay, client.client_id)
-        missed = Missed(self._log, client.outlet, channels, after=after, until=until, can_replay=can_replay)
+        missed = MissedActions(self._log, client.outlet, channels, after=after, until=until, can_replay=can_replay)
         prefer = "actions" if _is_vscode(params) else params.get("_meta", {}).get(MISSED)
         return await missed.actions(snapshots, at_most=self._max_replay, prefer=prefer)
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from ahpkit.dialects.base import Dialect, Resync, SentAction
+from ahpkit.dialects.base import Dialect, MustReconnect, SentAction
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message, action_pieces
 from ahpkit.host.spine.store import Origin, envelope
@@ -132,7 +132,7 @@ class Outlet:
 
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of a logged action in this client's form; None: this client does not get the action. Raises
-        `Resync`."""
+        `MustReconnect`."""
         dialect, kind, payload = self._dialect, entry.type, entry.payload
         if dialect.is_same(kind):
             return payload
@@ -140,11 +140,11 @@ class Outlet:
             return payload
         try:
             return dialect.action(kind, payload, entry.forms)
-        except Resync:
+        except MustReconnect:
             raise
         except Exception as error:  # Clients of other versions still get the action.
             _log.exception("%s of %s cannot be told in version %s", kind, entry.channel, dialect.version)
-            raise Resync(f"{kind} cannot be told") from error
+            raise MustReconnect(f"{kind} cannot be told") from error
 
     def form(self, action_type: str) -> str | None:
         """The form in which this client gets all actions of a type; None: it depends on the action."""

@@ -86,7 +86,7 @@ class _Dispatch(msgspec.Struct):
     params: _Params
 
 
-class Skimmed(NamedTuple):
+class SentActionHead(NamedTuple):
     """An action that a client sent."""
 
     channel: str
@@ -94,26 +94,26 @@ class Skimmed(NamedTuple):
     type: str
 
 
-class Outline(NamedTuple):
+class MessageOutline(NamedTuple):
     """What a message is."""
 
     request: RequestId | None = None
     """The id of a request that can be answered."""
     is_action: bool = False
-    dispatched: Skimmed | None = None
+    dispatched: SentActionHead | None = None
     """The action, if it can be refused under its number."""
 
 
-def outline_of(data: bytes) -> Outline:
+def outline_of(data: bytes) -> MessageOutline:
     """The outline of a message. This is fast even if the message is long."""
     asked = _decode(data, _Asked)
     if asked is None:
         data = _mended(data)
         asked = _decode(data, _Asked)
     if asked is None:
-        return Outline()
+        return MessageOutline()
     is_action = asked.method == "dispatchAction"
-    return Outline(_request_id(asked), is_action, _dispatched(data) if is_action else None)
+    return MessageOutline(_request_id(asked), is_action, _dispatched(data) if is_action else None)
 
 
 def _mended(data: bytes) -> bytes:
@@ -133,12 +133,12 @@ def _request_id(asked: _Asked) -> RequestId | None:
     return id if isinstance(id, int) or (isinstance(id, str) and len(id) <= _MAX_NAMES) else None
 
 
-def _dispatched(data: bytes) -> Skimmed | None:
+def _dispatched(data: bytes) -> SentActionHead | None:
     found = _decode(data, _Dispatch)
     if found is None or len(found.params.channel) + len(found.params.action.type) > _MAX_NAMES:
         return None
     seq = whole(found.params.clientSeq)
-    return Skimmed(found.params.channel, seq, found.params.action.type) if isinstance(seq, int) else None
+    return SentActionHead(found.params.channel, seq, found.params.action.type) if isinstance(seq, int) else None
 
 
 def _decode(data: bytes, shape: type[T]) -> T | None:
@@ -148,4 +148,4 @@ def _decode(data: bytes, shape: type[T]) -> T | None:
         return None
 
 
-__all__ = ["Dispatched", "Outline", "Skimmed", "outline_of", "read_dispatched"]
+__all__ = ["Dispatched", "MessageOutline", "SentActionHead", "outline_of", "read_dispatched"]

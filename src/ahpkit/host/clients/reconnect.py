@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ahpkit.dialects.base import Resync
+from ahpkit.dialects.base import MustReconnect
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import MAX_PAGE, Entry
@@ -35,7 +35,7 @@ _FEW = 4 * 1024
 """Below this many bytes the actions are sent without computing how large the states would be."""
 
 
-class Missed:
+class MissedActions:
     """The actions of some channels after a number and up to another, for one client."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Missed:
         """
         try:
             return await self._smaller(snapshots, at_most, prefer)
-        except Resync:
+        except MustReconnect:
             return None
         except LogError as error:  # The log was trimmed just now, or the disk cannot be read.
             _log.warning("a client gets snapshots instead of a replay: %s", error)
@@ -86,7 +86,7 @@ class Missed:
         return await self._measured(at_most)
 
     async def _measured(self, at_most: int) -> Pieces | None:
-        """The actions, if they are not too many. Raises `Resync` and `LogError`."""
+        """The actions, if they are not too many. Raises `MustReconnect` and `LogError`."""
         kept: list[bytes] = []
         size, following = 0, self._after
         while following is not None:
@@ -107,7 +107,7 @@ class Missed:
         page = await self._log.read(after, channels=self._channels, max_bytes=max_bytes)
         entries = [entry for entry in page if entry.seq <= self._until]
         if not self._can_replay(entries):
-            raise Resync
+            raise MustReconnect
         bodies = [body for entry in entries if (body := self._outlet.project(entry)) is not None]
         return bodies, page[-1].seq if _is_cut_off(page, max_bytes) and page[-1].seq < self._until else None
 
@@ -141,4 +141,4 @@ async def _joined(bodies: Sequence[bytes]) -> AsyncIterator[bytes]:
         yield text[start : start + _PIECE]
 
 
-__all__ = ["Missed"]
+__all__ = ["MissedActions"]

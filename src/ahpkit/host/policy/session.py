@@ -31,7 +31,7 @@ from ahpkit.protocol.session.actions import (
     SessionWorkingDirectorySetAction,
 )
 from ahpkit.protocol.session.customizations import ClientPluginCustomization
-from ahpkit.protocol.session.enablement import SCOPES, Placed, walk
+from ahpkit.protocol.session.enablement import SCOPES, PlacedCustomization, walk
 from ahpkit.protocol.session.state import (
     SessionActiveClient,
     SessionConfigPropertySchema,
@@ -163,7 +163,7 @@ def _selection_changed(proposed: ProposedAction[SessionMetaChangedAction, Sessio
             return "session/metaChanged is dispatched by the host, not by clients"
 
 
-def _check_selectable(agent: Placed) -> str | None:
+def _check_selectable(agent: PlacedCustomization) -> str | None:
     name = agent.entry["name"]
     if not agent.effective.enabled:
         return f"custom agent {name!r} is disabled"
@@ -248,7 +248,7 @@ def _customization_toggled(proposed: ProposedAction[SessionCustomizationToggledA
     return None
 
 
-def _publisher(placed: Placed) -> str | None:
+def _publisher(placed: PlacedCustomization) -> str | None:
     return (placed.container or placed.entry).get("clientId")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ahpkit.host.resources.fence import Cuts, Fence
-from ahpkit.host.resources.safe_open import Passage, file_path, real_path
+from ahpkit.host.resources.fence import ExcludedPlaces, Fence
+from ahpkit.host.resources.safe_open import SafeOpener, file_path, real_path
 from ahpkit.host.resources.sealed import why_sealed
-from ahpkit.host.resources.session_directories import Opened, Opening
+from ahpkit.host.resources.session_directories import OpenedDirectories, Opening
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
@@ -23,14 +23,14 @@ class Access:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDirectories,
         *,
         fence: Fence | None = None,
         grantable: Iterable[Path] = (),
         sealed: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         """`sealed` returns further files and directories that nobody may write, besides those of `sealed.py`."""
-        self.fence = fence or Fence(Cuts(Path.home()))
+        self.fence = fence or Fence(ExcludedPlaces(Path.home()))
         self._opened = opened
         self._sealed = sealed
         self._grantable = [path.resolve() for path in grantable]
@@ -42,7 +42,7 @@ class Access:
         self.to_read(client_id, uri).check(path)
         return path
 
-    def to_read(self, client_id: str, uri: str) -> Passage:
+    def to_read(self, client_id: str, uri: str) -> SafeOpener:
         """A passage for real paths that may be read. A denial contains the request that would allow the path."""
         read, write = self._granted.get(client_id, (set[Path](), set[Path]()))
         granted = frozenset(read | write)
@@ -50,9 +50,9 @@ class Access:
         def check(path: Path) -> None:
             self._check_open(path, granted, _denied(uri, path, write=False), ("saved", "shown", "picture"))
 
-        return Passage(check, self.fence.barred())
+        return SafeOpener(check, self.fence.barred())
 
-    def to_write(self, client_id: str, uri: str, *, approved: Path | None = None) -> Passage:
+    def to_write(self, client_id: str, uri: str, *, approved: Path | None = None) -> SafeOpener:
         """A passage for real paths that may be written. `approved`: a sealed path to which a person has agreed."""
         granted = frozenset(self._granted.get(client_id, (set[Path](), set[Path]()))[1])
 
@@ -65,9 +65,9 @@ class Access:
             if path != approved and (what := self._why_sealed(path, sealed)) is not None:
                 raise PermissionDenied(f"{path} cannot be written through the host: it is {what}")
 
-        return Passage(check, self.fence.barred())
+        return SafeOpener(check, self.fence.barred())
 
-    def to_restore(self) -> Passage:
+    def to_restore(self) -> SafeOpener:
         """A passage for real paths that an operation on a changeset may write: inside the roots, and not sealed."""
         sealed = self._sealed()
 
@@ -76,7 +76,7 @@ class Access:
             if (what := self._why_sealed(path, sealed)) is not None:
                 raise PermissionDenied(f"it is {what}; change it yourself")
 
-        return Passage(check, self.fence.barred())
+        return SafeOpener(check, self.fence.barred())
 
     def why_sealed(self, path: Path) -> str | None:
         """The kind of file at a real path, if it may be written only with an approval; otherwise None."""

@@ -23,7 +23,7 @@ from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.claims import Claim, Claims
 from ahpkit.host.resources.reading import ResourceContent
-from ahpkit.host.resources.safe_open import Entry, Passage, reach, real_path
+from ahpkit.host.resources.safe_open import Entry, SafeOpener, reach, real_path
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, PermissionDenied, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
@@ -137,7 +137,7 @@ class AgentFiles:
 
         await self._claims.run(None, [path], work)
 
-    async def _passage(self, path: Path, make: Callable[[], Passage]) -> Passage:
+    async def _passage(self, path: Path, make: Callable[[], SafeOpener]) -> SafeOpener:
         """The passage for a path. The path is checked once now, so that no person is asked about a path that cannot be
         allowed."""
         if not path.is_absolute():
@@ -148,7 +148,7 @@ class AgentFiles:
         await self._run(lambda: passage.check(real_path(path)))
         return passage
 
-    def _in_words(self, passage: Passage, named: Path) -> Passage:
+    def _in_words(self, passage: SafeOpener, named: Path) -> SafeOpener:
         def check(path: Path) -> None:
             try:
                 passage.check(path)
@@ -157,13 +157,13 @@ class AgentFiles:
                     raise
                 raise PermissionDenied(f"{named} is outside the working directory {self._directory}") from None
 
-        return Passage(check, passage.barred)
+        return SafeOpener(check, passage.barred)
 
-    def _read(self, path: Path, passage: Passage) -> ResourceContent:
+    def _read(self, path: Path, passage: SafeOpener) -> ResourceContent:
         with files.errors(path):
             return reach(path, passage, lambda entry: reading.read(entry, "utf-8"))
 
-    def _write(self, path: Path, passage: Passage, data: bytes) -> None:
+    def _write(self, path: Path, passage: SafeOpener, data: bytes) -> None:
         def write(entry: Entry) -> None:
             files.write(entry, data, mode="truncate", position=0, create_only=False, if_match=None)
 

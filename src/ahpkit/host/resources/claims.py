@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ahpkit.host.resources.safe_open import Passage
+from ahpkit.host.resources.safe_open import SafeOpener
 from ahpkit.protocol.errors import Conflict
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Claim:
             return True
         return any(_related(one, two) for one in self._places for two in other._places)
 
-    def limit(self, passage: Passage) -> Passage:
+    def limit(self, passage: SafeOpener) -> SafeOpener:
         """A passage that lets only the claimed places through."""
 
         def check(path: Path) -> None:
@@ -59,7 +59,7 @@ class Claim:
                 raise _Elsewhere(path)
             passage.check(path)
 
-        return Passage(check, passage.barred)
+        return SafeOpener(check, passage.barred)
 
 
 class Claims:

@@ -17,9 +17,15 @@ from ahpkit.host.resources.content_store import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
 from ahpkit.host.resources.reading import ResourceContent
-from ahpkit.host.resources.safe_open import Entry, Passage, file_path, reach, real_path
+from ahpkit.host.resources.safe_open import Entry, SafeOpener, file_path, reach, real_path
 from ahpkit.host.resources.sealed import leads_to_sealed
-from ahpkit.host.resources.session_directories import Named, Opened, SessionDirectories, opened_by, real_places
+from ahpkit.host.resources.session_directories import (
+    NamedDirectory,
+    OpenedDirectories,
+    SessionDirectories,
+    opened_by,
+    real_places,
+)
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers
@@ -71,7 +77,7 @@ class Resources(Feature):
         directories that nobody may write without an approval.
         """
         self._content = ContentStore(content_directory)
-        self._opened = Opened()
+        self._opened = OpenedDirectories()
         self._default_directory = default_directory
         self._access = Access(self._opened, fence=fence, grantable=grantable, sealed=sealed)
         self._sealed = sealed
@@ -163,13 +169,13 @@ class Resources(Feature):
     def agent_files(self, chat: Chat) -> AgentFiles:
         """Files for the agent of a chat: in its working directory and in the directories of its session, but not in
         those of other sessions."""
-        opened = Opened()
+        opened = OpenedDirectories()
 
         async def learn() -> None:
             own = [directory.as_uri() for directory in chat.working_directories]
             state = self.services.session(chat.session_uri) or NO_SESSION
             session: SessionState = {**state, "workingDirectories": own}
-            named = [Named("work", chat.working_directory), *opened_by(session, self._default_directory)]
+            named = [NamedDirectory("work", chat.working_directory), *opened_by(session, self._default_directory)]
             opened.set(chat.session_uri, await self._workers.run(lambda: real_places(named)))
 
         unsaved = UnsavedText(self.services)
@@ -348,9 +354,9 @@ class Resources(Feature):
 
 def _reach_both(
     source: Path,
-    from_here: Passage,
+    from_here: SafeOpener,
     destination: Path,
-    to_there: Passage,
+    to_there: SafeOpener,
     use: Callable[[Entry, Entry], None],
     *,
     follow: bool,
@@ -363,7 +369,7 @@ def _reach_both(
         reach(source, from_here, inner, follow=follow)
 
 
-def _check_below(entry: Entry, place: Path, passage: Passage) -> None:
+def _check_below(entry: Entry, place: Path, passage: SafeOpener) -> None:
     """Check everything below an entry as if it were at `place`. A link must not take the place of a sealed file."""
     passage.check(place)
     try:

@@ -43,7 +43,7 @@ _HOMES = ("/home", "/Users", "/var/home", "/export/home")
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class ExcludedPlaces:
     """The places that are excluded from every root. Pure: takes real paths."""
 
     home: Path
@@ -87,7 +87,7 @@ class Cuts:
 class Fence:
     """Roots and excluded places together. Without `start` everything that is not excluded is allowed."""
 
-    cuts: Cuts
+    cuts: ExcludedPlaces
     start: Sequence[Path] | None = None
     """The roots from the start of the host."""
     owner_file: OwnerFile | None = None
@@ -151,14 +151,14 @@ def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
     return [Path(root) for root in dict.fromkeys(named) if root not in removed]
 
 
-def default_roots(started_in: Path, home: Path, cuts: Cuts) -> list[Path]:
+def default_roots(started_in: Path, home: Path, cuts: ExcludedPlaces) -> list[Path]:
     """The default roots: the home directory, and the directory where the host was started if it is suitable."""
     here = Path(followed(started_in))
     usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and cuts.reason(here) is None
     return [*([here] if usable else []), Path(followed(home))]
 
 
-def check_root(root: Path, cuts: Cuts) -> Path:
+def check_root(root: Path, cuts: ExcludedPlaces) -> Path:
     """The real path of a directory that somebody names as a root; raises `InvalidParams` when it cannot be a root."""
     real = Path(followed(root))
     if not real.is_dir():
@@ -182,4 +182,4 @@ def _inside(path: PurePath, folder: PurePath) -> bool:
     )
 
 
-__all__ = ["Cuts", "Fence", "check_root", "default_roots", "effective_roots"]
+__all__ = ["ExcludedPlaces", "Fence", "check_root", "default_roots", "effective_roots"]

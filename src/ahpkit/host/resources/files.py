@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ahpkit.host.resources.safe_open import Entry, Moved, check_regular, open_regular
+from ahpkit.host.resources.safe_open import Entry, PathChanged, check_regular, open_regular
 from ahpkit.host.workers import progress
 from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, ResourceResolveResult
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
@@ -54,15 +54,15 @@ def write(entry: Entry, data: bytes, *, mode: str, position: int, create_only: b
         if create_only:
             _create(entry, data)
         elif found is None or (mode == "truncate" and position == 0):
-            _put(entry, found, Parts(data=data))
+            _put(entry, found, SplicedContent(data=data))
         elif mode == "append" and position == 0 and found.st_nlink == 1:
             _append(entry, data)
         else:
             head = position if mode != "append" else size - position
-            _put(entry, found, Parts(head, data, keep_tail=mode != "truncate"))
+            _put(entry, found, SplicedContent(head, data, keep_tail=mode != "truncate"))
 
 
-class Parts:
+class SplicedContent:
     """New content: the first bytes of the old, something new, and the rest of the old."""
 
     def __init__(self, head: int = 0, data: bytes = b"", *, keep_tail: bool = False) -> None:
@@ -82,7 +82,7 @@ def _create(entry: Entry, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _put(entry: Entry, found: os.stat_result | None, parts: Parts) -> None:
+def _put(entry: Entry, found: os.stat_result | None, parts: SplicedContent) -> None:
     """Write a new file beside the old one, then replace the old one."""
     with _draft(entry, None if found is None else stat.S_IMODE(found.st_mode)) as (descriptor, draft):
         if found is not None and (parts.head or parts.keep_tail):
@@ -122,7 +122,7 @@ def _append(entry: Entry, data: bytes) -> None:
         found = os.fstat(descriptor)
         check_regular(found, entry.path)
         if found.st_nlink != 1:  # A hard link: the file may have another name in any place.
-            raise Moved
+            raise PathChanged
         try:
             _write_all(descriptor, data)
         except OSError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ahpkit.host.turns.completions import Word, word_at
+from ahpkit.host.turns.completions import TypedWord, word_at
 from ahpkit.protocol.chat.commands import CompletionItem
 
 MARKS = ("#", "@")
@@ -109,7 +109,7 @@ def _fit(file: str, wanted: str) -> int:
     return tests.index(True) if True in tests else _NOT
 
 
-def _item(word: Word, file: str, folder: str) -> CompletionItem:
+def _item(word: TypedWord, file: str, folder: str) -> CompletionItem:
     return {
         "insertText": f"{word.typed[0]}{file} ",
         "rangeStart": word.start,

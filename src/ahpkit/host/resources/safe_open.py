@@ -76,7 +76,7 @@ class Entry:
         except FileNotFoundError:
             return None
         if stat.S_ISLNK(found.st_mode):
-            raise Moved
+            raise PathChanged
         return found
 
     def open(self, flags: int, mode: int = 0o666) -> int:
@@ -84,7 +84,7 @@ class Entry:
             return os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=self.folder)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK):
-                raise Moved from error
+                raise PathChanged from error
             raise
 
     @contextmanager
@@ -94,7 +94,7 @@ class Entry:
             descriptor = os.open(self.name, _DIRECTORY, dir_fd=self.folder)
         except NotADirectoryError as error:
             if stat.S_ISLNK(self.stat().st_mode):
-                raise Moved from error
+                raise PathChanged from error
             raise
         try:
             yield descriptor
@@ -102,24 +102,24 @@ class Entry:
             os.close(descriptor)
 
 
-class Moved(Exception):
+class PathChanged(Exception):
     """The path has changed since it was checked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SafeOpener:
     """Opens real paths that pass the check. A path through one of the barred directories is never opened."""
 
     check: Check
     barred: frozenset[Identity] = frozenset()
 
 
-def anywhere() -> Passage:
+def anywhere() -> SafeOpener:
     """A passage without a check."""
-    return Passage(lambda _: None)
+    return SafeOpener(lambda _: None)
 
 
-def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
+def reach(path: Path, passage: SafeOpener, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
     """Resolve, check and use a path in one step. `follow`: a link at the end of the path is followed. `make`: missing
     parents are created."""
     for _ in range(_ATTEMPTS):
@@ -128,7 +128,7 @@ def reach(path: Path, passage: Passage, use: Callable[[Entry], T], *, follow: bo
         try:
             with _entered(real, passage.barred, make=make) as entry:
                 return use(entry)
-        except Moved:
+        except PathChanged:
             continue
     raise Conflict(f"{path} changes while it is used; try again")
 
@@ -176,7 +176,7 @@ def standing_in(folder: Path) -> Generator[str]:
     try:
         with _entered(folder, frozenset(), make=False) as entry:
             descriptor = os.open(entry.name, _PASSED, dir_fd=entry.folder)
-    except Moved:
+    except PathChanged:
         raise OSError(errno.ELOOP, "a link took its place", str(folder)) from None
     try:
         yield f"/proc/self/fd/{descriptor}" if os.path.isdir("/proc/self/fd") else str(folder)
@@ -193,11 +193,11 @@ def _step(folder: int, name: str, make: bool) -> int:
         try:
             os.mkdir(name, dir_fd=folder)
         except FileExistsError as error:
-            raise Moved from error
+            raise PathChanged from error
         return os.open(name, _PASSED, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK) or (error.errno == errno.ENOTDIR and _is_link(folder, name)):
-            raise Moved from error
+            raise PathChanged from error
         raise
 
 
@@ -255,8 +255,8 @@ __all__ = [
     "Check",
     "Entry",
     "Identity",
-    "Moved",
-    "Passage",
+    "PathChanged",
+    "SafeOpener",
     "anywhere",
     "check_regular",
     "file_path",

@@ -30,7 +30,7 @@ _PATIENCE = 1.0
 """Seconds that others wait for a directory to be found: a local disk answers in milliseconds."""
 
 
-class Named(NamedTuple):
+class NamedDirectory(NamedTuple):
     """A directory as a session names it."""
 
     kind: Opening
@@ -40,15 +40,15 @@ class Named(NamedTuple):
     directory."""
 
 
-class Opened:
+class OpenedDirectories:
     """The directories that sessions open, by real path. Adding one costs the same however many there are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of: dict[str, Mapping[Named, str]] = {}
+        self._of: dict[str, Mapping[NamedDirectory, str]] = {}
         self._counts: dict[Opening, Counter[str]] = {kind: Counter() for kind in get_args(Opening)}
 
-    def set(self, session_uri: str, places: Mapping[Named, str]) -> None:
+    def set(self, session_uri: str, places: Mapping[NamedDirectory, str]) -> None:
         """Set the directories that a session opens, with their real paths; none if the session is gone."""
         with self._lock:
             old = self._of.pop(session_uri, {})
@@ -61,7 +61,7 @@ class Opened:
             if places:
                 self._of[session_uri] = places
 
-    def keep(self, session_uri: str, named: Iterable[Named]) -> None:
+    def keep(self, session_uri: str, named: Iterable[NamedDirectory]) -> None:
         """Close all directories of a session except these."""
         known = self._of.get(session_uri, {})
         self.set(session_uri, {one: known[one] for one in named if one in known})
@@ -80,9 +80,9 @@ class Opened:
         return False
 
 
-def real_places(named: Iterable[Named]) -> dict[Named, str]:
+def real_places(named: Iterable[NamedDirectory]) -> dict[NamedDirectory, str]:
     """The real paths of directories, without those that do not exist or lie outside of their folder. Blocks."""
-    places: dict[Named, str] = {}
+    places: dict[NamedDirectory, str] = {}
     for one in named:
         with suppress(InvalidParams):
             real = real_path(one.path)
@@ -100,7 +100,7 @@ class SessionDirectories:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDirectories,
         services: Services,
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         default_directory: Path | None = None,
@@ -172,7 +172,7 @@ class SessionDirectories:
         else:
             self._found.set()
 
-    async def _find(self, session_uri: str, named: Sequence[Named]) -> None:
+    async def _find(self, session_uri: str, named: Sequence[NamedDirectory]) -> None:
         look = asyncio.current_task()
         try:
             places = await self._run(lambda: real_places(named))
@@ -186,20 +186,24 @@ class SessionDirectories:
                 self._tell()
 
 
-def opened_by(session: SessionState, default_directory: Path | None = None) -> list[Named]:
+def opened_by(session: SessionState, default_directory: Path | None = None) -> list[NamedDirectory]:
     """The directories that a session's state opens. For a session that names no directory, the default directory itself
     is not opened, only customization files in it."""
     workings = [path for uri in session.get("workingDirectories", ()) if (path := _local(uri)) is not None]
-    opened = [Named("work", path) for path in workings]
+    opened = [NamedDirectory("work", path) for path in workings]
     if not workings and default_directory is not None:
         workings = [default_directory]
     for container in session.get("customizations", ()):
         if container["type"] == "directory" and "clientId" not in container:
             kind: Opening = "saved" if container.get("writable") else "shown"
-            opened.extend(Named(kind, path, _boundary(path, workings)) for path in _places(container, workings))
+            opened.extend(
+                NamedDirectory(kind, path, _boundary(path, workings)) for path in _places(container, workings)
+            )
         elif container["type"] == "plugin" and "clientId" not in container:
             icons = (_local(icon["src"]) for icon in container.get("icons", ()))
-            opened.extend(Named("picture", path, _boundary(path, workings)) for path in icons if path is not None)
+            opened.extend(
+                NamedDirectory("picture", path, _boundary(path, workings)) for path in icons if path is not None
+            )
     return opened
 
 
@@ -230,4 +234,4 @@ def _local(uri: str | None) -> Path | None:
         return None
 
 
-__all__ = ["Named", "Opened", "Opening", "SessionDirectories", "opened_by", "real_places"]
+__all__ = ["NamedDirectory", "OpenedDirectories", "Opening", "SessionDirectories", "opened_by", "real_places"]

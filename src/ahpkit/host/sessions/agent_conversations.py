@@ -118,7 +118,7 @@ _ADOPTED = "adopted/"
 _log = logging.getLogger(__name__)
 
 
-class Listed(NamedTuple):
+class ListedConversation(NamedTuple):
     """A conversation that an agent keeps, and the URI that it is listed under."""
 
     uri: str
@@ -156,11 +156,11 @@ class AgentConversations:
         """Summaries of the conversations that are not sessions of the host yet, for lists of sessions."""
         return [_summary(listed) for listed in self._listed()]
 
-    def find(self, uri: str) -> Listed | None:
+    def find(self, uri: str) -> ListedConversation | None:
         """The conversation that is listed under a URI."""
         return next((listed for listed in self._listed() if listed.uri == uri), None)
 
-    def adopted(self, listed: Listed) -> None:
+    def adopted(self, listed: ListedConversation) -> None:
         """Note that a session is made of this conversation. Its history comes later."""
         self._values.set(_ADOPTED + listed.uri, listed.kept.memory)
 
@@ -206,7 +206,7 @@ class AgentConversations:
         asked = self._asked.get(agent.provider)
         return asked is None or self._monotonic() - asked > _FRESH
 
-    def _listed(self) -> Iterator[Listed]:
+    def _listed(self) -> Iterator[ListedConversation]:
         ours: list[Any] = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._stored else []
         for provider, kept in self._stored.items():
             hidden: list[Any] = self._values.get(_HIDDEN + provider) or []
@@ -214,10 +214,10 @@ class AgentConversations:
             for one in kept:
                 uri = _uri(provider, one)
                 if _key(one.memory) not in left_out and not self._taken(uri):
-                    yield Listed(uri, self._agents.find(provider), one)
+                    yield ListedConversation(uri, self._agents.find(provider), one)
 
 
-def _summary(listed: Listed) -> SessionSummary:
+def _summary(listed: ListedConversation) -> SessionSummary:
     time = iso_time(listed.kept.modified_at or 0)
     state = kept_session(listed.agent.provider, listed.kept)
     return session_summary(listed.uri, state, created_at=time, modified_at=time)
@@ -233,4 +233,4 @@ def _uri(provider: str, kept: AgentSession) -> str:
     return f"ahp-session:/{uuid.uuid5(uuid.NAMESPACE_URL, name)}"
 
 
-__all__ = ["AgentConversations", "Listed", "RecalledHistory"]
+__all__ = ["AgentConversations", "ListedConversation", "RecalledHistory"]

@@ -24,7 +24,7 @@ from ahpkit.protocol.session.state import SessionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class ChatBeginning:
     """The turns that a new chat begins with."""
 
     title: str
@@ -38,12 +38,12 @@ class Beginning:
 
 def beginning(
     source: ChatSource | None, *, chat: str, session: SessionState, agent: Agent, states: States
-) -> Beginning:
+) -> ChatBeginning:
     """The turns that the new chat `chat` begins with; raises if it cannot begin with that source."""
     if agent.further_chats is None:
         raise InvalidParams(f"sessions of {agent.provider} have one chat")
     if source is None:
-        return Beginning(title=NEW_CHAT)
+        return ChatBeginning(title=NEW_CHAT)
     kind = source.get("kind")
     if kind not in ("fork", "sideChat"):
         raise InvalidParams(f"source.kind: {str(kind)[:100]!r} is neither fork nor sideChat")
@@ -64,7 +64,7 @@ def _source_chat(uri: str, chat: str, session: SessionState, states: States) -> 
     return found
 
 
-def _fork(source: ChatSource, found: ChatState, session: SessionState) -> Beginning:
+def _fork(source: ChatSource, found: ChatState, session: SessionState) -> ChatBeginning:
     turn_id = source["turnId"]
     turns = turns_until(found, turn_id)
     if turns is None and _runs(found, turn_id):
@@ -73,7 +73,7 @@ def _fork(source: ChatSource, found: ChatState, session: SessionState) -> Beginn
         raise _no_turn(source)
     origin: ChatOrigin = {"kind": "fork", "chat": source["chat"], "turnId": turn_id}
     title = (entry_of(source["chat"], session) or found)["title"]
-    return Beginning(title=title, origin=origin, turns=turns, directories=found.get("workingDirectories"))
+    return ChatBeginning(title=title, origin=origin, turns=turns, directories=found.get("workingDirectories"))
 
 
 def _runs(chat: ChatState, turn_id: str) -> bool:
@@ -81,7 +81,7 @@ def _runs(chat: ChatState, turn_id: str) -> bool:
     return turn is not None and turn["id"] == turn_id
 
 
-def _side_chat(source: ChatSource, found: ChatState) -> Beginning:
+def _side_chat(source: ChatSource, found: ChatState) -> ChatBeginning:
     selection: SideChatSelection | None = source.get("selection")
     if selection is not None and not selection["text"]:
         raise InvalidParams("source.selection.text: must not be empty")
@@ -93,7 +93,7 @@ def _side_chat(source: ChatSource, found: ChatState) -> Beginning:
     if selection is not None:
         origin["selection"] = selection
     title = SIDE_CHAT if selection is None else title_from(selection["text"]) or SIDE_CHAT
-    return Beginning(title=title, origin=origin, background=turns, directories=found.get("workingDirectories"))
+    return ChatBeginning(title=title, origin=origin, background=turns, directories=found.get("workingDirectories"))
 
 
 def _with_active(chat: ChatState, turn_id: str) -> list[Turn]:
@@ -169,7 +169,7 @@ def check_chosen_model(model: ModelSelection | None, provider: str, root: RootSt
 
 
 __all__ = [
-    "Beginning",
+    "ChatBeginning",
     "beginning",
     "check_anchor",
     "check_chosen_model",

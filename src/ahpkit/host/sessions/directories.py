@@ -108,7 +108,7 @@ class NewDirectories:
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class _ChatMove:
     """A chat whose directories change."""
 
     chat: str
@@ -160,7 +160,7 @@ class Directories:
             return error.message
         return None if await asyncio.to_thread(os.path.isdir, path) else f"the directory {uri} does not exist"
 
-    def _check_idle(self, action: _DirectoryAction, moves: Sequence[_Move]) -> str | None:
+    def _check_idle(self, action: _DirectoryAction, moves: Sequence[_ChatMove]) -> str | None:
         """Refuse to take a directory from a running turn. Adding one is allowed."""
         if action["type"] == "session/workingDirectorySet":
             return None
@@ -169,22 +169,22 @@ class Directories:
 
     # -- the agents ------------------------------------------------------------------------------------------------
 
-    def _moves(self, uri: str, action: _DirectoryAction) -> Iterator[_Move]:
+    def _moves(self, uri: str, action: _DirectoryAction) -> Iterator[_ChatMove]:
         """The change for each chat that an action concerns."""
         if action["type"] in OF_CHAT:
             chat = self.store.chat(uri) or NO_CHAT
             session = self.store.session(self.index.session_of(uri)) or NO_SESSION
             changed = cast("ChatState", chat_reducer({**chat}, {**action}))
-            yield _Move(uri, directories_of(chat, session), directories_of(changed, session))
+            yield _ChatMove(uri, directories_of(chat, session), directories_of(changed, session))
             return
         session = self.store.session(uri) or NO_SESSION
         after = cast("SessionState", session_reducer({**session}, {**action}))
         for chat_uri in self.index.chats(uri):
             chat = self.store.chat(chat_uri) or NO_CHAT
             kept = _kept(chat, action) if "workingDirectories" in chat else after.get("workingDirectories", ())
-            yield _Move(chat_uri, directories_of(chat, session), kept)
+            yield _ChatMove(chat_uri, directories_of(chat, session), kept)
 
-    async def _move(self, moves: Sequence[_Move]) -> str | None:
+    async def _move(self, moves: Sequence[_ChatMove]) -> str | None:
         """Have the agents work in the new directories. If one agent cannot, all keep their old directories."""
         for number, move in enumerate(moves):
             try:
@@ -198,7 +198,7 @@ class Directories:
                 return "the agent could not work there; the host's log has the details"
         return None
 
-    async def _move_back(self, moves: Sequence[_Move]) -> None:
+    async def _move_back(self, moves: Sequence[_ChatMove]) -> None:
         for move in moves:
             try:
                 await self._work_in(move.chat, move.before)

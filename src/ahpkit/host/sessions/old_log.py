@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 _ANNOTATIONS: Final = "/annotations"
 
 
-class _Written(msgspec.Struct):
+class _OldEntry(msgspec.Struct):
     """What is needed of an entry. There may be a million of them, so the other members are skipped while reading."""
 
     action: dict[str, Any]
 
 
-_decoder: Final = msgspec.json.Decoder(_Written)
+_decoder: Final = msgspec.json.Decoder(_OldEntry)
 
 Report = Callable[[int, int], None]
 """Called with the number of actions that were converted so far, and the number of all actions."""

@@ -11,7 +11,7 @@ from ahpkit.host.policy import check_agent
 from ahpkit.host.registration import SessionApplied, SessionHooks
 from ahpkit.host.sessions.agent_conversations import AgentConversations
 from ahpkit.host.sessions.chat_rules import (
-    Beginning,
+    ChatBeginning,
     beginning,
     check_anchor,
     check_chosen_model,
@@ -114,7 +114,7 @@ class SessionChats:
         if message is not None and (reason := check_attached(message, self._states)) is not None:
             raise InvalidParams(f"initialMessage.{reason}")
 
-    def _first_state(self, params: CreateChatParams, begins: Beginning) -> ChatState:
+    def _first_state(self, params: CreateChatParams, begins: ChatBeginning) -> ChatState:
         """The state of a new chat. Without choices of its own it takes over those of the chat that it continues."""
         directories = params.get("workingDirectories", begins.directories)
         self._check_subset(params["channel"], directories or ())

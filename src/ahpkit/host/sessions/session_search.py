@@ -37,7 +37,7 @@ class SearchParams(TypedDict):
     before: NotRequired[int]
 
 
-class Found(TypedDict):
+class FoundTurn(TypedDict):
     """The newest turn of a session in which all words occur."""
 
     session: str
@@ -48,7 +48,7 @@ class Found(TypedDict):
 class SearchResult(TypedDict):
     """`next` is there while other sessions are left."""
 
-    found: list[Found]
+    found: list[FoundTurn]
     next: NotRequired[int]
 
 
@@ -71,13 +71,13 @@ class SessionSearch:
         sessions = self._index.sessions()
         end = max(0, min(params.get("before", len(sessions)), len(sessions)))
         start = max(0, end - _SESSIONS)
-        found: list[Found] = []
+        found: list[FoundTurn] = []
         for session in reversed(sessions[start:end]):
             if (one := await self._find(session, words)) is not None:
                 found.append(one)
         return {"found": found, "next": start} if start else {"found": found}
 
-    async def _find(self, session: str, words: Sequence[str]) -> Found | None:
+    async def _find(self, session: str, words: Sequence[str]) -> FoundTurn | None:
         for chat in self._index.chats(session):
             await self._store.read(chat)
             state = cast("ChatState | None", self._store.committed(chat))
@@ -100,4 +100,4 @@ async def _turn_with(state: ChatState, words: Sequence[str]) -> Turn | None:
     return None
 
 
-__all__ = ["Found", "SearchParams", "SearchResult", "SessionSearch"]
+__all__ = ["FoundTurn", "SearchParams", "SearchResult", "SessionSearch"]

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from ahpkit.dialects.base import Resync
+from ahpkit.dialects.base import MustReconnect
 from ahpkit.log.entry import Entry
 from ahpkit.wire.pieces import PIECE
 
@@ -48,7 +48,7 @@ class Receiver(Protocol):
 
     def project(self, entry: Entry) -> bytes | None:
         """The envelope of an action in the form for this receiver; None: this receiver does not get the action. Raises
-        `Resync`."""
+        `MustReconnect`."""
         ...
 
     def form(self, action_type: str) -> str | None:
@@ -261,7 +261,7 @@ def _bodies(receiver: Receiver, entries: Sequence[Entry]) -> list[bytes] | None:
     told = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
     try:
         return [body for body in told if body is not None]
-    except Resync:
+    except MustReconnect:
         return None
 
 

@@ -18,12 +18,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from ahpkit.dialects.base import Forms
+from ahpkit.dialects.base import OutgoingAction
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.secret_addresses import stored_action, stored_state
 from ahpkit.host.states import States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
-from ahpkit.log.entry import Entry, PartAhead, Recovery
+from ahpkit.log.entry import Entry, PartWrittenAhead, Recovery
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists
 from ahpkit.wire.codec import decode_own, encode
@@ -109,7 +109,7 @@ class Prepared(NamedTuple):
 
     at: int
     """The number under which its parts were stored."""
-    ahead: Sequence[PartAhead]
+    ahead: Sequence[PartWrittenAhead]
     rest: bytes
     """The end of the state's JSON, after the stored parts."""
 
@@ -301,10 +301,10 @@ class Store(States):
                 self._preparing.discard(uri)
                 self._log.close(uri)
 
-    async def _write_ahead(self, uri: str, stored: JsonObject, at: int) -> tuple[list[PartAhead], bytes]:
+    async def _write_ahead(self, uri: str, stored: JsonObject, at: int) -> tuple[list[PartWrittenAhead], bytes]:
         """Store all parts of a state except the last; returns the descriptions of the stored parts, and the last
         part."""
-        ahead: list[PartAhead] = []
+        ahead: list[PartWrittenAhead] = []
         rest = b""
         async for rest in _parts(stored):
             if len(rest) >= _PART:
@@ -330,7 +330,7 @@ class Store(States):
         told, stored = envelope(uri, action, origin), stored_action(action)
         body = encode(told if stored is action else envelope(uri, stored, origin))
         client_id, client_seq = origin or (None, None)
-        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, Forms(told)))
+        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, OutgoingAction(told)))
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
         self._uncommitted.append(_Change(step, channel, after, action, None if stored is action else encode(told)))
@@ -354,7 +354,7 @@ class Store(States):
             return
         resting = channel.text
         state = channel.committed if resting is None else await self._read_gently(uri, resting)
-        ahead: list[PartAhead] = []
+        ahead: list[PartWrittenAhead] = []
         text: list[bytes] = []
         async for data in _parts(stored_state(state or {})):
             if self._channels.get(uri) is not channel:

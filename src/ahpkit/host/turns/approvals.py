@@ -232,7 +232,7 @@ def _real(uri: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCall:
     """A call whose approval is being decided."""
 
     call_id: str
@@ -298,7 +298,7 @@ class CallGate:
     async def refusal(self, name: str, tool_input: str, owner: str | None, *, title: str, client_id: str) -> str | None:
         """Why a client may not make a call directly, outside of a chat; None: it may. No person is asked."""
         subject = self.subject(name, tool_input, owner, ())
-        asked = Asked(self._new_id(), "", subject, {"title": title, "input": tool_input})
+        asked = AskedCall(self._new_id(), "", subject, {"title": title, "input": tool_input})
         if (objection := await self.guard(name, tool_input, owner)) is not None:
             denial = f"{_NOT_IN_A_CHAT}: {objection.reason}" if objection.asks else objection.reason
             self.decided(asked, allowed=False, by="guard", reason=denial)
@@ -328,7 +328,7 @@ class CallGate:
 
     def decided(
         self,
-        asked: Asked,
+        asked: AskedCall,
         *,
         allowed: bool,
         by: By,
@@ -373,4 +373,4 @@ def denied_by(rule: Rule) -> str:
     return f"A rule denies this: {rule.says()}"
 
 
-__all__ = ["Approvals", "Asked", "CallGate", "denied_by"]
+__all__ = ["Approvals", "AskedCall", "CallGate", "denied_by"]

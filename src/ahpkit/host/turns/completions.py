@@ -16,7 +16,7 @@ from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.session.actions import session_customization_updated
 from ahpkit.protocol.session.customizations import ChildCustomization, PluginCustomization
-from ahpkit.protocol.session.enablement import Placed, find, walk
+from ahpkit.protocol.session.enablement import PlacedCustomization, find, walk
 from ahpkit.protocol.session.state import SessionState
 
 _UNIT = 2
@@ -24,7 +24,7 @@ _UNIT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TypedWord:
     """The word that is being typed, without white space; `start` and `end` are UTF-16 offsets into the text."""
 
     before: str
@@ -40,13 +40,13 @@ def utf16_length(text: str) -> int:
     return len(_encoded(text)) // _UNIT
 
 
-def word_at(text: str, offset: int) -> Word:
+def word_at(text: str, offset: int) -> TypedWord:
     """The word around the cursor; it may be empty."""
     data = _encoded(text)
     left, right = _decoded(data[: offset * _UNIT]), _decoded(data[offset * _UNIT :])
     typed = left.rsplit(maxsplit=1)[-1] if left and not left[-1].isspace() else ""
     rest = right.split(maxsplit=1)[0] if right and not right[0].isspace() else ""
-    return Word(left.removesuffix(typed), typed, offset - utf16_length(typed), offset + utf16_length(rest))
+    return TypedWord(left.removesuffix(typed), typed, offset - utf16_length(typed), offset + utf16_length(rest))
 
 
 def slash_items(commands: Iterable[tuple[str, str]], text: str, offset: int) -> list[CompletionItem]:
@@ -71,7 +71,7 @@ def best_first(items: Iterable[CompletionItem], text: str, offset: int) -> list[
     return sorted(items, key=lambda item: not item["insertText"].casefold().startswith(typed))
 
 
-def _item(word: Word, label: str, description: str) -> CompletionItem:
+def _item(word: TypedWord, label: str, description: str) -> CompletionItem:
     return {
         "insertText": f"{label} ",
         "rangeStart": word.start,
@@ -134,7 +134,7 @@ class AgentCommands(Feature):
         return prompt
 
 
-def _commands(session: SessionState | None) -> Iterator[Placed]:
+def _commands(session: SessionState | None) -> Iterator[PlacedCustomization]:
     return (placed for placed in walk(session) if (placed.container or {}).get("id") == PLUGIN)
 
 
@@ -186,4 +186,4 @@ def _switches(entry: _Shown) -> _Shown:
     return {key: entry[key] for key in ("enabled", "enablement") if key in entry}
 
 
-__all__ = ["PLUGIN", "AgentCommands", "Word", "best_first", "slash_items", "utf16_length", "word_at"]
+__all__ = ["PLUGIN", "AgentCommands", "TypedWord", "best_first", "slash_items", "utf16_length", "word_at"]

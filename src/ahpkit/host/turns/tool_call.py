@@ -22,7 +22,7 @@ from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.agent.values import CompleteOptions, ConfirmOptions, PerformOptions, RunningOptions
-from ahpkit.host.turns.approvals import Asked, CallGate, denied_by
+from ahpkit.host.turns.approvals import AskedCall, CallGate, denied_by
 from ahpkit.protocol.chat.actions import (
     ChatAction,
     ChatToolCallConfirmedAction,
@@ -47,7 +47,7 @@ from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.protocol.meta_keys import AUTOMATIC, SETTLED
 from ahpkit.tools.approvals import By, Of
-from ahpkit.tools.gate import Passage
+from ahpkit.tools.gate import CallPassage
 from ahpkit.tools.rules import ASK, Rule, Ruling
 from ahpkit.wire.tasks import unless
 
@@ -73,14 +73,14 @@ class ToolCallPorts:
     """Called with the call's id after it was allowed and before it runs."""
 
 
-class _About(TypedDict):
+class _CallAction(TypedDict):
     """The call that an action is about."""
 
     turn_id: str
     tool_call_id: str
 
 
-class _Shown(TypedDict):
+class _CallTexts(TypedDict):
     """What clients show about a call besides its input."""
 
     title: StringOrMarkdown | None
@@ -93,10 +93,10 @@ class _Request:
 
     tool_input: str
     message: StringOrMarkdown | None
-    shown: _Shown
-    asked: Asked | None
+    shown: _CallTexts
+    asked: AskedCall | None
     """None for an imported history, in which nothing is decided."""
-    passage: Passage = field(default_factory=Passage)
+    passage: CallPassage = field(default_factory=CallPassage)
 
 
 class LiveToolCall:
@@ -199,7 +199,7 @@ class LiveToolCall:
         title: StringOrMarkdown | None = None,
         edits: Sequence[FileEdit] = (),
     ) -> _Request:
-        shown = _Shown(title=title, edits={"items": list(edits)} if edits else None)
+        shown = _CallTexts(title=title, edits={"items": list(edits)} if edits else None)
         asked = self._asked(tool_input, title or message, edits)
         return _Request(tool_input=tool_input, message=message, shown=shown, asked=asked)
 
@@ -358,15 +358,15 @@ class LiveToolCall:
             self._show_pending("caller")
         self._ports.say(chat_tool_call_denied(**self._about, reason="skipped", reason_message=reason))
 
-    def _asked(self, tool_input: str, title: StringOrMarkdown | None, edits: Sequence[FileEdit]) -> Asked | None:
+    def _asked(self, tool_input: str, title: StringOrMarkdown | None, edits: Sequence[FileEdit]) -> AskedCall | None:
         gate = self._ports.gate
         if gate is None:
             return None
         subject = gate.subject(self.name, tool_input, self._owner, _paths(edits))
         shown = {"title": _plain(title) or self.name, "input": tool_input}
-        return Asked(self.id, self._ports.turn_id, subject, shown)
+        return AskedCall(self.id, self._ports.turn_id, subject, shown)
 
-    def _asked_about_result(self) -> Asked | None:
+    def _asked_about_result(self) -> AskedCall | None:
         return self._asked(self._input(None), f"The result of {self.name}", ())
 
     async def _person(
@@ -422,7 +422,7 @@ class LiveToolCall:
 
     def _decided(
         self,
-        asked: Asked | None,
+        asked: AskedCall | None,
         allowed: bool,
         by: By,
         *,
@@ -563,7 +563,7 @@ class LiveToolCall:
         return f"Used {name}" if success else f"{name} failed"
 
     @property
-    def _about(self) -> _About:
+    def _about(self) -> _CallAction:
         return {"turn_id": self._ports.turn_id, "tool_call_id": self.id}
 
     def _say(self, action: ToolCallAction) -> None:

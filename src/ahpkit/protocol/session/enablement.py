@@ -18,8 +18,8 @@ __all__ = [
     "SCOPES",
     "SWITCH",
     "Customizations",
-    "Effective",
-    "Placed",
+    "EffectiveEnablement",
+    "PlacedCustomization",
     "decided_note",
     "effective",
     "find",
@@ -46,17 +46,17 @@ Customizations = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedCustomization:
     """A customization and where it is; `container` is None at top level."""
 
     entry: JsonObject
     container: JsonObject | None
 
     @property
-    def effective(self) -> Effective:
+    def effective(self) -> EffectiveEnablement:
         """What is in force, taking the container into account."""
         enabled = is_enabled(self.entry) and (self.container is None or is_enabled(self.container))
-        return Effective(
+        return EffectiveEnablement(
             enabled=enabled,
             why=self._why(),
             user_invocable=enabled and self.entry.get("disableUserInvocation") is not True,
@@ -81,7 +81,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveEnablement:
     """What applies to one customization, taking its container into account."""
 
     enabled: bool
@@ -93,20 +93,20 @@ class Effective:
     """The model may use the skill, or delegate to the agent, of its own accord."""
 
 
-def walk(source: Customizations) -> Iterator[Placed]:
+def walk(source: Customizations) -> Iterator[PlacedCustomization]:
     """Every customization of `source`, each container before its children."""
     for entry in _top_level(source):
-        yield Placed(entry, None)
+        yield PlacedCustomization(entry, None)
         for child in entry.get("children") or ():
-            yield Placed(child, entry)
+            yield PlacedCustomization(child, entry)
 
 
-def find(source: Customizations, customization_id: str) -> Placed | None:
+def find(source: Customizations, customization_id: str) -> PlacedCustomization | None:
     """The customization with that id, at top level or in any container."""
     return next((placed for placed in walk(source) if placed.entry.get("id") == customization_id), None)
 
 
-def effective(source: Customizations, customization_id: str) -> Effective | None:
+def effective(source: Customizations, customization_id: str) -> EffectiveEnablement | None:
     """What is in force for the customization with that id; None when there is none."""
     placed = find(source, customization_id)
     return None if placed is None else placed.effective
