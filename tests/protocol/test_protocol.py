@@ -83,7 +83,7 @@ def test_the_public_names_are_sorted_and_all_there() -> None:
 def test_the_public_names_are_those_of_the_parts() -> None:
     parts = ["errors", "version", "registry", "channels", "validation"]
     expected = {name for part in parts for name in importlib.import_module(f"ahpkit.protocol.{part}").__all__}
-    assert set(ahpkit.protocol.__all__) == expected | {"Rope", "Effective", "effective"}
+    assert set(ahpkit.protocol.__all__) == expected | {"Rope", "EffectiveEnablement", "effective"}
 
 
 def test_another_name_is_an_attribute_error() -> None:
