@@ -459,6 +459,14 @@ def test_a_file_that_was_only_half_built_is_built_again(path: Path) -> None:
     assert [found.name for found in path.parent.iterdir()] == ["log.db"]
 
 
+def test_a_file_that_cannot_be_completed_leaves_nothing_beside_the_old_one(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(UnicodeEncodeError):
+        create(path, Recovery(values={"a": b"x" * 100_000, "\ud800": b""}))
+    assert [found.name for found in path.parent.iterdir()] == ["log.db"]
+    assert path.read_bytes() == before
+
+
 def test_finishing_without_anything_to_finish_does_nothing(path: Path) -> None:
     before = path.read_bytes()
     finish(path)

@@ -219,6 +219,22 @@ def test_a_log_is_not_converted_when_the_disk_has_no_room(tmp_path: Path, monkey
         assert db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() == (1,)
 
 
+def test_room_that_an_interrupted_conversion_took_is_free_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begun = tmp_path / "log.db", tmp_path / "log.db.part"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(FIRST_SCHEMA)
+    begun.write_bytes(b"half")
+
+    def nearly_full(place: object) -> SimpleNamespace:
+        return SimpleNamespace(free=1 if begun.exists() else 1 << 30)
+
+    monkeypatch.setattr(shutil, "disk_usage", nearly_full)
+    with closing(SqliteStorage(path, convert=lambda old: old)) as storage:
+        assert storage.load().snapshots.keys() == {"ahp-chat:/old"}
+
+
 @pytest.mark.parametrize(
     ("file_mode", "directory_mode"), [(0o400, 0o700), (0o000, 0o700), (0o600, 0o500)], ids=["read-only", "none", "dir"]
 )

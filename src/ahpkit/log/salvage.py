@@ -41,8 +41,10 @@ def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
 
     What it replaces is kept: as damaged, or with `upgraded` as the file of an older ahpkit.
     """
-    part = _empty_part(path)
-    with closing(sqlite3.connect(part, isolation_level=None)) as db:
+    with (
+        _built(path, _UPGRADED if upgraded else _NEW) as part,
+        closing(sqlite3.connect(part, isolation_level=None)) as db,
+    ):
         db.execute("PRAGMA synchronous = FULL")
         migrate(db, part)
         tables = Tables(db)
@@ -52,8 +54,6 @@ def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
             tables.apply(Value(key, data) for key, data in content.values.items())
             tables.remember_clients(content.clients)
             tables.set_floor(content.head_seq)
-    os.replace(part, _beside(path, _UPGRADED if upgraded else _NEW))
-    finish(path)
 
 
 def rebuild(path: Path, batches: Sequence[Batch]) -> None:
@@ -61,16 +61,14 @@ def rebuild(path: Path, batches: Sequence[Batch]) -> None:
 
     The first of the batches may be in the main file already.
     """
-    part = _empty_part(path)
-    shutil.copyfile(path, part)
-    with closing(sqlite3.connect(part, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = FULL")
-        tables = Tables(db)
-        for batch in _missing(batches, tables.recover().head_seq):
-            tables.commit(batch)
-    _sync(part)
-    os.replace(part, _beside(path, _NEW))
-    finish(path)
+    with _built(path, _NEW) as part:
+        shutil.copyfile(path, part)
+        with closing(sqlite3.connect(part, isolation_level=None)) as db:
+            db.execute("PRAGMA synchronous = FULL")
+            tables = Tables(db)
+            for batch in _missing(batches, tables.recover().head_seq):
+                tables.commit(batch)
+        _sync(part)
 
 
 def _missing(batches: Sequence[Batch], head_seq: int) -> Sequence[Batch]:
@@ -83,13 +81,30 @@ def _missing(batches: Sequence[Batch], head_seq: int) -> Sequence[Batch]:
     return batches[max(known, default=0) :]
 
 
-def _empty_part(path: Path) -> Path:
-    """The file in which a database is built, beside its place, for its owner only."""
-    part = _beside(path, ".part")
-    for suffix in (*_PARTS, "-journal"):
-        _beside(part, suffix).unlink(missing_ok=True)
+@contextmanager
+def _built(path: Path, suffix: str) -> Generator[Path]:
+    """An empty file beside its place, for its owner only, in which a database is built. It is swapped in when it is
+    complete. If it cannot be completed, it is removed, because the disk may be full."""
+    _remove_part(path)
+    part = _part(path)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return part
+    try:
+        yield part
+    except BaseException:
+        _remove_part(path)
+        raise
+    os.replace(part, _beside(path, suffix))
+    finish(path)
+
+
+def _part(path: Path) -> Path:
+    return _beside(path, ".part")
+
+
+def _remove_part(path: Path) -> None:
+    """Remove a file that was begun and not completed, by this process or by an earlier one."""
+    for suffix in (*_PARTS, "-journal"):
+        _beside(_part(path), suffix).unlink(missing_ok=True)
 
 
 def finish(path: Path) -> None:
@@ -269,6 +284,7 @@ def upgrade(path: Path, content: Recovery, convert: Convert) -> bool:
     converted = convert(content)
     if converted is None:
         return False
+    _remove_part(path)
     needed = _ROOM * sum(len(snapshot.state) for snapshot in converted.snapshots.values()) + _SPARE
     free = shutil.disk_usage(path.parent).free
     if free < needed:
