@@ -46,7 +46,7 @@ const press = async (window, label) => {
 };
 const enter = async (window) => {
   for (let attempt = 0; ; attempt += 1) {
-    try { await window.goto(url); break; } catch (error) { if (attempt > 40) throw error; await window.waitForTimeout(500); }
+    try { await window.goto(url); break; } catch (error) { if (attempt > 240) throw error; await window.waitForTimeout(500); }
   }
   await window.getByText('Build with Agent').waitFor();
 };
