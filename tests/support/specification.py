@@ -8,13 +8,16 @@ from pathlib import Path
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+def specification_folder(*parts: str) -> Path | None:
+    """A folder of that data; None when it is not there."""
+    folders = (beside.joinpath("shared", *parts) for beside in _CHECKOUT.parents[:2])
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
 def specification(*parts: str, suffix: str = ".json") -> Sequence[Path]:
     """The files of a folder of that data, JSON unless said otherwise; none when it is not there."""
-    for beside in _CHECKOUT.parents[:2]:
-        folder = beside.joinpath("shared", *parts)
-        if folder.is_dir():
-            return sorted(folder.glob(f"*{suffix}"))
-    return []
+    folder = specification_folder(*parts)
+    return [] if folder is None else sorted(folder.glob(f"*{suffix}"))
 
 
-__all__ = ["specification"]
+__all__ = ["specification", "specification_folder"]

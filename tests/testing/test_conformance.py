@@ -9,14 +9,14 @@ import pytest
 
 from ahpkit.testing import Report, run_reducer_fixtures, run_round_trips
 from support import requirement
+from support.specification import specification_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "tests" / "fixtures"
-PUBLIC = ROOT.parent / "shared" / "ahp-0.4.0" / "fixtures"
-NEWER = [ROOT.parent / "shared" / f"ahp-{version}" / "fixtures" for version in ("0.9.0", "1.0.0")]
+VERSIONS = ("0.4.0", "0.9.0", "1.0.0")
 
 needs_public_fixtures = pytest.mark.skipif(
-    not PUBLIC.is_dir(), reason="the public fixtures are not beside the checkout"
+    specification_folder("ahp-1.0.0") is None, reason="the public fixtures are not beside the checkout"
 )
 
 
@@ -49,21 +49,6 @@ def test_our_round_trips_pass() -> None:
     report = run_round_trips(OURS / "round-trips")
     assert report.failed == 0, str(report)
     assert report.passed > 20
-
-
-@needs_public_fixtures
-@requirement("core:reducer:fixtures-null-is-absent")
-def test_the_public_reducer_fixtures_pass() -> None:
-    report = run_reducer_fixtures(PUBLIC / "reducers")
-    assert report.failed == 0, str(report)
-    assert report.passed > 100
-
-
-@needs_public_fixtures
-def test_the_public_round_trips_pass() -> None:
-    report = run_round_trips(PUBLIC / "round-trips")
-    assert report.failed == 0, str(report)
-    assert report.passed > 10
 
 
 def test_nulls_count_as_absent_in_reducer_fixtures(tmp_path: Path) -> None:
@@ -173,16 +158,18 @@ def test_the_how_to_page_runs_and_its_examples_are_fixtures(tmp_path: Path, monk
 
 
 @needs_public_fixtures
-@pytest.mark.parametrize("public", NEWER, ids=lambda path: path.parent.name)
+@requirement("core:reducer:fixtures-null-is-absent")
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("named", [True, False])
-def test_the_public_fixtures_of_newer_versions_pass(public: Path, named: bool) -> None:
-    protocol = public.parent.name.removeprefix("ahp-") if named else None
-    for report in (
-        run_reducer_fixtures(public / "reducers", protocol=protocol),
-        run_round_trips(public / "round-trips", protocol=protocol),
-    ):
-        assert report.failed == 0, str(report)
-        assert report.passed > 20
+def test_the_public_fixtures_of_every_version_pass(version: str, named: bool) -> None:
+    public = specification_folder(f"ahp-{version}", "fixtures")
+    assert public is not None
+    protocol = version if named else None
+    reducers = run_reducer_fixtures(public / "reducers", protocol=protocol)
+    round_trips = run_round_trips(public / "round-trips", protocol=protocol)
+    assert (reducers.failed, round_trips.failed) == (0, 0), f"{reducers}\n{round_trips}"
+    assert reducers.passed > 100
+    assert round_trips.passed > 10
 
 
 FLAT: dict[str, Any] = {

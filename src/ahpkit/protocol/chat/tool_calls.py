@@ -218,7 +218,7 @@ def _owner(contributor: Mapping[str, Any] | None) -> str | None:
 
 def _confirmed(call: JsonObject, action: ChatToolCallConfirmedAction) -> Event:
     option = _option(call, action.get("selectedOptionId"))
-    if action["approved"] is False:
+    if not action["approved"]:
         why: JsonObject = {key: action.get(key) for key in ("reason", "reasonMessage", "userSuggestion")}
         return "denied", {**why, "selectedOption": option}
     tool_input, edited = call.get("toolInput"), action.get("editedToolInput")
