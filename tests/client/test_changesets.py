@@ -11,6 +11,7 @@ from ahpkit.changes.feature import Changesets
 from ahpkit.client import Client, Session
 from ahpkit.client.changesets import ConfirmationRequired, expand, offered
 from ahpkit.host.agent import Turn
+from ahpkit.host.resources.feature import Resources
 from ahpkit.testing.fake_host import FakeHost
 from ahpkit.testing.memory_host import memory_host
 from support import requirement
@@ -141,3 +142,28 @@ async def test_a_real_hosts_changes_are_reviewed_and_undone_by_the_sdk(tmp_path:
             undone = "Undid 1 file. It is not known who wrote a.txt; redo brings the content back."
             assert str(await view.invoke("undo", confirmed=True)) == undone
     assert (repo.root / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_whose_content_the_host_has_not_kept_has_no_text(tmp_path: Path) -> None:
+    """`sessions diff` ended with an error at the first such file."""
+    repo = Repository(tmp_path / "repo")
+    repo.commit(a_txt="one\n")
+    agent = ScriptedAgent()
+
+    async def script(turn: Turn) -> None:
+        with (repo.root / "huge.iso").open("wb") as file:
+            file.truncate(17 * 2**20)
+
+    agent.script = script
+    changesets = Changesets(tmp_path / "ours", default_directory=repo.root)
+    async with (
+        memory_host(agent, features=[Resources(), changesets], directory=repo.root) as host,
+        host.client() as client,
+    ):
+        session = await client.create_session()
+        await (await session.chat()).ask("go")
+        async with session.changeset("session") as view:
+            await eventually(lambda: view.files)
+            [file] = view.files
+            assert file["_meta"] == {"ahpkit/note": "too large"}
+            assert await view.read(file["edit"]["after"]) is None

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from ahpkit.client.core import Core
 from ahpkit.client.dispatch import Dispatch
 from ahpkit.client.subscription import Subscription
+from ahpkit.protocol.errors import ContentNotFound, NotFound
 
 MESSAGE_KEY = "ahpkit/message"
 """In `_meta` of `invokeChangesetOperation`: the message of a commit."""
@@ -118,11 +119,15 @@ class ChangesetView:
             raise RuntimeError(state["error"]["message"])
 
     async def read(self, side: Mapping[str, Any] | None) -> str | None:
-        """The text of one side (`before` or `after`) of a file; None when there is no content, or it is not text."""
+        """The text of one side (`before` or `after`) of a file; None when there is no content, the host has not kept
+        it, or it is not text."""
         if side is None:
             return None
         params = {"uri": side["content"]["uri"], "encoding": "utf-8"}
-        found = await self._core.request("resourceRead", params)
+        try:
+            found = await self._core.request("resourceRead", params)
+        except (NotFound, ContentNotFound):
+            return None
         return found["data"] if found.get("encoding") == "utf-8" and "\0" not in found["data"] else None
 
     async def invoke(

@@ -53,6 +53,7 @@ function Operations({ uri, operations, file }: { uri: string; operations: Change
 function File({ uri, file, operations, review, comments, roots }: { uri: string; file: ChangesetFile; operations: ChangesetOperation[]; review: boolean; comments: LineComments; roots: readonly string[] | undefined }): JSX.Element {
   const [open, set] = useState(opensByItself(file.edit) && !file.reviewed);
   const path = editPath(file.edit);
+  const unkept = file._meta?.["ahpkit/note"];
   return (
     <section class="file" aria-label={path}>
       <div class="file-head">
@@ -60,6 +61,7 @@ function File({ uri, file, operations, review, comments, roots }: { uri: string;
           <Icon name={open ? "down" : "right"} /><FileName path={path} roots={roots} />
         </button>
         {editWord(file.edit) !== "Changed" && <span class="chip">{editWord(file.edit)}</span>}
+        {typeof unkept === "string" && <span class="chip">{unkept}</span>}
         <Counts added={file.edit.diff?.added} removed={file.edit.diff?.removed} />
         {review && (
           <label class="check small">
@@ -72,8 +74,8 @@ function File({ uri, file, operations, review, comments, roots }: { uri: string;
         )}
         <Operations uri={uri} operations={operations} file={file} />
       </div>
-      {!open && !opensByItself(file.edit) && !file.reviewed && <button type="button" class="btn quiet" onClick={() => set(true)}>Load diff</button>}
-      {open && <LazyDiff edit={file.edit} comments={comments} />}
+      {unkept === undefined && !open && !opensByItself(file.edit) && !file.reviewed && <button type="button" class="btn quiet" onClick={() => set(true)}>Load diff</button>}
+      {unkept === undefined && open && <LazyDiff edit={file.edit} comments={comments} />}
     </section>
   );
 }

@@ -938,6 +938,18 @@ describe("changes", () => {
     expect(host.requests.find((each) => each.method === "invokeChangesetOperation")?.params).toMatchObject({ channel: changeset, operationId: "redo" });
   });
 
+  it("say why the content of a file is not shown", async () => {
+    const { session, changeset } = changing(host);
+    const uri = "file:///home/ada/project/huge.iso";
+    host.act(changeset, { type: "changeset/fileSet", file: { id: uri, edit: { after: { uri, content: { uri: "x:/none" } } }, _meta: { "ahpkit/note": "too large" } } });
+    const page = await visit(at(session, "?panel=changes"));
+    const file = page.getByRole("region", { name: /huge\.iso/ });
+    await file.getByText("too large").waitFor();
+    await file.getByRole("button", { name: "huge.iso", exact: true }).click();
+    expect(await file.locator(".diff-row, .comment, .danger").count()).toBe(0);
+    expect(host.requests.some((each) => each.method === "resourceRead" && each.params.uri === "x:/none")).toBe(false);
+  });
+
   it("open small diffs, ask for large ones, mark reviewed, comment, undo (20)", async () => {
     const { session, changeset } = changing(host);
     host.methods.invokeChangesetOperation = () => ({ message: "Undone" });
