@@ -308,6 +308,21 @@ async def test_a_merge_back_with_a_conflict_changes_nothing(repo: Repository, tm
     assert (repo.root / "b.txt").read_text() == "person\n"
 
 
+async def test_a_merge_back_names_the_files_that_a_person_has_not_committed(repo: Repository, tmp_path: Path) -> None:
+    origin = (await following(repo, tmp_path / "ours")).tree
+    place = await commit.add_work_tree(origin, tmp_path / "own", "ahpkit/s1")
+    git = await find(place, objects=tmp_path / "theirs")
+    assert git is not None
+    for name in ("a.txt", "b.txt"):
+        (place / name).write_text("agent\n")
+    await commit.commit(WorkTree(git), ["a.txt", "b.txt"], "theirs")
+    for name in ("a.txt", "b.txt"):
+        repo.write(name, "a person's\n")
+    with pytest.raises(GitError, match=r"would be overwritten by merge: a\.txt, b\.txt; to do it by hand"):
+        await commit.merge_back(origin, "ahpkit/s1")
+    assert (repo.root / "a.txt").read_text() == (repo.root / "b.txt").read_text() == "a person's\n"
+
+
 async def _written_by_the_agent(repo: Repository, tmp_path: Path, **files: str) -> SessionChanges:
     """A session whose only turn wrote these files."""
     changes = await following(repo, tmp_path / "ours")

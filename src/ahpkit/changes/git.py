@@ -58,6 +58,10 @@ _RUN = ("filter", "merge")
 _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HOME", "SYSTEMROOT")
 
 
+_LISTED = 5
+"""Files that a message of git names, at most."""
+
+
 class GitError(Exception):
     """Git refused or was stopped. The text is the first line of git's message, or the reason for the stop."""
 
@@ -466,10 +470,14 @@ def _verb(arguments: Sequence[str]) -> str:
 
 
 def _first_line(err: bytes) -> str:
+    """The first line of a message, with the files that git lists below it."""
     text = err.decode(errors="replace").strip()
     for prefix in ("fatal: ", "error: "):
         text = text.removeprefix(prefix)
-    return text.splitlines()[0][:300] if text else ""
+    first, *rest = text.splitlines() or [""]
+    listed = [line.strip() for line in rest if line.startswith("\t")] if first.endswith(":") else []
+    more = " and more" if len(listed) > _LISTED else ""
+    return f"{first} {', '.join(listed[:_LISTED])}{more}".strip()[:300]
 
 
 __all__ = ["DEADLINE", "MAX_OUTPUT", "Git", "GitError", "environment", "find", "make", "run_git", "size_and_time"]
