@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from support.bench import Bench, say
 from support.flow import begun
 from support.raw_client import Json
 from support.scripted_acp import scripted_command
-from support.stage import Stage, staged
+from support.stage import NOTE, Stage, calling, staged
 from support.waiting import until
 
 FILES = {
@@ -104,6 +106,112 @@ async def test_a_model_and_a_python_function_get_only_what_holds(tmp_path: Path)
             await stage.toggle("kind", "rule", on=False)
             await stage.turn("two")
             assert "Be kind" not in json.dumps(model.requests[-1].body)
+
+
+GATED = {
+    ".claude/skills/deploy/SKILL.md": "---\ndescription: Ships\ndisable-model-invocation: true\n---\nPress the button.",
+    ".claude/skills/lint/SKILL.md": "---\ndescription: Looks\nuser-invocable: false\n---\nLook closely.",
+    ".claude/agents/boss.md": "---\ndescription: Decides\ndisable-model-invocation: true\n---\nYou decide.",
+    ".claude/agents/judge.md": "---\ndescription: Judges\nuser-invocable: false\n---\nYou judge.",
+}
+
+
+@asynccontextmanager
+async def heard_by(kind: str, directory: Path, **acp_script: Any) -> AsyncGenerator[tuple[Agent, Callable[[], str]]]:
+    """An agent, and all that it was told with the last message."""
+    last = list[str]()
+
+    async def function(turn: Turn) -> str:
+        last.append(f"{instructions(turn.context)}\n{turn.prompt}")
+        return "done"
+
+    if kind == "python":
+        yield PythonAgent(function, name="python"), lambda: last[-1]
+    elif kind == "acp":
+        yield acp(directory, **acp_script), lambda: last_prompt(directory)
+    else:
+        async with FakeModel(calling) as model:
+            agent = OpenAiAgent(OpenAiConfig(name="model", base_url=model.url, models=("small", "large")))
+            yield agent, lambda: json.dumps(model.requests[-1].body)
+
+
+@requirement(
+    "enablement:invocation:skill-model-gate",
+    "enablement:invocation:skill-user-gate",
+    "enablement:invocation:agent-model-gate",
+    "enablement:invocation:agent-user-gate",
+    "session:customization:skill-user-only",
+)
+@pytest.mark.parametrize("kind", ["python", "model", "acp"])
+async def test_model_and_user_each_reach_only_what_is_for_them(tmp_path: Path, kind: str) -> None:
+    async with heard_by(kind, tmp_path) as (agent, heard), staged(agent, tmp_path, files=GATED) as stage:
+        await stage.turn("hello")
+        told = heard()
+        assert ("Looks" in told, "Judges" in told) == (True, True), "for the model alone"
+        assert ("Ships" in told, "Decides" in told) == (False, False), "for the user alone"
+
+        await stage.turn("/deploy now")
+        assert "Press the button." in heard(), "the user still can"
+        assert "is for the model alone" in str((await stage.turn("/lint now")).record)
+        assert "Look closely." not in heard()
+
+        for name, possible in (("boss", True), ("judge", False)):
+            chosen = {
+                "type": "session/agentChanged",
+                "agent": {"uri": (await stage.customization(name, "agent"))["uri"]},
+            }
+            if possible:
+                await stage.client.accepted(stage.session, chosen)
+            else:
+                assert await stage.client.rejected(stage.session, chosen)
+        await stage.turn("hello")
+        assert "You decide." in heard()
+
+
+@requirement("session:action:model-change-deferred", "session:action:agent-change-deferred")
+@pytest.mark.parametrize("kind", ["model", "acp"])
+async def test_model_and_agent_that_are_chosen_while_a_turn_runs_hold_from_the_next_one(
+    tmp_path: Path, kind: str
+) -> None:
+    """A Python function asks the host, which says the old ones until then: see `test_session_details.py`."""
+    listed = {
+        "currentModelId": "small",
+        "availableModels": [{"modelId": one, "name": one} for one in ("small", "large")],
+    }
+    script: Json = {"session": {"models": listed}, "mcp": "silent"}
+    async with (
+        heard_by(kind, tmp_path, **script) as (agent, heard),
+        staged(agent, tmp_path, files=GATED, model={"id": "small"}) as stage,
+    ):
+        boss = (await stage.customization("boss", "agent"))["uri"]
+        meanwhile: list[Any] = []
+
+        def at_work() -> tuple[bool, bool]:
+            """Whether the last message was for the large model, and for the boss."""
+            if kind == "acp":
+                models = [one["modelId"] for one in received(tmp_path, "session/set_model")]
+                return (models[-1:] == ["large"], "You decide." in heard())
+            return ('"model": "large"' in heard(), "You decide." in heard())
+
+        async def choose(about: Json) -> None:
+            for chosen in (
+                {"type": "modelChanged", "model": {"id": "large"}},
+                {"type": "agentChanged", "agent": {"uri": boss}},
+            ):
+                stage.client.post(stage.session, {**chosen, "type": f"session/{chosen['type']}"})
+            summary = (await stage.state())["summary"]
+            meanwhile.append((summary["model"]["id"], "agent" in summary, at_work()))
+            done = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "shown"}]}
+            stage.client.post(stage.chat, {"type": "chat/toolCallComplete", **about, "result": done})
+
+        assert stage.tools.keys() == {NOTE["name"]}
+        seen = await stage.turn('CALL show_note {"text": "hi"}', own=choose)
+        assert meanwhile == [("small", False, (False, False))]
+        assert "shown" in seen.text
+        if kind == "model":
+            assert '"model": "small"' in heard(), "it went on after the choice"
+        await stage.turn("next")
+        assert at_work() == (True, True)
 
 
 def test_rules_that_wait_for_other_files_still_hold() -> None:
