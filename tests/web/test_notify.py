@@ -59,7 +59,15 @@ def test_an_event_leads_to_the_card_and_holds_nothing_of_the_conversation() -> N
     }
 
 
-async def test_a_real_session_that_asks_is_told_and_one_that_fails_to_be_told_costs_the_others_nothing() -> None:
+def test_the_first_session_of_a_host_is_told_of_like_any_other() -> None:
+    watcher = Watcher(page_url="http://x")
+    assert list(watcher.look([], now=0)) == []
+    assert [event["event"] for event in watcher.look([summary(NEEDS)], now=1)] == ["needs-you"]
+
+
+async def test_a_real_session_that_asks_is_told_and_one_that_fails_to_be_told_costs_the_others_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     heard: asyncio.Queue[Event] = asyncio.Queue()
 
     async def broken(event: Event) -> None:
@@ -73,6 +81,7 @@ async def test_a_real_session_that_asks_is_told_and_one_that_fails_to_be_told_co
             event = await asyncio.wait_for(heard.get(), 20)
             assert event["event"] == "needs-you"
             assert event["session"] == session.uri
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_command_gets_the_event_as_a_line_on_its_input(tmp_path: Path) -> None:

@@ -47,10 +47,11 @@ class Watcher:
         self._page_url = page_url
         self._status: dict[str, int] = {}
         self._since: dict[str, float] = {}
+        self._looked = False
 
     def look(self, summaries: Iterable[Mapping[str, Any]], *, now: float) -> Iterator[Event]:
         """What happened since the last look. The first look only records what is there."""
-        first = not self._status
+        first, self._looked = not self._looked, True
         for summary in summaries:
             uri, status = summary["resource"], int(summary["status"])
             before = self._status.get(uri, status if first else 1)
@@ -142,8 +143,8 @@ async def notifying(serve: Serve, tells: Sequence[Tell], *, page_url: str) -> As
                         events.get_nowait()
                     events.put_nowait(event)
 
-            async with client.session_list(changed) as sessions:
-                changed()
+            sessions = client.session_list(changed)
+            async with sessions:  # Calls `changed` for the first time before the block begins.
                 yield
             telling.cancel()
 

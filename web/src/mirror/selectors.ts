@@ -75,17 +75,23 @@ export function ago(iso: string, at: number): string {
   return /^\d+[mhd]$/.test(short) ? `${short} ago` : short;
 }
 
+/** A time in milliseconds for people. Rounded down everywhere, so that no part of it is ever "60 s". */
 export function duration(time: number): string {
-  const ms = Math.max(0, time);
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  const seconds = ms / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const ms = Math.max(0, Math.floor(time));
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 10_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** How long something has been running; empty in the first second, because it would change too fast to read. */
 export const elapsed = (time: number): string => (time >= 1000 ? duration(time) : "");
+
+/** The turns that a panel offers, the newest first: the last ones, and the one that was asked for, however old. */
+export const toChoose = (turns: Turn[] = [], asked: string | undefined): Turn[] =>
+  turns.filter((turn, index) => index >= turns.length - 40 || turn.id === asked).reverse();
 
 const UNTITLED = /^(New session)?$/; // The host's title for a session without a name.
 
@@ -351,8 +357,9 @@ export function price(sum: Totals): string {
   return sum.unpriced ? `≥ ${amounts}` : amounts;
 }
 
+/** A large number in a few letters. Each unit begins where the one below would be rounded to a thousand. */
 export const tokens = (count: number): string =>
-  count < 1000 ? String(count) : count < 1e6 ? `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k` : `${(count / 1e6).toFixed(1)}M`;
+  count < 1000 ? String(count) : count < 999_500 ? `${(count / 1000).toFixed(count < 9_950 ? 1 : 0)}k` : `${(count / 1e6).toFixed(1)}M`;
 
 // Plans are in the session's `_meta`, by chat.
 

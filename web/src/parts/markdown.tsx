@@ -46,5 +46,5 @@ function Rest({ text, from }: { text: string; from: number }): JSX.Element {
 
 export function size(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
-  return bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type AnnotationsState, type Changeset, type ChangesetFile, type ChangesetOperation, type ChangesetState } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { splitDiff } from "../local/settings.ts";
-import { nameOf, plain } from "../mirror/selectors.ts";
+import { nameOf, plain, toChoose } from "../mirror/selectors.ts";
 import { dispatch, request, useChannel } from "../mirror/store.ts";
 import type { LineComments } from "../parts/diff.tsx";
 import { Counts, editPath, editWord, FileName, LazyDiff, opensByItself } from "../parts/edit.tsx";
@@ -133,10 +133,10 @@ function Ask({ label, field, hint, onClose, onSave }: { label: string; field: st
 export default function Changes(props: PanelProps): JSX.Element {
   const { session, chat } = props;
   const catalogue = [...(chat?.changesets ?? []), ...(session.changesets ?? [])];
-  const turns = [...(chat?.turns ?? [])].slice(-30).reverse();
   const [chosen, choose] = useState(0);
   const [turn, setTurn] = useState<string | undefined>(undefined);
   const asked = props.at.turn;
+  const turns = toChoose(chat?.turns, asked);
   useEffect(() => {
     const index = catalogue.findIndex((each) => each.uriTemplate.includes("{turnId}"));
     if (asked === undefined || index < 0) return;

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ActiveTurn, ChatState, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
-import { duration, failed, helpersOf, isOpen } from "../mirror/selectors.ts";
+import { duration, failed, helpersOf, isOpen, toChoose } from "../mirror/selectors.ts";
 import { request, useChannel } from "../mirror/store.ts";
 import { oneLine } from "../parts/toolcall.tsx";
 import { useNow } from "../ui/bits.tsx";
@@ -94,7 +94,7 @@ export default function Timeline({ session, chat, at }: PanelProps): JSX.Element
   const now = useNow(500, running !== undefined);
   const [chosen, choose] = useState<string | undefined>(at.turn);
   useEffect(() => choose(at.turn), [at.turn]);
-  const turns: AnyTurn[] = [...(chat?.turns ?? []).slice(-40), ...(running ? [running] : [])].reverse();
+  const turns: AnyTurn[] = [...(running ? [running] : []), ...toChoose(chat?.turns, at.turn)];
   const turn = turns.find((each) => each.id === chosen) ?? turns[0];
   if (!chat || !turn) return <p class="empty">Nothing has run yet.</p>;
   const start = Date.parse(turn.startedAt ?? "") || now;

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, ChatState, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, comesFrom, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, comesFrom, duration, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, toChoose, tokens, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { endsAlike, rowsOf } from "../../src/parts/diff.tsx";
 import { changedPart, languageOf, linesOf, piecesOf } from "../../src/parts/diff-lines.ts";
@@ -83,6 +83,20 @@ describe("coloured output", () => {
 describe("a turn that runs", () => {
   it("says for how long, from its first second on, also when the host's clock is ahead", () => {
     expect([Number.NaN, -5_000, 999, 1_000, 61_000].map(elapsed)).toEqual(["", "", "", "1.0 s", "1 min 1 s"]);
+  });
+  it("never took 60 seconds of a minute, or a thousand of a unit", () => {
+    expect([999.9, 9_999, 59_999, 119_700, 3_599_999, 7_199_999].map(duration)).toEqual(["999 ms", "9.9 s", "59 s", "1 min 59 s", "59 min 59 s", "1 h 59 min"]);
+    expect([999, 9_949, 9_960, 999_499, 999_999, 12_340_000].map(tokens)).toEqual(["999", "9.9k", "10k", "999k", "1.0M", "12.3M"]);
+  });
+});
+
+describe("the turns that a panel offers", () => {
+  it("are the newest, and the one that was asked for, however old", () => {
+    const turns = Array.from({ length: 100 }, (_, index) => ({ id: `t${index}` }) as Turn);
+    const ids = (asked?: string): string[] => toChoose(turns, asked).map((each) => each.id);
+    expect([ids().length, ids()[0], ids().at(-1)]).toEqual([40, "t99", "t60"]);
+    expect([ids("t3").length, ids("t3").at(-1), ids("t99").length, ids("gone").length]).toEqual([41, "t3", 40, 40]);
+    expect(toChoose(undefined, "t3")).toEqual([]);
   });
 });
 
