@@ -10,7 +10,7 @@ import pytest
 from ahpkit.host.agent import Turn
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
-from support.bench import Bench, say
+from support.bench import Bench, Script, say
 from support.raw_client import Json, RawClient
 
 
@@ -42,6 +42,13 @@ async def search(client: RawClient, words: str) -> tuple[list[Json], int]:
     raise AssertionError("the search never ends")
 
 
+def saying(text: str) -> Script:
+    async def script(turn: Turn) -> None:
+        turn.text(text)
+
+    return script
+
+
 async def test_the_oldest_of_many_sessions_at_rest_is_found_and_none_is_woken(bench: Bench) -> None:
     client = await bench.client()
     made = [await bench.session(client) for _ in range(65)]
@@ -57,7 +64,8 @@ async def test_the_oldest_of_many_sessions_at_rest_is_found_and_none_is_woken(be
 
     found, answers = await search(await bench.client(), "  JAM plum ")
     assert [one["session"] for one in found] == [made[64][0], made[0][0]]
-    assert found[1] == {"session": made[0][0], "chat": made[0][1], "turnId": "t1"}
+    oldest, chat = made[0]
+    assert found[1] == {"session": oldest, "chat": chat, "turnId": "t1", "text": "Plum jam You said: Plum jam"}
     assert answers == 4
     assert prepared.woken == []
 
@@ -78,6 +86,34 @@ async def test_what_is_being_said_is_found_and_so_is_what_tools_did(bench: Bench
     for words in ("apricots", "orchard", "go orchard"):
         assert [one["session"] for one in (await search(client, words))[0]] == [session]
     assert (await search(client, "walnut"))[0] == []
+
+
+async def test_words_are_found_wherever_they_stand_and_told_with_what_is_around_them(
+    bench: Bench,
+) -> None:
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    for number, filling in enumerate(("ß" * 65_530, "x" * 200_000)):
+        bench.agent.script = saying(f"PEAR {filling} before\n the  apple{' after' * 30}")
+        await client.accepted(chat, say("go", f"t{number}"))
+        await client.action("chat/turnComplete")
+        (hit,), _ = await search(client, "Apple pear")
+        assert hit["turnId"] == f"t{number}"
+        assert hit["text"].startswith("…")
+        assert hit["text"].endswith(" after…")
+        assert " before the apple after after" in hit["text"]
+        assert len(hit["text"]) < 200
+    assert (await search(client, "apple quince"))[0] == []
+
+
+async def test_an_answer_comes_early_when_sessions_are_long(bench: Bench) -> None:
+    client = await bench.client()
+    bench.agent.script = saying("x" * 1_500_000)
+    for _ in range(4):
+        _, chat = await bench.session(client)
+        await client.accepted(chat, say("plum"))
+        await client.action("chat/turnComplete")
+    assert await search(client, "quince") == ([], 2)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ const rank = (summary: SessionSummary): number => (activity(summary.status) === 
 const byTime = (a: SessionSummary, b: SessionSummary): number =>
   rank(a) - rank(b) || (a.modifiedAt < b.modifiedAt ? 1 : a.modifiedAt > b.modifiedAt ? -1 : 0);
 
-export function groups(all: Iterable<SessionSummary>, query: string, archived: boolean, hits?: ReadonlySet<Uri>): Group[] {
+export function groups(all: Iterable<SessionSummary>, query: string, archived: boolean, hits?: { has(session: Uri): boolean }): Group[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = new Map<string, SessionSummary[]>();
   for (const summary of all) {

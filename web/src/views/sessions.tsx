@@ -41,7 +41,20 @@ export const menuFor = (summary: SessionSummary): MenuEntry[] => [
   { label: "Delete…", danger: true, run: () => void dispose(summary) },
 ];
 
-const Row = memo(function Row({ summary, current, at }: { summary: SessionSummary; current: boolean; at: number }): JSX.Element {
+/** The newest turn of a session in which the words of a search occur. */
+interface Hit {
+  session: Uri;
+  chat: Uri;
+  text: string;
+}
+
+/** What stands around the words of a search, with the words in bold. */
+function Found({ text, words }: { text: string; words: string }): JSX.Element {
+  const any = words.split(/\s+/).map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
+  return <span class="found" dir="auto">{text.split(new RegExp(`(${any})`, "iu")).map((part, index) => (index % 2 ? <b key={index}>{part}</b> : part))}</span>;
+}
+
+const Row = memo(function Row({ summary, hit, words, current, at }: { summary: SessionSummary; hit: Hit | undefined; words: string; current: boolean; at: number }): JSX.Element {
   const state = activity(summary.status);
   const [near, come] = useState(false);
   const leave = (event: Event): void => {
@@ -50,7 +63,7 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
   };
   return (
     <li class="listed" onPointerEnter={() => come(true)} onFocusIn={() => come(true)} onPointerLeave={leave} onFocusOut={leave}>
-      <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
+      <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource, hit && hit.chat !== summary.defaultChat ? hit.chat : undefined)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto" title={titleOf(summary)}>{titleOf(summary)}</span>
         <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>
@@ -59,54 +72,71 @@ const Row = memo(function Row({ summary, current, at }: { summary: SessionSummar
           {summary.changes && <Counts added={summary.changes.additions} removed={summary.changes.deletions} />}
           {!isRead(summary.status) && <span class="sr">Unread</span>}
         </span>
+        {hit && <Found text={hit.text} words={words} />}
       </a>
       {near && mayWrite() && <Menu label={`What to do with ${titleOf(summary)}`} class="btn quiet icon row-menu" entries={menuFor(summary)} />}
     </li>
   );
 });
 
-function GroupView({ directory, place, list, current, at, all }: { directory: string; place: string; list: SessionSummary[]; current: Uri | undefined; at: number; all: boolean }): JSX.Element {
+interface GroupProps {
+  directory: string;
+  place: string;
+  list: SessionSummary[];
+  hits: ReadonlyMap<Uri, Hit>;
+  words: string;
+  current: Uri | undefined;
+  at: number;
+  all: boolean;
+}
+
+function GroupView({ directory, place, list, hits, words, current, at, all }: GroupProps): JSX.Element {
   const [more, set] = useState(0);
   const shown = list.slice(0, all ? 60 + more : FIRST + more);
   return (
     <section class="group">
       <h3><span class="cut grow" title={directory ? pathOf(directory) : undefined}>{directory ? nameOf(directory) : "No directory"}{place && <span class="place"> in {place}</span>}</span><span>{list.length}</span></h3>
       <ul class="session-list" style={{ padding: 0 }}>
-        {shown.map((summary) => <Row key={summary.resource} summary={summary} current={summary.resource === current} at={at} />)}
+        {shown.map((summary) => <Row key={summary.resource} summary={summary} hit={hits.get(summary.resource)} words={words} current={summary.resource === current} at={at} />)}
       </ul>
       {list.length > shown.length && <button type="button" class="btn quiet" onClick={() => set(more + 40)}>{list.length - shown.length} more</button>}
     </section>
   );
 }
 
+/** Characters from which a search also looks into the text: two are a word in some languages. */
+const SHORTEST = 2;
+
 /** Search in the text of all sessions: the host looks through a few at a time, as long as the query stands. */
-function useTextHits(words: string): ReadonlySet<Uri> {
-  const [hits, set] = useState<ReadonlySet<Uri>>(new Set());
+function useTextHits(words: string): { hits: ReadonlyMap<Uri, Hit>; looking: boolean } {
+  const [hits, set] = useState<ReadonlyMap<Uri, Hit>>(new Map());
+  const [looking, setLooking] = useState(false);
   useEffect(() => {
-    set(new Set());
-    if (words.length < 3) return undefined;
+    set(new Map());
+    setLooking(words.length >= SHORTEST);
+    if (words.length < SHORTEST) return undefined;
     let here = true;
     const look = async (): Promise<void> => {
       for (let before: number | undefined; here; ) {
-        const { found, next } = await request<{ found: { session: Uri }[]; next?: number }>("_ahpkit/sessions/search", { channel: ROOT, words, ...(before === undefined ? {} : { before }) });
-        if (here && found.length) set((known) => new Set([...known, ...found.map((each) => each.session)]));
+        const { found, next } = await request<{ found: Hit[]; next?: number }>("_ahpkit/sessions/search", { channel: ROOT, words, ...(before === undefined ? {} : { before }) });
+        if (here && found.length) set((known) => new Map([...known, ...found.map((each) => [each.session, each] as const)]));
         if (next === undefined) return;
         before = next;
       }
     };
-    const timer = setTimeout(() => void look().catch(() => undefined), 300);
+    const timer = setTimeout(() => void look().catch(() => undefined).then(() => here && setLooking(false)), 300);
     return () => {
       here = false;
       clearTimeout(timer);
     };
   }, [words]);
-  return hits;
+  return { hits, looking };
 }
 
 export function SessionsPane(): JSX.Element {
   const at = useNow(30_000);
   const words = query.value.trim();
-  const hits = useTextHits(words);
+  const { hits, looking } = useTextHits(words);
   const list = useMemo(() => groups(sessions.value.values(), words, archived.value, hits), [sessions.value, words, archived.value, hits]);
   const here = route.value;
   const current = here.name === "session" ? here.session : undefined;
@@ -124,16 +154,16 @@ export function SessionsPane(): JSX.Element {
       </a>
       <div class="search">
         <Icon name="search" />
-        <input type="search" aria-label="Search sessions" placeholder="Search titles and text" value={query.value} onInput={(event) => {
+        <input type="search" aria-label="Search sessions" placeholder="Search titles and text" maxLength={1000} value={query.value} onInput={(event) => {
           query.value = event.currentTarget.value;
         }} />
       </div>
       <div class="pane-body" tabIndex={0} role="region" aria-label="List of sessions">
         <div class="session-list">
-          {list.map((group) => <GroupView key={group.directory} directory={group.directory} place={placeOf(group.directory, list.map((each) => each.directory))} list={group.sessions} current={current} at={at} all={list.length === 1} />)}
+          {list.map((group) => <GroupView key={group.directory} directory={group.directory} place={placeOf(group.directory, list.map((each) => each.directory))} list={group.sessions} hits={hits} words={words} current={current} at={at} all={list.length === 1} />)}
           {!list.length && (
             <p class="small muted" style={{ padding: "16px 8px" }}>
-              {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? "Nothing found." : archived.value ? "Nothing is archived." : (mayWrite() ? "No sessions yet. Start one with +." : "No sessions yet.")}
+              {!sessionsLoaded.value ? (link.value === "offline" ? "Not connected." : "Loading…") : words ? (looking ? "Searching…" : "Nothing found.") : archived.value ? "Nothing is archived." : (mayWrite() ? "No sessions yet. Start one with +." : "No sessions yet.")}
             </p>
           )}
         </div>

@@ -1260,21 +1260,25 @@ describe("many sessions", () => {
       asked.push([words, before]);
       if (words === "something else") return { found: [] };
       if (before === undefined) return { found: [], next: 20 };
-      return new Promise((resolve) => (answer = () => resolve({ found: [{ session: "ahp-session:/oldest", chat: "ahp-chat:/oldest", turnId: "t" }], next: 1 })));
+      return new Promise((resolve) => (answer = () => resolve({ found: [{ session: "ahp-session:/oldest", chat: "ahp-chat:/beside", turnId: "t", text: "…<b>no</b> Plum- (jam). PLUM-…" }], next: 1 })));
     };
     const page = await visit("#/");
     const box = page.getByRole("searchbox");
-    await box.fill("plum jam");
+    await box.fill("plum- (jam");
     await until(() => asked.length === 2, "asked for more");
+    await page.getByText("Searching…").waitFor();
     answer();
-    await page.locator(".session .title", { hasText: "The oldest one" }).waitFor();
+    const row = page.locator(".session", { hasText: "The oldest one" });
+    expect(await row.getAttribute("href")).toContain(encodeURIComponent("ahp-chat:/beside"));
+    expect(await row.locator(".found").textContent()).toBe("…<b>no</b> Plum- (jam). PLUM-…");
+    expect(await row.locator("b").allTextContents()).toEqual(["Plum-", "(jam", "PLUM-"]);
     await until(() => asked.length === 3, "and for the rest");
     await box.fill("something else");
     await until(() => asked.length === 4, "asked anew");
     answer();
     await page.getByText("Nothing found.").waitFor();
     await drawn(page);
-    expect(asked).toEqual([["plum jam", undefined], ["plum jam", 20], ["plum jam", 1], ["something else", undefined]]);
+    expect(asked).toEqual([["plum- (jam", undefined], ["plum- (jam", 20], ["plum- (jam", 1], ["something else", undefined]]);
   });
 
   it("that come, change and go while the list is read are as they are, and not as the list says", async () => {

@@ -7,8 +7,10 @@ ones. So it can show what is found as it comes, and stop when nobody waits for i
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict, cast
+from itertools import chain
+from typing import NamedTuple, NotRequired, TypedDict, cast
 
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.registration import Command
@@ -21,13 +23,19 @@ from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import check
 
 _SESSIONS = 20
-"""Sessions that one request looks through."""
+"""Sessions that one answer looks through."""
 
-_TURNS = 50
-"""Turns that are looked at in one step of the event loop."""
+_ENOUGH = 4 * 1024 * 1024
+"""Characters after which an answer ends with the session that it looks through."""
+
+_PIECE = 64 * 1024
+"""Characters that are looked at in one step of the event loop."""
 
 _LONGEST = 1000
 """Characters of the words: nobody types more into a search box."""
+
+_AROUND = 60
+"""Characters that are told before and after the first word."""
 
 
 class SearchParams(TypedDict):
@@ -43,6 +51,8 @@ class FoundTurn(TypedDict):
     session: str
     chat: str
     turnId: str
+    text: str
+    """What stands around the first word, on one line."""
 
 
 class SearchResult(TypedDict):
@@ -67,37 +77,78 @@ class SessionSearch:
         words = params["words"].casefold().split()
         if not words or len(params["words"]) > _LONGEST:
             raise InvalidParams(f"words: give at least one word, and at most {_LONGEST} characters")
-        # Sessions are counted from the oldest, so the ones that come meanwhile change no number.
+        # Sessions are counted from the oldest: new ones change no number, and one that is deleted hides no other.
         sessions = self._index.sessions()
-        end = max(0, min(params.get("before", len(sessions)), len(sessions)))
-        start = max(0, end - _SESSIONS)
+        place = max(0, min(params.get("before", len(sessions)), len(sessions)))
+        last = max(0, place - _SESSIONS)
+        reader = _Reader(words)
         found: list[FoundTurn] = []
-        for session in reversed(sessions[start:end]):
-            if (one := await self._find(session, words)) is not None:
+        while place > last and reader.characters < _ENOUGH:
+            place -= 1
+            if (one := await self._find(sessions[place], reader)) is not None:
                 found.append(one)
-        return {"found": found, "next": start} if start else {"found": found}
+        return {"found": found, "next": place} if place else {"found": found}
 
-    async def _find(self, session: str, words: Sequence[str]) -> FoundTurn | None:
+    async def _find(self, session: str, reader: _Reader) -> FoundTurn | None:
         for chat in self._index.chats(session):
-            await self._store.read(chat)
-            state = cast("ChatState | None", self._store.committed(chat))
-            self._store.unread(chat)
-            if state is not None and (turn := await _turn_with(state, words)) is not None:
-                return {"session": session, "chat": chat, "turnId": turn["id"]}
+            state = cast("ChatState | None", await self._store.look(chat))
+            if state is not None and (hit := await reader.newest(state)) is not None:
+                return {"session": session, "chat": chat, "turnId": hit.turn["id"], "text": hit.text}
         return None
 
 
-async def _turn_with(state: ChatState, words: Sequence[str]) -> Turn | None:
-    active = state.get("activeTurn")
-    turns = [*state["turns"], *([cast("Turn", active)] if active else [])]
-    for number, turn in enumerate(reversed(turns), 1):
-        text = text_of(turn).casefold()
-        if all(word in text for word in words):
-            return turn
-        if number % _TURNS == 0:
+class _Hit(NamedTuple):
+    turn: Turn
+    text: str
+
+
+class _Reader:
+    """Looks for words in texts of any length, piece by piece, so that others are served meanwhile."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._overlap = max(map(len, words))
+        self._in_step = 0
+        self.characters = 0
+        """How much it has looked at so far."""
+
+    async def newest(self, chat: ChatState) -> _Hit | None:
+        """The newest turn in which all words occur."""
+        running = chat.get("activeTurn")
+        newest_first = chain([cast("Turn", running)] if running else [], reversed(chat["turns"]))
+        for turn in newest_first:
+            text = text_of(turn)
+            if (place := await self._place(text)) is not None:
+                return _Hit(turn, _around(text, place))
+        return None
+
+    async def _place(self, text: str) -> int | None:
+        """Where the first word begins, if all words are in the text."""
+        missing, place = set(self._words), 0
+        for start in range(0, len(text), _PIECE):
+            piece = text[start : start + _PIECE + self._overlap]
+            folded = piece.casefold()
+            if self._words[0] in missing and (at := folded.find(self._words[0])) >= 0:
+                # Some letters are longer when they are folded.
+                place = start + bisect_left(range(len(piece)), at, key=lambda end: len(piece[:end].casefold()))
+            missing = {word for word in missing if word not in folded}
+            await self._looked_at(len(piece))
+            if not missing:
+                return place
+        return None
+
+    async def _looked_at(self, characters: int) -> None:
+        self.characters += characters
+        self._in_step += characters
+        if self._in_step >= _PIECE:
+            self._in_step = 0
             await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    return None
+
+
+def _around(text: str, place: int) -> str:
+    start, end = max(0, place - _AROUND), place + 2 * _AROUND
+    line = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
 
 
 __all__ = ["FoundTurn", "SearchParams", "SearchResult", "SessionSearch"]

@@ -183,6 +183,13 @@ class Store(States):
                 await asyncio.sleep(0)
         return state
 
+    async def look(self, uri: str) -> JsonObject | None:
+        """The durable state. The text of a channel that rests is parsed piece by piece, and stays as it is."""
+        channel = self._visible(uri)
+        if channel is None or channel.text is None:
+            return None if channel is None else channel.committed
+        return await self._read_gently(uri, channel.text)
+
     def unread(self, uri: str) -> None:
         """Forget the state that `read` has parsed, if nobody has woken the channel."""
         channel = self._visible(uri)
