@@ -42,6 +42,13 @@ async def search(client: RawClient, words: str) -> tuple[list[Json], int]:
     raise AssertionError("the search never ends")
 
 
+async def told(client: RawClient, chat: str, text: str, turn: str = "t1") -> None:
+    """A turn from its message to its end."""
+    await client.accepted(chat, say(text, turn))
+    ended = {"type": "chat/turnComplete", "turnId": turn}
+    await client.action(lambda heard: heard["channel"] == chat and ended.items() <= heard["action"].items())
+
+
 def saying(text: str) -> Script:
     async def script(turn: Turn) -> None:
         turn.text(text)
@@ -56,8 +63,7 @@ async def test_the_oldest_of_many_sessions_at_rest_is_found_and_none_is_woken(be
         (made[0], made[30], made[64]), ("Plum jam", "plums, no j-word", "jam of PLUMS"), strict=True
     ):
         await client.ask("subscribe", chat)
-        await client.accepted(chat, say(text))
-        await client.action("chat/turnComplete")
+        await told(client, chat, text)
     await bench.stop()
     bench.features = [prepared := Prepared()]
     await bench.start()
@@ -95,13 +101,12 @@ async def test_words_are_found_wherever_they_stand_and_told_with_what_is_around_
     _, chat = await bench.session(client)
     for number, filling in enumerate(("ß" * 65_530, "x" * 200_000)):
         bench.agent.script = saying(f"PEAR {filling} before\n the  apple{' after' * 30}")
-        await client.accepted(chat, say("go", f"t{number}"))
-        await client.action("chat/turnComplete")
+        await told(client, chat, "go", f"t{number}")
         (hit,), _ = await search(client, "Apple pear")
         assert hit["turnId"] == f"t{number}"
         assert hit["text"].startswith("…")
         assert hit["text"].endswith(" after…")
-        assert " before the apple after after" in hit["text"]
+        assert "before the apple after after" in hit["text"]
         assert len(hit["text"]) < 200
     assert (await search(client, "apple quince"))[0] == []
 
@@ -111,8 +116,7 @@ async def test_an_answer_comes_early_when_sessions_are_long(bench: Bench) -> Non
     bench.agent.script = saying("x" * 1_500_000)
     for _ in range(4):
         _, chat = await bench.session(client)
-        await client.accepted(chat, say("plum"))
-        await client.action("chat/turnComplete")
+        await told(client, chat, "plum")
     assert await search(client, "quince") == ([], 2)
 
 

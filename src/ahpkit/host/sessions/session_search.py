@@ -147,6 +147,8 @@ class _Reader:
 
 def _around(text: str, place: int) -> str:
     start, end = max(0, place - _AROUND), place + 2 * _AROUND
+    if start:
+        start = max(start, text.find(" ", start, place))  # With a whole word, if there is one.
     line = " ".join(text[start:end].split())
     return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
 
