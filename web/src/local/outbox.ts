@@ -51,7 +51,7 @@ function fail(message: Failed): void {
 
 /** Whether a chat has a message already: the page may have been closed after the host had accepted it and before the answer came. */
 export const arrived = ({ id }: Failed, chat: ChatState): boolean =>
-  chat.activeTurn?.id === id || chat.turns.some((turn) => turn.id === id) || Boolean(chat.queuedMessages?.some((each) => each.id === id));
+  chat.activeTurn?.id === id || chat.steeringMessage?.id === id || chat.turns.some((turn) => turn.id === id) || Boolean(chat.queuedMessages?.some((each) => each.id === id));
 
 export const userMessage = (text: string, extra: Partial<Message> = {}): Message => ({ text, origin: { kind: "user" }, ...extra });
 

@@ -84,6 +84,8 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const shared = useRef(chat.draft?.text ?? "");
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const asked = useRef(0);
+  /** Where the caret was when the completions were asked for. */
+  const askedAt = useRef(0);
   const [dropping, hover] = useState(false);
   const busy = chat.activeTurn !== undefined;
   useEffect(() => focusWhenNowhere(area.current), []);
@@ -160,6 +162,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     try {
       const answer = await request<{ items: Completion[]; _meta?: { "ahpkit/more"?: number } }>("completions", { channel: chatUri, kind: "userMessage", text, offset });
       if (turn === asked.current) {
+        askedAt.current = offset;
         setItems(answer.items.slice(0, SHOWN));
         setFurther(Math.max(0, answer.items.length - SHOWN) + (answer._meta?.["ahpkit/more"] ?? 0));
         choose(0);
@@ -172,7 +175,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   function accept(item: Completion): void {
     const offset = area.current?.selectionStart ?? draft.text.length;
     const start = item.rangeStart ?? offset - (/\S*$/.exec(draft.text.slice(0, offset))?.[0].length ?? 0);
-    const end = item.rangeEnd ?? offset;
+    const end = (item.rangeEnd ?? askedAt.current) + offset - askedAt.current; // Letters that were typed since then belong to the word.
     const text = `${draft.text.slice(0, start)}${item.insertText}${draft.text.slice(end)}`;
     const plainOne = item.attachment?.type === "simple" && !item.attachment.modelRepresentation;
     const attachments = item.attachment && !plainOne ? [...draft.attachments, item.attachment as Draft["attachments"][0]] : draft.attachments;

@@ -41,7 +41,7 @@ function Pair({ onPaired }: { onPaired(): void }): JSX.Element {
         {(Object.keys(RIGHTS) as Right[]).map((each) => <label key={each} class="check"><input type="radio" name="right" checked={right === each} onChange={() => setRight(each)} />{RIGHTS[each]}</label>)}
       </fieldset>
       <div><button type="submit" class="btn primary">Show a code</button></div>
-      {made && <div class="stack"><Qr text={made.url} /><p class="small muted">Works once, until {new Date(made.expiresAt).toLocaleTimeString()}. Or type <code>{made.code}</code> there.</p><CopyButton text={() => made.url} label="Copy the link" /></div>}
+      {made && <div class="stack"><Qr text={made.url} /><p class="small muted">Works once, until {new Date(made.expiresAt).toLocaleTimeString()}. Or type <code>{made.code}</code> there.</p><div><CopyButton text={() => made.url} label="Copy the link" /></div></div>}
     </form>
   );
 }

@@ -6,7 +6,7 @@ import type { Action } from "../../src/ahp/index.ts";
 import { ScriptedHost } from "../scripted/host.ts";
 import { asking, busy, call, changing, md, pendingCall, turn } from "../scripted/scenes.ts";
 import { PageServer } from "../scripted/server.ts";
-import { bestPair, drawn, type Opened, open, PHONE, settled, shot, shut, until } from "./browser.ts";
+import { bestPair, drawn, type Opened, open, PHONE, press, settled, shot, shut, until } from "./browser.ts";
 
 let host: ScriptedHost;
 let server: PageServer;
@@ -172,13 +172,14 @@ describe("the connection", () => {
     const sent: Action[] = [];
     host.judge = (_, action) => (/turnStarted|pendingMessageSet/.test(action.type) && sent.push(action) ? false : undefined);
     const page = await visit(at(session));
-    for (const text of ["the first", "the second", "the third"]) {
+    for (const text of ["the first", "the second", "the third", "the fourth"]) {
       await composer(page).fill(text);
       await page.keyboard.press("Enter");
       await until(() => sent.some((action) => JSON.stringify(action).includes(text)), text);
     }
     host.judge = () => undefined;
     host.act(chat, sent[2] as Action);
+    host.act(chat, { ...(sent[3] as Action), kind: "steering" });
     await page.reload();
     await page.getByText("Not sent: the page was closed").nth(1).waitFor();
     expect(await page.getByRole("alert").locator(".text").allInnerTexts()).toEqual(["the first", "the second"]);
@@ -198,6 +199,7 @@ describe("the connection", () => {
   });
 
   it("keeps a draft over a reload (15)", async () => {
+    host.judge = (_, action) => (action.type === "chat/draftChanged" ? "this host keeps no drafts" : undefined);
     const { session } = host.addSession("a");
     const other = host.addSession("b");
     const page = await visit(at(session));
@@ -227,7 +229,7 @@ describe("approvals", () => {
     expect(await composer(page).evaluate((element) => document.activeElement === element)).toBe(true);
   });
 
-  it("ignore a press in the moment they appear", async () => {
+  it("ignore a press in the moment they appear (7)", async () => {
     const made = host.addSession("a");
     host.startTurn(made.chat, "t", "go");
     const page = await visit(at(made.session));
@@ -325,6 +327,18 @@ describe("approvals", () => {
     await page.locator(".dock").getByText("› Look around").waitFor();
     host.unneed(made.session, "n1");
     await page.locator(".dock .approval").waitFor({ state: "detached" });
+  });
+
+  it("that only a chat tells of rise as well, where a host keeps no queue in the session (9)", async () => {
+    const made = approval();
+    host.unneed(made.session, "n-p1");
+    host.summarize(made.session, { status: 24 });
+    host.act(made.session, { type: "session/chatUpdated", chat: made.chat, changes: { status: 24 } });
+    const page = await visit("#/");
+    const card = page.locator("main .approval");
+    await card.getByText("make test").first().waitFor();
+    await press(card, "Deny");
+    await until(() => dispatched("chat/toolCallConfirmed").length === 1, "denied");
   });
 
   it("spell out what a wider answer covers, in a menu (10)", async () => {
@@ -643,11 +657,14 @@ describe("the composer", () => {
 
   it("completes, attaches a pasted image and a dropped file, and shares its draft", async () => {
     const made = host.addSession("c");
-    host.methods.completions = () => ({ items: [{ insertText: "/help", attachment: { type: "simple", label: "What I can do" } }, { insertText: "/hello", attachment: { type: "simple", label: "Says hello" } }] });
+    const commands = { help: "What I can do", hello: "Says hello" };
+    const items = Object.entries(commands).map(([name, label]) => ({ insertText: `/${name}`, rangeStart: 0, rangeEnd: 3, attachment: { type: "simple", label } }));
+    host.methods.completions = ({ text }) => (text === "/he" ? { items } : new Promise(() => undefined));
     const page = await visit(at(made.session));
     await composer(page).click();
     await page.keyboard.type("/he");
     await page.getByRole("option", { name: /hello/ }).waitFor();
+    await page.keyboard.type("l"); // The host has not answered for this letter yet.
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     expect(await composer(page).inputValue()).toBe("/hello");
@@ -763,6 +780,20 @@ describe("the transcript", () => {
     await page.getByText("question 4900", { exact: true }).waitFor({ state: "attached" });
     expect(await page.locator(".turn").count()).toBe(100);
     await expect.poll(async () => Math.abs((await place()) - held), { timeout: 10_000 }).toBeLessThan(60);
+  });
+
+  it("keeps its window while turns are added to a chat that is open (19)", async () => {
+    const made = host.addSession("grows", {}, { turns: Array.from({ length: 50 }, (_, index) => turn(`t${index}`, `question ${index}`, [md("x")])) });
+    const page = await visit(at(made.session));
+    await page.getByText("question 49", { exact: true }).waitFor();
+    for (let number = 50; number < 80; number += 1) {
+      host.startTurn(made.chat, `t${number}`, `question ${number}`);
+      host.act(made.chat, { type: "chat/turnComplete", turnId: `t${number}`, duration: 5 });
+    }
+    await page.getByText("question 79", { exact: true }).waitFor();
+    expect(await page.locator(".turn").count()).toBe(60);
+    await page.getByRole("button", { name: "Earlier turns" }).click();
+    await page.getByText("question 0", { exact: true }).waitFor({ state: "attached" });
   });
 
   it("draws the end of a turn with thousands of parts, and the rest when asked", async () => {
