@@ -6,7 +6,8 @@ allows, the narrowest first. Rules for one owner do not apply to another, even i
 denial by the name of an MCP server holds for every server of that name.
 
 * A command prefix matches words, never characters, and never a command with shell operators in it. Where it denies,
-  `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, so a person decides.
+  `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, and so may any command
+  in which the denied words stand later (`uv run rm`), so a person decides.
 * A path pattern allows a call only when every file of it matches, with all links followed; it denies when any does.
 * What a server says about itself (`readOnlyHint`) decides nothing.
 """
@@ -32,9 +33,9 @@ SCOPES: tuple[Scope, ...] = ("chat", "session", "workspace", "everywhere")
 KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
 """The narrowest first, as `SCOPES`."""
 
-_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#]|[^\S \t]|[\0-\x08\x0b-\x1f\x7f-\x9f]|^\s*\w+\+?=")
+_OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#]|[^\S \t]|[\0-\x08\x0b-\x1f\x7f-\x9f]|^\s*\w+\+?=|(?:^|\s)=\S")
 """What makes a shell do something else than run one program with these words. Control characters and spaces that not
-every shell takes for a space are among it."""
+every shell takes for a space are among it, and so is `=rm`, which is `/bin/rm` for zsh."""
 
 _LAUNCHERS = frozenset(
     {
@@ -56,10 +57,17 @@ _LAUNCHERS = frozenset(
         ),
         *("prlimit", "setarch", "ltrace", "script", "unbuffer", "xvfb-run", "dbus-run-session", "entr", "npx", "uvx"),
         *("source", ".", "trap", "find", "if", "then", "while", "until", "do", "for", "case", "function", "coproc"),
+        *("-", "noglob", "nocorrect", "repeat", "not", "and", "or", "begin", "foreach", "select", "caffeinate"),
     }
 )
 """Programs and shell words that run what follows them; what follows is not examined."""
-
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "toybox", "eval"})
+"""Those to which a command line is given as one text."""
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl"})
+_INTERPRETERS = re.compile(r"(python|pypy|node|deno|bun|perl|ruby|php|lua|osascript|Rscript|[gmn]?awk)[\d.]*")
+_RUN = frozenset({"run", "exec", "x", "dlx"})
+"""Subcommands that run a program, such as `uv run`."""
+_PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 _MAX_WORDS = 8_192
 """Characters of a command that is taken apart into words. A longer one is judged by a person."""
@@ -285,13 +293,18 @@ def _unclear(rule: Rule, subject: Subject) -> bool:
 
 
 def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
-    """Whether a command may run the denied words: through a launcher (`env rm`), with options in between (`git -C .
-    push`), or in other letters (`RM`), which is the same file on some systems."""
-    program = posixpath.basename(words[0]).casefold()
-    if program in _LAUNCHERS:
+    """Whether a command may run the denied words: through a program that runs others (`env rm`), as words or in a text
+    that it is given (`uv run rm`, `tmux new 'rm x'`), with options in between (`git -C . push`), by another path, or in
+    other letters (`RM`), which is the same file on some systems."""
+    if posixpath.basename(words[0]).casefold() in _LAUNCHERS:
         return True
-    rest = iter(words[1:])
-    return denied[0].casefold() in (program, words[0].casefold()) and all(word in rest for word in denied[1:])
+    pieces = [piece.casefold() for word in words for piece in word.split()]
+    program, *others = (word.casefold() for word in denied)
+    for number, piece in enumerate(pieces):
+        name, rest = posixpath.basename(piece), iter(pieces[number + 1 :])
+        if name in _SHELLS or (name == posixpath.basename(program) and all(word in rest for word in others)):
+            return True
+    return False
 
 
 def _may_touch(pattern: str, subject: Subject) -> bool:
@@ -369,13 +382,19 @@ def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
 
 
 def command_prefix(command: str | None) -> str | None:
-    """The prefix to offer for a command: the program, and the subcommand where there is one. None for a program that
-    runs others: `sudo …` would be anything."""
+    """The prefix to offer for a command: the program, and the subcommand where there is one. With a program that runs
+    what it is given (`uv run`, `python`), also what it runs now. None where the prefix would allow anything (`sudo …`).
+    """
     words = words_of(command) if command is not None else None
     if not words or posixpath.basename(words[0]) in _LAUNCHERS:
         return None
-    count = 2 if len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1]) else 1
-    return shlex.join(words[:count])
+    program, first, second = posixpath.basename(words[0]), *(*words[1:3], "", "")[:2]
+    if first in _RUN or (first == "-m" and _INTERPRETERS.fullmatch(program)):
+        is_named = _PLAIN_WORD.fullmatch(second) and second not in _LAUNCHERS and not _INTERPRETERS.fullmatch(second)
+        return shlex.join(words[:3]) if is_named and program not in _CONTAINERS else None
+    if _INTERPRETERS.fullmatch(program):
+        return None if first.startswith("-") or not first else shlex.join(words[:2])
+    return shlex.join(words[: 2 if _PLAIN_WORD.fullmatch(first) else 1])
 
 
 def path_pattern(paths: Sequence[str]) -> str | None:

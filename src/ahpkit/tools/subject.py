@@ -17,6 +17,7 @@ from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish"})
+_SYSTEM = frozenset({"", "/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"})
 _COMMAND_KEYS = ("command", "cmd")
 _HARMLESS = frozenset(
     {"description", "justification", "timeout", "timeout_ms", "timeoutMs", "sandbox_permissions", "yield_time_ms"}
@@ -280,9 +281,15 @@ def _line(value: Any) -> str | None:
     words = cast("list[Any]", value) if isinstance(value, list) else []
     if not words or not all(isinstance(word, str) for word in words):
         return None
-    if len(words) == 3 and posixpath.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
+    if len(words) == 3 and _is_shell(words[0]) and words[1] in ("-c", "-lc"):
         return words[2]
     return shlex.join(words)
+
+
+def _is_shell(program: str) -> bool:
+    """Whether it is a shell of the system. A program of another folder may only be called like one."""
+    folder, name = posixpath.split(program)
+    return name in _SHELLS and folder in _SYSTEM
 
 
 def _inside(path: str, workspace: str, real: Callable[[str], str]) -> bool:
