@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from typing import Any, cast
 
 import pytest
@@ -54,6 +55,34 @@ def test_names_stay_when_others_come_and_go() -> None:
     assert "time_now" not in names(registry)
     registry.offer(TIME, tools("now"))
     assert registry.find("time_now").owner == TIME  # type: ignore[union-attr]  # It is there.
+
+
+def test_a_server_that_changes_its_tools_for_ever_takes_no_more_and_more_room() -> None:
+    registry = ToolRegistry(max_past=50, max_names=500)
+    sizes: list[int] = []
+    tracemalloc.start()
+    try:
+        for number in range(26):
+            offered = tools(*(f"t{number}_{one}" for one in range(50)), "now")
+            registry.offer(TIME, [{**tool, "description": "x" * 10_000} for tool in offered])
+            assert len(registry) == 51
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[25] < 1.2 * sizes[13]
+    assert registry.find("time_now") is not None
+    assert [tool.name for tool in registry.gone()] == [f"time_t24_{one}" for one in range(50)]
+    registry.offer(TIME, tools("t24_49", "t25_0"))
+    assert names(registry) == ["time_t24_49", "time_t25_0"]
+    assert "time_t24_49" not in [tool.name for tool in registry.gone()]
+
+
+def test_nobody_takes_the_names_with_which_tools_are_found_and_called() -> None:
+    registry = ToolRegistry()
+    registry.offer(CLIENT, tools("find_tool", "call_tool"))
+    registry.offer(Owner("mcp", "s1", "call"), tools("tool"))
+    assert {"find_tool", "call_tool"}.isdisjoint(names(registry))
+    assert len(registry) == 3
 
 
 def test_one_tool_of_two_clients_is_shown_once_and_run_by_who_began() -> None:

@@ -4,7 +4,10 @@ Every name is one that models take, is unique, and stays with its tool for as lo
 
 * the agent's own and the host's tools keep their names;
 * a server's tool is `<server>_<tool>`;
-* a client's tool keeps its name unless somebody has it: then it is `client_<name>`, and so on.
+* a client's tool keeps its name unless somebody has it: then it is `client_<name>`, and so on;
+* `find_tool` and `call_tool` belong to the host.
+
+A server may change its tools all the time, so only the last ones that have gone keep their names.
 
 On the wire a client's tool keeps its own name. A tool that several clients offer is shown once.
 """
@@ -15,7 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast
 
 from ahpkit.protocol.common.state import JsonObject
@@ -28,6 +31,10 @@ MAX_NAME = 50
 
 _ORDER: tuple[OwnerKind, ...] = ("agent", "host", "mcp", "client")
 """The order in which owners get a name that several want."""
+_MAX_PAST = 1_000
+"""Tools that have gone and are still known as such."""
+_MAX_NAMES = 10_000
+"""Names that are kept for tools that have gone."""
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _SUFFIX = 6
 
@@ -89,13 +96,18 @@ class Tool:
 class ToolRegistry:
     """The tools of one session. Offers replace what the same owner offered before."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_past: int = _MAX_PAST, max_names: int = _MAX_NAMES) -> None:
+        self._max_past = max_past
+        self._max_names = max_names
         self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
         self._names: dict[tuple[str, str, str], str] = {}
         self._holders: dict[str, tuple[str, str, str]] = {}
         """The reverse: the owner that a name belongs to permanently."""
         self._tools: dict[str, Tool] | None = None
+        self._shown: dict[str, Tool] = {}
+        """The tools when they were named last."""
         self._past: dict[str, Tool] = {}
+        """Tools that have gone, without what only matters for calls."""
 
     def offer(self, owner: Owner, definitions: Sequence[ToolDefinition]) -> bool:
         """Take what an owner offers now. Returns whether it changed."""
@@ -121,8 +133,8 @@ class ToolRegistry:
 
     def gone(self) -> list[Tool]:
         """Tools that were offered before and are not any more. An agent may still call them."""
-        now = self._all()
-        return [tool for name, tool in self._past.items() if name not in now]
+        self._all()
+        return list(self._past.values())
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._all().values())
@@ -133,8 +145,18 @@ class ToolRegistry:
     def _all(self) -> dict[str, Tool]:
         if self._tools is None:
             self._tools = self._named()
-            self._past |= self._tools
+            self._remember(self._tools)
         return self._tools
+
+    def _remember(self, now: Mapping[str, Tool]) -> None:
+        gone = {name: _without_details(tool) for name, tool in self._shown.items() if name not in now}
+        past = [(name, tool) for name, tool in (self._past | gone).items() if name not in now]
+        self._past, self._shown = dict(past[-self._max_past :]), dict(now)
+        if len(self._names) <= self._max_names:
+            return
+        unused = [key for key, name in self._names.items() if name not in now]
+        for key in unused[: max(0, len(unused) - self._max_names)]:
+            del self._holders[self._names.pop(key)]
 
     def _named(self) -> dict[str, Tool]:
         tools: dict[str, Tool] = {}
@@ -164,13 +186,19 @@ class ToolRegistry:
             return known
 
         def held(name: str) -> bool:
-            return name in taken or self._holders.get(name, key) != key
+            return name in _FINDER_NAMES or name in taken or self._holders.get(name, key) != key
 
         name = _free(_wanted(owner, own), held, own if owner.kind == "client" else None, key)
         if known is not None:
             del self._holders[known]
         self._names[key], self._holders[name] = name, key
         return name
+
+
+def _without_details(tool: Tool) -> Tool:
+    title = tool.definition.get("title")
+    definition = {"name": tool.name, "inputSchema": {"type": "object"}} | ({} if title is None else {"title": title})
+    return replace(tool, definition=cast("ToolDefinition", definition))
 
 
 def _same(tool: Tool, owner: Owner, own: str) -> bool:
@@ -213,6 +241,7 @@ MAX_LISTED = 100
 
 FIND_TOOL = "find_tool"
 CALL_TOOL = "call_tool"
+_FINDER_NAMES = frozenset({FIND_TOOL, CALL_TOOL})
 _FOUND = 20
 
 FINDERS: tuple[ToolDefinition, ...] = (
