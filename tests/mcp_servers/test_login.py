@@ -384,6 +384,13 @@ async def test_a_person_who_does_not_come_back_ends_the_wait() -> None:
             await log_in({**CHALLENGE, "resource": {"resource": url}}, open_browser=browse)
 
 
+async def test_a_server_elsewhere_cannot_send_a_login_to_programs_of_this_machine() -> None:
+    async with guarded() as (_, authority, _):
+        elsewhere = challenge(authority, "https://mcp.example/mcp")
+        with pytest.raises(LoginFailed, match="the authorization server is not reached by https"):
+            await log_in(elsewhere, open_browser=browse)
+
+
 @requirement("mcp:auth:client-authenticates")
 async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path) -> None:
     async with guarded() as (guard, authority, url):

@@ -114,7 +114,7 @@ class _Login:
         """The authorization server's metadata, from the first well-known URL that has it."""
         if not self._issuers:
             raise LoginFailed("the server does not name an authorization server")
-        issuer = _safe(self._issuers[0], "the authorization server")
+        issuer = _safe(self._issuers[0], "the authorization server", named_by=self._resource)
         for place in _well_known(issuer):
             found = await self._get(place)
             if found is not None and str(found.get("issuer", "")).rstrip("/") == issuer.rstrip("/"):
@@ -134,7 +134,8 @@ class _Login:
         }
         if self._scopes:
             asked["scope"] = " ".join(self._scopes)
-        answer = await self._post(_safe(endpoint, "the registration endpoint"), json=asked)
+        safe = _safe(endpoint, "the registration endpoint", named_by=metadata["issuer"])
+        answer = await self._post(safe, json=asked)
         self._client_id = _text(answer, "client_id", "registered no client")
         secret = answer.get("client_secret")
         self._client_secret = secret if isinstance(secret, str) else None
@@ -249,22 +250,28 @@ def _well_known(issuer: str) -> list[str]:
 
 def _usable(metadata: JsonObject) -> JsonObject:
     for key in ("authorization_endpoint", "token_endpoint"):
-        _safe(_text(metadata, key, f"names no {key}"), key)
+        _safe(_text(metadata, key, f"names no {key}"), key, named_by=metadata["issuer"])
     methods: Any = metadata.get("code_challenge_methods_supported")
     if not isinstance(methods, list) or "S256" not in methods:
         raise LoginFailed("the authorization server does not support PKCE with S256: logging in would not be safe")
     return metadata
 
 
-def _safe(url: str, what: str) -> str:
+def _safe(url: str, what: str, *, named_by: str) -> str:
+    """Return an address that is reached by https. Plain http is for this machine: only an address on this machine may
+    name it, because others could have this program send requests to programs that only listen here."""
     try:
         parts = urlsplit(url)
-        safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+        safe = parts.scheme == "https" or (parts.scheme == "http" and _is_here(url) and _is_here(named_by))
     except ValueError:
         safe = False
     if not safe:
         raise LoginFailed(f"{what} is not reached by https: {url[:200]}")
     return url
+
+
+def _is_here(url: str) -> bool:
+    return urlsplit(url).hostname in _LOOPBACK
 
 
 def _text(answer: JsonObject, key: str, problem: str) -> str:
