@@ -398,6 +398,8 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
         config.write_text(f'[[mcp.servers]]\nname = "tickets"\nurl = "{url}"\n')
         options = ("--durability", "memory", "--root", str(tmp_path), "--config", str(config))
         async with host_process(tmp_path, *options) as host:
+            code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path)
+            assert (code, "no session in this directory" in errors) == (1, True)
             client = await host.client()
             await client.ask("createSession", "ahp-session:/s1", workingDirectories=[tmp_path.as_uri()])
             state = await client.ask("subscribe", "ahp-session:/s1")
@@ -407,6 +409,10 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
             program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
             browser.write_text(f"#!/bin/sh\nexec python3 -c '{program}' \"$1\"\n")
             browser.chmod(0o700)
+            authority.odd["answer"] = {"error": "\x1b[2Jall\u202e well", "code": ""}
+            code, _, errors = await finish_cli(["mcp", "login", "tickets"], tmp_path, BROWSER=f"{browser} %s")
+            assert (code, errors) == (1, "Error: not logged in: ␛[2Jall\\u202e well\n")
+            authority.odd.clear()
             code, output, errors = await finish_cli(
                 ["mcp", "login", "tickets", "--json"], tmp_path, BROWSER=f"{browser} %s"
             )
@@ -440,7 +446,7 @@ async def test_the_command_logs_in_and_the_server_stays_logged_in(tmp_path: Path
                 pass
             assert (await finish_cli(["inbox"], tmp_path))[1] == "Nothing waits for you.\n"
             await client.aclose()
-        assert len(authority.authorizations) == 2
+        assert len(authority.authorizations) == 3
 
 
 async def listed(home: Path, kind: str) -> tuple[Json, str]:

@@ -172,20 +172,26 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. This is the only place where errors become messages."""
+        from ahpkit.cli.text import printable  # Imported late, so that help is shown quickly.
+
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             if not (advice := _advice(error)):
                 raise
             raise click.UsageError(error.message + advice, error.ctx) from error
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            if (message := printable(error.message)) == error.message:
+                raise
+            raise click.ClickException(message) from error  # It quotes what some server said.
+        except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:  # Ctrl-C before anything began: there is nothing to clean up.
             raise click.exceptions.Exit(_INTERRUPTED) from None
         except Exception as error:  # `explain` decides which errors are for people.
             if (explained := explain(error)) is None:
                 raise
-            raise explained from error
+            raise click.ClickException(printable(explained.message)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         placed = {name for names in SECTIONS.values() for name in names}

@@ -28,6 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _GLANCE = 0.5
 """Seconds between two looks at the servers of a watched session. A look costs nothing: the client holds their state."""
+_NO_SESSION = "there is no session in this directory to log in for: begin one (ahpkit chat), or name one with --session"
 _START = 20.0
 """Seconds to wait for servers that start. After that they are shown as they are."""
 
@@ -216,14 +217,15 @@ async def login(
 ) -> None:
     """Log in at a server that wants a token: OAuth 2.1, in your browser.
 
-    The host keeps the token in memory, for this session, until the session or the host ends.
+    The host keeps the token in memory, for this session, until the session or the host ends. So there has to be a
+    session.
 
     \b
     Example:
       ahpkit mcp login tickets
       ahpkit mcp login tickets --paste < token.txt
     """
-    async with _opened(url, token, name, directory, server) as session:
+    async with _opened(url, token, name, directory, server, temporary=False) as session:
         meant = _meant(session, server)
         if paste:
             await meant.authenticate(read_whole(sys.stdin, "standard input").strip(), keep=True)
@@ -231,11 +233,11 @@ async def login(
             opening = _print if no_browser else _open
             await meant.log_in(open_browser=opening, client_id=client_id, client_secret=client_secret, keep=True)
         await meant.wait_ready()
-        Output().say(as_json(_as_data(meant)) if json_output else f"{meant.name} is {meant.state['kind']}.")
+        Output().say(as_json(_as_data(meant)) if json_output else printable(f"{meant.name} is {meant.state['kind']}."))
 
 
 def _print(page: str) -> None:
-    click.echo(f"Log in here:\n{page}", err=True)
+    click.echo(f"Log in here:\n{printable(page)}", err=True)
 
 
 def _open(page: str) -> None:
@@ -245,14 +247,23 @@ def _open(page: str) -> None:
 
 @asynccontextmanager
 async def _opened(
-    url: str | None, token: str | None, name: str | None, directory: Path | None, server: str | None = None
+    url: str | None,
+    token: str | None,
+    name: str | None,
+    directory: Path | None,
+    server: str | None = None,
+    *,
+    temporary: bool = True,
 ) -> AsyncGenerator[Session]:
-    """The session that the options name. Returns when its servers, or the named one, have started or failed."""
+    """The session that the options name; a `temporary` one is created where there is none. Returns when its servers, or
+    the named one, have started or failed."""
     if name is not None and directory is not None:
         raise click.UsageError("--dir is for when no --session is given")
     async with connected(url, token, mcp_apps=True) as client:
         folder = _uri(directory)
         uri = await find_session(client, name) if name is not None else await _newest(client, folder)
+        if uri is None and not temporary:
+            raise click.ClickException(_NO_SESSION)
         session = await client.session(uri) if uri is not None else await _temporary(client, folder)
         try:
             await patiently(_wait_started(session, server), "Starting the servers")
