@@ -92,7 +92,7 @@ async def test_tools_are_listed_and_called_in_a_session(host: HostProcess) -> No
         (("call", "test", "add", "[]"), "a JSON object is expected"),
         (("call", "test", "hang"), "A rule denies this"),
         (("tools", "off"), "off does not run (stopped)"),
-        (("login", "test"), "does not ask for a token now"),
+        (("login", "test"), "there is no session in this directory to log in for"),
         (("list", "--session", "x", "--dir", "."), "--dir is for when no --session is given"),
     ],
 )
