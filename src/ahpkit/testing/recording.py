@@ -165,7 +165,8 @@ class RecordingToolCall:
         if not self._running and not self.over:
             self._running = True
             how = None if given.get("confirmed") == "not-needed" else given.get("confirmed")
-            self._say("running", self._ready(given.get("tool_input")), message=given.get("message"), confirmed=how)
+            more = {"message": given.get("message"), "confirmed": how, "intention": given.get("intention")}
+            self._say("running", self._ready(given.get("tool_input")), **more)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
         self._say("assess", reason, safety=safety)
@@ -178,6 +179,7 @@ class RecordingToolCall:
             return Confirmation(approved=setting, tool_input=shown)
         offered = [option["id"] for option in given.get("options", ())]
         more = {"title": given.get("title"), "edits": list(given.get("edits", ())), "editable": given.get("editable")}
+        more["intention"] = given.get("intention")
         self._say("confirm", shown, message=message, options=offered, **more)
         answer = await self._turn.confirmations.next(True)
         if isinstance(answer, bool):

@@ -94,6 +94,27 @@ async def test_the_permission_carries_what_was_said_about_the_call_before() -> N
     assert confirm[3]["edits"][0]["after"]["uri"] == "file:///w/a"
 
 
+@pytest.mark.parametrize(
+    ("kind", "raw_input", "intention"),
+    [
+        ("execute", {"command": "rm x", "description": "Make room"}, "Make room"),
+        ("execute", {"cmd": "rm x", "justification": "It is in the way"}, "It is in the way"),
+        ("execute", {"command": ["rm", "x"], "reason": "Outside the sandbox"}, "Outside the sandbox"),
+        ("execute", {"command": "rm x", "description": "Remove x"}, None),
+        ("execute", {"command": "rm x", "description": 7}, None),
+        ("execute", ["rm", "x"], None),
+        ("other", {"title": "Bug", "description": "The body of an issue"}, None),
+    ],
+)
+async def test_why_an_agent_runs_a_command_is_its_intention(kind: str, raw_input: Any, intention: str | None) -> None:
+    played = Played()
+    played.say("tool_call", title="Remove x", kind=kind)
+    await played.permit(rawInput=raw_input)
+    played.say("tool_call", "another", title="Remove x", kind=kind, rawInput=raw_input, status="in_progress")
+    said = [more.get("intention") for verb, *_, more in played.turn.said if verb in ("tool_call", "confirm", "running")]
+    assert said == [None, intention, intention, intention]
+
+
 async def test_a_question_says_how_many_changes_it_does_not_show() -> None:
     played = Played()
     diffs = [{"type": "diff", "path": str(number), "newText": "x"} for number in range(1_002)]

@@ -26,6 +26,8 @@ _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cance
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
 _PRINTED = ("formatted_output", "aggregated_output", "output", "stdout", "text")
 """Where agents put what a command printed, in a raw output."""
+_INTENTIONS = ("description", "justification", "reason")
+"""Where agents say why they run a command, in its raw input."""
 
 
 class MappedCall:
@@ -89,7 +91,13 @@ class MappedCall:
 
     def _card_of_agent(self) -> ToolCall:
         name = _name(self._turn, self._said, self._meta)
-        return self._turn.tool_call(name, display_name=self._title or name, id=self._id, meta=self._told_meta or None)
+        return self._turn.tool_call(
+            name,
+            display_name=self._title or name,
+            id=self._id,
+            intention=self._intention,
+            meta=self._told_meta or None,
+        )
 
     def _card_of_host(self) -> ToolCall | None:
         """The card of a call that goes through the host's own MCP server, if this is one."""
@@ -123,6 +131,7 @@ class MappedCall:
                 title=title,
                 options=options,
                 edits=edits,
+                intention=self._intention,
                 setting=setting,
             )
         finally:
@@ -171,7 +180,7 @@ class MappedCall:
         self._tell_meta()
         if self._status == "in_progress":
             self.ran = True
-            self._call.running(tool_input=self._tell_input(), message=self._title)
+            self._tell_running()
         elif not self.ran and self._title != self._told_title:
             self._told_title = self._title
             self._call.input("", message=self._title)
@@ -180,10 +189,13 @@ class MappedCall:
             self._told_content = content
             self._call.content(content)
 
+    def _tell_running(self) -> None:
+        self._call.running(tool_input=self._tell_input(), message=self._title, intention=self._intention)
+
     def _complete(self, *, success: bool) -> None:
         self._tell_meta()
         if not self.ran:
-            self._call.running(tool_input=self._tell_input(), message=self._title)
+            self._tell_running()
         self.ran = True
         output: Any = self._said.get("rawOutput")
         content = self._content()
@@ -216,6 +228,16 @@ class MappedCall:
     @property
     def _title(self) -> str | None:
         return cut(text(self._said.get("title")) or "", MAX_WORDS) or None
+
+    @property
+    def _intention(self) -> str | None:
+        """Why the agent runs a command, unless the title says so. Inputs of other tools have such members for something
+        else."""
+        if self._said.get("kind") != "execute":
+            return None
+        raw = obj(self._said.get("rawInput"))
+        said = next((words for key in _INTENTIONS if (words := text(raw.get(key)))), None)
+        return None if said is None or said == self._said.get("title") else cut(said, MAX_WORDS)
 
     def _content(self) -> list[ToolResultContent]:
         said = objects(self._said.get("content"))

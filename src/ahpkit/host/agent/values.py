@@ -205,6 +205,8 @@ class RunningOptions(TypedDict, total=False):
     tool_input: str | None
     message: StringOrMarkdown | None
     """What the tool does, for people."""
+    intention: str | None
+    """What the model wants to achieve with the call, if that was not known when the call began."""
     confirmed: ToolCallConfirmationReason
     """Why no approval is needed."""
 
@@ -231,6 +233,8 @@ class ConfirmOptions(TypedDict, total=False):
     title: StringOrMarkdown | None
     edits: Sequence[FileEdit]
     """The changes of files that are asked about."""
+    intention: str | None
+    """As in `RunningOptions`."""
     setting: bool | None
     """The decision of the host's configuration if no rule decides; None: a person is asked."""
 

@@ -85,6 +85,7 @@ class _CallTexts(TypedDict):
 
     title: StringOrMarkdown | None
     edits: ToolCallEdits | None
+    intention: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +155,8 @@ class LiveToolCall:
 
     def running(self, **given: Unpack[RunningOptions]) -> None:
         if self.status == "streaming":
-            confirmed = given.get("confirmed", "not-needed")
-            self._ready(given.get("tool_input"), given.get("message"), confirmed=confirmed)
+            confirmed, intention = given.get("confirmed", "not-needed"), given.get("intention")
+            self._ready(given.get("tool_input"), given.get("message"), confirmed=confirmed, intention=intention)
 
     def assess(self, reason: StringOrMarkdown | None = None, *, safety: float | None = None) -> None:
         """If a person is being asked, the assessment is shown at once; otherwise together with the question."""
@@ -177,8 +178,13 @@ class LiveToolCall:
         tool_input, setting = self._input(given.get("tool_input")), given.get("setting")
         if self.asks_nobody:
             return Confirmation(approved=True, tool_input=tool_input)
-        title, edits = given.get("title"), given.get("edits", ())
-        request = self._request(tool_input, given.get("message"), title=title, edits=edits)
+        request = self._request(
+            tool_input,
+            given.get("message"),
+            title=given.get("title"),
+            edits=given.get("edits", ()),
+            intention=given.get("intention"),
+        )
         ruling = await self._judged(request)
         if isinstance(ruling, Confirmation):
             return ruling
@@ -198,8 +204,9 @@ class LiveToolCall:
         *,
         title: StringOrMarkdown | None = None,
         edits: Sequence[FileEdit] = (),
+        intention: str | None = None,
     ) -> _Request:
-        shown = _CallTexts(title=title, edits={"items": list(edits)} if edits else None)
+        shown = _CallTexts(title=title, edits={"items": list(edits)} if edits else None, intention=intention)
         asked = self._asked(tool_input, title or message, edits)
         return _Request(tool_input=tool_input, message=message, shown=shown, asked=asked)
 
@@ -531,6 +538,7 @@ class LiveToolCall:
         title: StringOrMarkdown | None = None,
         options: list[ConfirmationOption] | None = None,
         edits: ToolCallEdits | None = None,
+        intention: str | None = None,
         editable: bool | None = None,
     ) -> None:
         ready = chat_tool_call_ready(
@@ -542,6 +550,7 @@ class LiveToolCall:
             risk_assessment=None if confirmed else self._risk,
             options=options,
             edits=edits,
+            intention=intention,
             editable=editable,
         )
         self._say(ready)
