@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -100,6 +100,73 @@ async def test_what_a_person_saves_right_after_an_undo_wrote_it_is_left_alone_by
     assert outcome.left == {"a.txt": "it was changed after the session wrote it"}
     assert (repo.root / "a.txt").read_text() == "a person's\n"
     assert (repo.root / "b.txt").read_text() == "agent\n"
+
+
+class Killed(BaseException):
+    """The host ends in the middle of an undo."""
+
+
+async def test_an_undo_that_was_killed_halfway_is_finished_by_the_next_and_brought_back_whole(
+    repo: Repository, tmp_path: Path
+) -> None:
+    written = {"a.txt": "agent\n", "b.txt": "agent\n", "new.txt": "agent\n"}
+    stored: list[bytes] = []
+
+    async def store() -> None:
+        stored.append(encode(changes.record.to_json()))
+
+    def kill(reached: Path) -> None:
+        if stored and reached.name == "b.txt":
+            raise Killed
+
+    git = await find(repo.root, objects=tmp_path / "ours")
+    assert git is not None
+    changes = SessionChanges(WorkTree(git, writing=lambda: SafeOpener(kill)))
+    await changes.begin("t")
+    for name, text in written.items():
+        repo.write(name, text)
+    await changes.end("t")
+    with pytest.raises(Killed):
+        await changes.undo(store=store)
+    assert repo.status() == {"b.txt"}, "new.txt and a.txt are undone"
+
+    again = SessionChanges(WorkTree(git), Record.from_json(decode_own(stored[0])))
+    assert (await again.undo()).describe().startswith("Undid 1 file.")
+    assert repo.status() == set()
+    assert await again.session() == [], "files that were undone before the crash are not listed for ever"
+    assert await paths_after(again.redo, again) == {"b.txt"}
+    assert await paths_after(again.redo, again) == {*written}
+    assert {name: (repo.root / name).read_text() for name in written} == written
+
+
+async def paths_after(work: Callable[[], Awaitable[object]], changes: SessionChanges) -> set[str]:
+    await work()
+    return await paths_of(changes)
+
+
+async def test_nothing_is_undone_where_that_cannot_be_remembered(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("a.txt", "agent\n")
+    await changes.end("t")
+
+    async def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        await changes.undo(store=full)
+    assert (repo.root / "a.txt").read_text() == "agent\n"
+    assert changes.record.undone == []
+
+
+async def test_what_a_person_put_back_already_leaves_the_list_with_an_undo(repo: Repository, tmp_path: Path) -> None:
+    changes = await following(repo, tmp_path / "ours")
+    await changes.begin("t")
+    repo.write("b.txt", "agent\n")
+    await changes.end("t")
+    repo.git("checkout", "--", "b.txt")
+    assert (await changes.undo()).describe() == "Nothing was undone. 1 file had been put back already."
+    assert await changes.session() == []
 
 
 async def test_both_names_of_one_file_are_undone(repo: Repository, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class Changesets(Feature):
         self._directories = self._follow(services=services)
         self._views = Views(services, self._directories)
         self._own_trees = OwnTrees(services, self._directories)
-        self._operations = Operations(services, self._views, self._own_trees, trusts=self._trusts)
+        self._operations = Operations(services, self._views, self._own_trees, trusts=self._trusts, store=self._store)
         host.sessions.settings.add(self._own_trees.settings)
         host.sessions.choose_directory.add(self._own_trees.choose)
         host.sessions.make_directory.add(self._own_trees.make)
@@ -439,6 +439,10 @@ class Changesets(Feature):
             self._directories.remember(followed)
             await self._show(followed)
         return {"message": message}
+
+    async def _store(self, followed: Followed) -> None:
+        self._directories.remember(followed)
+        await self.services.durable()
 
     async def _read_blob(self, uri: str) -> tuple[bytes, str]:
         """The content of a changed file, before or after."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,20 @@ class Operations:
     """Serves the command."""
 
     def __init__(
-        self, services: Services, views: Views, own_trees: OwnTrees, *, trusts: Callable[[Path], bool]
+        self,
+        services: Services,
+        views: Views,
+        own_trees: OwnTrees,
+        *,
+        trusts: Callable[[Path], bool],
+        store: Callable[[Followed], Awaitable[None]],
     ) -> None:
+        """`store` makes the record of a directory durable."""
         self.services = services
         self._views = views
         self._own_trees = own_trees
         self._trusts = trusts
+        self._store = store
 
     async def invoke(self, params: JsonObject) -> tuple[Followed, str]:
         """Run the operation; returns the directory it ran in, and a sentence for the person."""
@@ -78,7 +87,9 @@ class Operations:
             match operation:
                 case "undo":
                     [turn_id] = view.turns if view.kind == "turn" else [None]
-                    outcome = await followed.changes.undo(turn_id, only={*chosen, *noted}, running=followed.running)
+                    outcome = await followed.changes.undo(
+                        turn_id, only={*chosen, *noted}, running=followed.running, store=partial(self._store, followed)
+                    )
                     if only is None:
                         outcome.left |= followed.changes.left_to_others(turn_id)
                     return outcome.describe()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from ahpkit.changes.attribution import Activity, Observation
 from ahpkit.changes.blobs import Blobs
@@ -256,9 +256,15 @@ class SessionChanges:
         return [*changes, *(_noted(path, why) for path, why in sorted(left_out.items()))]
 
     async def undo(
-        self, turn_id: str | None = None, *, only: Collection[str] | None = None, running: Collection[str] = ()
+        self,
+        turn_id: str | None = None,
+        *,
+        only: Collection[str] | None = None,
+        running: Collection[str] = (),
+        store: Callable[[], Awaitable[None]] | None = None,
     ) -> Outcome:
-        """Undo the changes of a turn, or of all turns, including running ones.
+        """Undo the changes of a turn, or of all turns, including running ones. `store` makes the record durable before
+        the first file is written: redo can then bring back also what a crash left half undone.
 
         The undone changes leave the session's sum and do not count for a running turn any more. Redo can bring them
         back.
@@ -269,12 +275,22 @@ class SessionChanges:
         else:
             changes, (_, between, _), unsure = await self.session(running), await self._sum(running), self.record.unsure
         doubts = dict.fromkeys(unsure, _SHARED) | {path: _MIXED for turn in turns for path in turn.mixed}
-        outcome = await undo(self.tree, changes, only=only, between=between, doubts=doubts)
+        earlier = self.record.undone
+
+        async def remember(outcome: Outcome) -> None:
+            self._remember_undo(outcome, outcome.was)
+            if store is None or not outcome.was:
+                return
+            try:
+                await store()
+            except BaseException:
+                self.record.undone = earlier
+                raise
+
+        outcome = await undo(self.tree, changes, only=only, between=between, doubts=doubts, before_writing=remember)
+        self.record.undone = earlier
+        self._remember_undo(outcome, outcome.undone)
         outcome.guessed = sorted({path for turn in turns for path in turn.guessed}.intersection(outcome.undone))
-        if outcome.undone:
-            undone = self.record.part({path: (outcome.was[path], outcome.became[path]) for path in outcome.undone})
-            undone.raw = outcome.raw
-            self._remember_undo(undone)
         await self._resum(outcome)
         for one in running:
             if (turn := self.record.turns.get(one)) is not None:
@@ -282,8 +298,12 @@ class SessionChanges:
                 await self._begin_without(turn, versions(changes, outcome.undone), outcome.became, whole=whole)
         return outcome
 
-    def _remember_undo(self, undone: UndoRecord) -> None:
-        """Keep this undo for redo, and as many of the earlier ones as the limit of files allows."""
+    def _remember_undo(self, outcome: Outcome, paths: Collection[str]) -> None:
+        """Keep an undo of these files for redo, and as many of the earlier undos as the limit of files allows."""
+        if not paths:
+            return
+        undone = self.record.part({path: (outcome.was[path], outcome.became[path]) for path in paths})
+        undone.raw = {path: outcome.raw[path] for path in paths if path in outcome.raw}
         room = _MAX_UNDONE
         kept = [undone]
         for one in reversed(self.record.undone):
@@ -313,10 +333,11 @@ class SessionChanges:
         changes = [FileChange(was, now) for was, now in last.files.values()]
         outcome = await undo(self.tree, changes, exact=last.raw)
         self._of_chats.clear()
-        for path in outcome.undone:
-            if same(outcome.became[path], last.files[path][0]):
+        now = outcome.became | outcome.back
+        for path in (*outcome.undone, *outcome.back):
+            if same(now[path], last.files[path][0]):
                 self._count_again(path, last)
-            else:
+            elif path not in outcome.back:
                 change = FileChange(outcome.was[path], outcome.became[path])
                 add(self.record.total, change, path, self.record.between)
         return outcome
@@ -364,17 +385,17 @@ class SessionChanges:
         self.record.unsure = [path for path in self.record.unsure if path not in paths]
 
     async def _resum(self, outcome: Outcome) -> None:
-        """Count undone files again, as the undo left them."""
+        """Count files again, as the undo left or found them."""
         self._of_chats.clear()
-        record, now = self.record, outcome.became
-        for path in outcome.undone:
+        record, was, now = self.record, outcome.was | outcome.back, outcome.became | outcome.back
+        for path in (*outcome.undone, *outcome.back):
             latest = record.total.get(path, (None, None))[1]
             for total in record.chats.values():
                 # A chat whose change lies under a later one keeps it.
                 if path in total and _key(total[path][1]) == _key(latest):
                     add(total, FileChange(total[path][1], now.get(path)), path)
             if path in record.total:
-                add(record.total, FileChange(outcome.was[path], now.get(path)), path, record.between)
+                add(record.total, FileChange(was[path], now[path]), path, record.between)
                 if await self._is_of_others(path, now.get(path)):
                     for total in (record.total, *record.chats.values()):
                         total.pop(path, None)

@@ -12,12 +12,12 @@ import asyncio
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.git import GitError
@@ -53,6 +53,8 @@ class Outcome:
     """Undone path → the file before the undo."""
     became: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
     """Undone path → the file that the undo made of it. Somebody may have written it again since."""
+    back: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
+    """Path → the present file, where nothing of the session was left in it already."""
     raw: dict[str, str] = field(default_factory=dict[str, str])
     """Path → the blob with the file's exact bytes before the undo, if git stores the file with other bytes; empty: git
     has to make them."""
@@ -62,6 +64,8 @@ class Outcome:
     def describe(self, did: str = "Undid", nothing: str = "Nothing was undone.") -> str:
         """The result in a few sentences for a person."""
         said = [f"{did} {count_files(len(self.undone))}." if self.undone else nothing]
+        if self.back and not self.undone:
+            said.append(f"{count_files(len(self.back)).capitalize()} had been put back already.")
         if self.guessed:
             said.append(f"It is not known who wrote {_some(self.guessed, ', ')}; redo brings the content back.")
         if self.left:
@@ -86,16 +90,11 @@ class MixedChanges(Exception):
 
 
 Mark = tuple[int, ...] | None
-"""What the file system says about a file. It differs after somebody wrote or replaced the file; None: there is none."""
+"""What the file system says about a file; None: there is none.
 
-
-class Present(NamedTuple):
-    """A file as an undo finds it."""
-
-    side: Side | None
-    mark: Mark
-    """Taken before the content was read. If it differs when the file is about to be replaced, somebody wrote the file
-    meanwhile, and it is left alone."""
+It is taken before the content is read. If it differs when the file is about to be replaced, somebody wrote or replaced
+the file meanwhile, and it is left alone.
+"""
 
 
 async def undo(
@@ -106,10 +105,12 @@ async def undo(
     between: Mapping[str, Sequence[Pair]] | None = None,
     doubts: Mapping[str, str] | None = None,
     exact: Mapping[str, str] | None = None,
+    before_writing: Callable[[Outcome], Awaitable[None]] | None = None,
 ) -> Outcome:
     """Take changes back. `only`: the paths that a person chose. `between`: what others changed between the first and
     the last of these changes. `doubts`: paths that others may have written, and why that is not known. `exact`: the
-    bytes of the files before, as `Outcome.raw` of an earlier undo has them."""
+    bytes of the files before, as `Outcome.raw` of an earlier undo has them. `before_writing` gets what is about to be
+    undone, before the first file is written."""
     meant = versions(changes, only)
     outcome = Outcome()
     marks = await asyncio.to_thread(_marks, tree.root, meant)
@@ -119,18 +120,31 @@ async def undo(
     async with Blobs(tree.git) as blobs:
         for path in _in_order(meant.keys() - outcome.left.keys(), meant):
             steps = own_steps(meant[path], (between or {}).get(path, ()))
-            try:
-                await _take_back(tree, blobs, path, steps, Present(now.get(path), marks[path]), outcome, exact)
-            except MixedChanges:
-                outcome.left[path] = "it was changed after the session wrote it"
-            except OSError as error:
-                outcome.left[path] = (error.strerror or str(error)).lower()
-            except (GitError, RpcError) as error:
-                outcome.left[path] = str(error)
+            with _leaving(path, outcome):
+                await _plan(tree, blobs, path, steps, now.get(path), outcome)
+        if before_writing is not None:
+            await before_writing(outcome)
+        for path in list(outcome.was):
+            as_it_was = exact is not None and same(outcome.became[path], meant[path][0])
+            with _leaving(path, outcome):
+                await _write(tree, blobs, path, marks[path], outcome, (exact or {}).get(path) if as_it_was else "")
     for change in changes:
         if change.note and (only is None or change.path in only):
             outcome.left[change.path] = f"its earlier content was not kept ({change.note})"
     return outcome
+
+
+@contextmanager
+def _leaving(path: str, outcome: Outcome) -> Generator[None]:
+    """A file that cannot be undone is left alone, and the outcome says why."""
+    try:
+        yield
+    except MixedChanges:
+        outcome.left[path] = "it was changed after the session wrote it"
+    except OSError as error:
+        outcome.left[path] = (error.strerror or str(error)).lower()
+    except (GitError, RpcError) as error:
+        outcome.left[path] = str(error)
 
 
 def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, Pair]:
@@ -192,44 +206,50 @@ def _is_file(tree: WorkTree, path: str) -> bool:
         return False
 
 
-async def _take_back(
-    tree: WorkTree,
-    blobs: Blobs,
-    path: str,
-    steps: Sequence[Pair],
-    present: Present,
-    outcome: Outcome,
-    exact: Mapping[str, str] | None,
+async def _plan(
+    tree: WorkTree, blobs: Blobs, path: str, steps: Sequence[Pair], now: Side | None, outcome: Outcome
 ) -> None:
+    """Find out what a file has to become, and keep the bytes that it has."""
     if (why := why_left(tree.root / path, steps[0][0])) is not None:
         outcome.left[path] = why
         return
-    now, mark = present
     if SUBMODULE in {side.mode for side in (now, *(side for step in steps for side in step)) if side is not None}:
         outcome.left[path] = "it is a submodule; use git in it"
         return
     wanted = await without(tree, blobs, steps, now)
     if same(wanted, now):
+        outcome.back[path] = now
         return
-    is_file = now is not None and now.mode != LINK
-    held = await asyncio.to_thread(content, tree.root, path, False) if is_file else None
-    taken = await _bytes_to_keep(tree, blobs, now, held)
+    taken = await _bytes_to_keep(tree, blobs, now, await _held(tree, path, now))
+    outcome.was[path], outcome.became[path] = now, wanted
+    if taken is not None:
+        outcome.raw[path] = taken
+
+
+async def _write(tree: WorkTree, blobs: Blobs, path: str, mark: Mark, outcome: Outcome, exact: str | None) -> None:
+    """Put a file back. `exact`: the blob with the bytes that it had then; None: git stores them as they are; empty: git
+    has to make them."""
+    now, wanted = outcome.was[path], outcome.became[path]
+    held = await _held(tree, path, now)
     if wanted is None or tree.was_left_out(wanted):
         await asyncio.to_thread(remove_file, tree, path, mark)
         mark = None
     # Git takes a file that is there back into a sparse checkout, so its index is asked when the file is gone.
     if wanted is not None and not (tree.was_left_out(wanted) and await tree.is_left_out(path)):
-        if exact is not None and exact.get(path) != "" and same(wanted, steps[0][0]):
-            data = await blobs.read(wanted._replace(oid=exact.get(path, wanted.oid)), on_disk_form=False)
-        else:
+        if exact == "":
             data = await _with_its_line_ends(tree, blobs, wanted, now, held)
+        else:
+            data = await blobs.read(wanted._replace(oid=exact or wanted.oid), on_disk_form=False)
         await asyncio.to_thread(write_file, tree, path, data, wanted.mode, mark)
     if _is_attributes_file(path):
         await blobs.begin_anew()
     outcome.undone.append(path)
-    outcome.was[path], outcome.became[path] = now, wanted
-    if taken is not None:
-        outcome.raw[path] = taken
+
+
+async def _held(tree: WorkTree, path: str, now: Side | None) -> bytes | None:
+    """The present bytes of a file; None if there is none, or a link."""
+    is_file = now is not None and now.mode != LINK
+    return await asyncio.to_thread(content, tree.root, path, False) if is_file else None
 
 
 async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, held: bytes | None) -> str | None:
