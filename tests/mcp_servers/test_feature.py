@@ -24,6 +24,7 @@ from ahpkit.mcp.feature import McpServers
 from ahpkit.wire.tasks import running
 from customizations.desk import Publisher
 from mcp_servers.running import PROGRAM, QUICK
+from mcp_servers.test_gateway import PING, command
 from support import requirement
 from support.bench import Bench, approve, calling, say
 from support.raw_client import Json, RawClient
@@ -332,6 +333,34 @@ async def test_an_agent_reaches_all_of_it_through_one_server(bench: Bench, tmp_p
     parts = (await bench.state(client, chat))["turns"][-1]["responseParts"]
     assert [part["toolCall"].get("confirmed") for part in parts] == ["user-action", "setting", None]
     assert parts[-1]["toolCall"]["status"] == "cancelled"
+
+
+async def test_the_agent_of_a_chat_that_is_gone_does_not_reach_the_next_chat_of_that_name(bench: Bench) -> None:
+    offered: asyncio.Queue[Json] = asyncio.Queue()
+
+    async def script(turn: Turn) -> None:
+        for offer in await turn.chat.mcp_servers():
+            offered.put_nowait(dict(offer.config))
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, _ = await bench.session(client)
+    commands: list[Json] = []
+    for number in range(2):
+        await client.ask("createChat", session, chat="ahp-chat:/second")
+        await client.ask("subscribe", "ahp-chat:/second")
+        await client.accepted("ahp-chat:/second", say("go", f"turn-{number}"))
+        commands.append(await offered.get())
+        assert [b'"result"' in await _answer(one) for one in commands] == [False, True][-len(commands) :]
+        await client.ask("disposeChat", "ahp-chat:/second")
+
+
+async def _answer(config: Json) -> bytes:
+    async with command(config["env"], config["command"], *config["args"]) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(PING)
+        return await process.stdout.readline()
 
 
 async def test_an_agent_reaches_the_host_by_http_where_the_owner_wants_it(tmp_path: Path) -> None:

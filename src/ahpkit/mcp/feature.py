@@ -99,6 +99,7 @@ class McpServers(Feature):
         host.turns.prepare.add(self._prepare_turn)
         host.sessions.disposed.add(self._disposed)
         host.sessions.rested.add(self._disposed)
+        host.sessions.chat_disposed.add(self._close_gateway)
         host.sessions.is_busy.add(self._is_busy)
         host.clients.gone.add(self._client_gone)
         host.tools.add(self)
@@ -219,10 +220,14 @@ class McpServers(Feature):
         session = self._sessions.pop(session_uri, None)
         if session is not None:
             self._services.spawn(session.aclose(), name="stop MCP servers")
-        for chat, (known, _, stack) in list(self._gateways.items()):
+        for chat, (known, *_) in list(self._gateways.items()):
             if known == session_uri:
-                del self._gateways[chat]
-                stack.close()
+                self._close_gateway(chat)
+
+    def _close_gateway(self, chat_uri: str) -> None:
+        """Admit the agent of a chat no more: another chat may get the same URI."""
+        if (gateway := self._gateways.pop(chat_uri, None)) is not None:
+            gateway[2].close()
 
     async def _log(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
         """`_ahpkit/mcp/log`: the last lines of the log of the server `id` in the session `channel`."""
