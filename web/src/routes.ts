@@ -6,6 +6,7 @@ export type Panel = "changes" | "canvases" | "terminals" | "setup" | "timeline" 
 
 export type Route =
   | { name: "inbox" | "sessions" | "new" | "usage" | "rules" | "devices" | "settings" }
+  /** `turn` is what the panel is about; without a panel the chat shows this turn. */
   | { name: "session"; session: string; chat: string | undefined; panel: Panel | undefined; turn: string | undefined };
 
 const PLAIN = new Set(["sessions", "new", "usage", "rules", "devices", "settings"]);

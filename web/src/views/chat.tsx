@@ -19,6 +19,7 @@ import { QuestionForm } from "./questions.tsx";
 import { sentReview, reviewAttachment, reviewCount } from "./review.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
 import { go, panelUrl, route } from "../routes.ts";
+import { hold, showWhole, useFollowing, useNamedTurn } from "./scrolling.ts";
 
 const MOUNTED = 60;
 const MORE = 40;
@@ -167,6 +168,8 @@ interface TurnProps {
   /** The agent's own description of its activity. */
   activity: string | undefined;
   last: boolean;
+  /** The address leads to it, as a search does. */
+  named: boolean;
   sending: "sent" | "sending" | "waiting";
   around: Around;
   canFork: boolean;
@@ -180,7 +183,7 @@ const TurnView = memo(function TurnView(props: TurnProps): JSX.Element {
   const mine = useMemo(() => ({ ...around, turnId: turn.id }), [around, turn.id]);
   const send = (text: string): void => void sendMessage(around.chat, userMessage(text), live ? "queued" : "turn");
   return (
-    <article class="turn" aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
+    <article class={`turn${props.named ? " named" : ""}`} data-turn={turn.id} aria-label={`Turn: ${turn.message.text.slice(0, 60)}`}>
       {!editing ? <Said turn={turn} state={props.sending} /> : <EditAndResend {...props} onEnd={() => edit(false)} />}
       <Parts parts={turn.responseParts} live={live} around={mine} onMessage={send} />
       {live ? <Working turn={turn as ActiveTurn} waits={props.waits} activity={props.activity} /> : <Foot {...props} turn={turn as Turn} onEdit={() => edit(true)} />}
@@ -401,89 +404,6 @@ function Plan({ session, chat }: { session: SessionState | undefined; chat: Uri 
 
 const QuietComposer = memo(Composer);
 
-/** Frames until turns that scroll into view have their real heights. Before that, heights are estimated. */
-const SETTLING = 12;
-
-/** Keep a turn at its place on the screen while the turns above it get their real heights. */
-function hold(box: Element, turn: Element, top: number, frames = SETTLING): void {
-  const moved = turn.getBoundingClientRect().top - top;
-  if (Math.abs(moved) >= 1) box.scrollTop += moved;
-  if (frames > 0 && turn.isConnected) requestAnimationFrame(() => hold(box, turn, top, frames - 1));
-}
-
-/** The scrollbar takes room from the text; the composer below gives up as much, so that both begin at the same edge. */
-function alignDock(box: HTMLElement | null): void {
-  if (box) box.parentElement?.style.setProperty("--gutter", `${(box.offsetWidth - box.clientWidth) / 2}px`);
-}
-
-/** Scroll a card into view: in the middle, or from its top if it is taller than the view. */
-function showWhole(card: Element | null, box: Element | null): void {
-  card?.scrollIntoView({ block: card.clientHeight > (box?.clientHeight ?? 0) ? "start" : "center" });
-}
-
-// Scrolling: follow at the end only; scrolling away detaches.
-
-/** `asked` is the question that waits. One that is too tall for the view is shown from its top; when it is answered, the chat follows its end again. */
-function useFollowing(key: unknown, asked: string | undefined): { ref: { current: HTMLDivElement | null }; detached: boolean; toEnd(): void; letGo(): void; onScroll(): void; onInput(): void } {
-  const ref = useRef<HTMLDivElement>(null);
-  const touched = useRef(Number.NEGATIVE_INFINITY);
-  const following = useRef(true);
-  const waiting = useRef(asked);
-  const fromTop = useRef<string | undefined>(undefined);
-  const [detached, set] = useState(false);
-  const follow = (): void => {
-    const box = ref.current;
-    if (!following.current || !box) return;
-    box.scrollTop = box.scrollHeight;
-    const form = waiting.current === fromTop.current ? null : box.querySelector("form.card.needs");
-    if (!form || form.getBoundingClientRect().top >= box.getBoundingClientRect().top) return;
-    fromTop.current = waiting.current;
-    letGo();
-    form.scrollIntoView({ block: "start" });
-  };
-  const toEnd = (): void => {
-    following.current = true;
-    set(false);
-    follow();
-  };
-  const letGo = (): void => {
-    following.current = false;
-    set(true);
-  };
-  const onScroll = (): void => {
-    const box = ref.current;
-    if (!box) return;
-    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
-    // Content that grows moves the end away, too; only a person's own scrolling detaches.
-    if (!atEnd && performance.now() - touched.current > 1_000) return;
-    following.current = atEnd;
-    set(!atEnd);
-  };
-  const onInput = (): void => {
-    touched.current = performance.now();
-  };
-  useLayoutEffect(() => {
-    waiting.current = asked;
-    if (fromTop.current !== undefined && fromTop.current !== asked) {
-      fromTop.current = undefined;
-      toEnd();
-    } else follow();
-  }, [key, asked]);
-  // Content that grows by itself (images, diffs, fonts) keeps the end in sight as well.
-  useEffect(() => {
-    const inner = ref.current?.firstElementChild;
-    if (!inner) return undefined;
-    const observer = new ResizeObserver(() => {
-      alignDock(ref.current);
-      follow();
-    });
-    observer.observe(inner);
-    if (ref.current) observer.observe(ref.current);
-    return () => observer.disconnect();
-  }, []);
-  return { ref, detached, toEnd, letGo, onScroll, onInput };
-}
-
 export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionState | undefined; seen: Seen<ChatState> }): JSX.Element {
   const chat = seen.state as ChatState;
   const mounted = useSignal(MOUNTED);
@@ -491,7 +411,10 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   const requests = waitingIn(session, chat);
   const approvals = requests.filter((each) => each.kind !== "chatInput");
   const questions = requests.filter((each) => each.kind === "chatInput");
-  const { ref, detached, toEnd, letGo, onScroll, onInput } = useFollowing(chat.activeTurn?.id ?? chat.turns.length, questions[0] && keyOf(questions[0]));
+  const following = useFollowing(chat.activeTurn?.id ?? chat.turns.length, questions[0] && keyOf(questions[0]));
+  const { ref, detached, toEnd, letGo, onScroll, onInput } = following;
+  const at = route.value;
+  const named = at.name === "session" && !at.panel ? at.turn : undefined;
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
   const canWrite = mayWrite() && chat.interactivity !== "read-only" && chat.interactivity !== "hidden";
   const around = useMemo<Around>(
@@ -500,11 +423,10 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   );
   useAnnouncements(chat, requests.map(keyOf).join(), requests[0]?.kind === "toolConfirmation" ? plain(requests[0].toolCall.displayName) : undefined);
 
-  const older = async (): Promise<void> => {
-    const box = ref.current;
+  const older = async (stay: boolean): Promise<void> => {
     letGo(); // A person who loads older turns reads them: do not jump to the end meanwhile.
-    const turn = box?.querySelector(".turn");
-    anchor.current = { turn, top: turn?.getBoundingClientRect().top ?? 0, first: turns[0]?.id };
+    const turn = ref.current?.querySelector(".turn");
+    anchor.current = stay ? { turn, top: turn?.getBoundingClientRect().top ?? 0, first: turns[0]?.id } : undefined;
     mounted.value += MORE;
     if (chat.turns.length < mounted.value && chat.turnsNextCursor)
       await request("fetchTurns", { channel: chat.resource, cursor: chat.turnsNextCursor }).catch((error: Error) => tellRefused(error.message));
@@ -525,6 +447,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
     if (turn && top !== undefined) hold(ref.current, turn, top);
   }, [turns[0]?.id]);
   const hidden = first > 0 || chat.turnsNextCursor !== undefined;
+  useNamedTurn(named, turns[0]?.id, following, hidden ? () => void older(false) : undefined);
   const waits = requests.some((each) => comesFrom(each, chat.resource, session));
   const starting = new Set(seen.pending.filter((action) => action.type === "chat/turnStarted").map((action) => action.turnId));
   const sendingOf = (id: string): TurnProps["sending"] => (!starting.has(id) ? "sent" : link.value === "live" ? "sending" : "waiting");
@@ -534,11 +457,11 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
     <div class="chat">
       <div class={`transcript${detached ? " detached" : ""}`} ref={ref} onScroll={onScroll} onWheel={onInput} onTouchMove={onInput} onKeyDown={onInput} onPointerDown={onInput} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
         <div class="turns">
-          {hidden && <button type="button" class="btn" onClick={() => void older()}>Earlier turns</button>}
+          {hidden && <button type="button" class="btn" onClick={() => void older(true)}>Earlier turns</button>}
           {allTurns.length === 0 && <Empty session={session} />}
           {allTurns.map((turn, index) => (
             <Boundary key={turn.id} of={turn}>
-              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} waits={waits && turn === chat.activeTurn} activity={turn === chat.activeTurn ? chat.activity : undefined} last={index === allTurns.length - 1} sending={sendingOf(turn.id)}
+              <TurnView {...shared} turn={turn} live={turn === chat.activeTurn} waits={waits && turn === chat.activeTurn} activity={turn === chat.activeTurn ? chat.activity : undefined} last={index === allTurns.length - 1} named={turn.id === named} sending={sendingOf(turn.id)}
                 canWrite={canWrite && !chat.activeTurn} previous={index > 0 ? allTurns[index - 1]?.id : chat.turns[first - 1]?.id} />
             </Boundary>
           ))}

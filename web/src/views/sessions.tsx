@@ -45,6 +45,7 @@ export const menuFor = (summary: SessionSummary): MenuEntry[] => [
 interface Hit {
   session: Uri;
   chat: Uri;
+  turnId: string;
   text: string;
 }
 
@@ -63,7 +64,7 @@ const Row = memo(function Row({ summary, hit, words, current, at }: { summary: S
   };
   return (
     <li class="listed" onPointerEnter={() => come(true)} onFocusIn={() => come(true)} onPointerLeave={leave} onFocusOut={leave}>
-      <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={sessionUrl(summary.resource, hit && hit.chat !== summary.defaultChat ? hit.chat : undefined)} aria-current={current ? "page" : undefined}>
+      <a class={`session${isRead(summary.status) ? "" : " unread"}`} href={hit ? `${sessionUrl(summary.resource, hit.chat)}?turn=${encodeURIComponent(hit.turnId)}` : sessionUrl(summary.resource)} aria-current={current ? "page" : undefined}>
         <Mark of={state} />
         <span class={`title${opening(summary) ? " muted" : ""}`} dir="auto" title={titleOf(summary)}>{titleOf(summary)}</span>
         <span class="age" title={new Date(summary.modifiedAt).toLocaleString()}>{age(summary.modifiedAt, at)}</span>

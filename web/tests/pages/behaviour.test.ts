@@ -782,6 +782,21 @@ describe("the transcript", () => {
     await expect.poll(async () => Math.abs((await place()) - held), { timeout: 10_000 }).toBeLessThan(60);
   });
 
+  it("brings the turn that a search found into view, however far up, and stays there", async () => {
+    const made = host.addSession("far", {}, { turns: Array.from({ length: 300 }, (_, index) => turn(`t${index}`, `question ${index}`, [md(`answer ${"text ".repeat(index)}`)])) });
+    const page = await visit(at(made.session, `/${encodeURIComponent(made.chat)}?turn=t20`));
+    const found = page.locator(".turn.named");
+    const top = (): Promise<number> => found.evaluate((element) => element.getBoundingClientRect().top - (element.closest(".transcript") as Element).getBoundingClientRect().top);
+    await found.getByText("question 20", { exact: true }).waitFor();
+    await expect.poll(async () => Math.abs(await top())).toBeLessThan(60);
+    host.startTurn(made.chat, "new", "one more");
+    await page.getByText("one more", { exact: true }).waitFor({ state: "attached" });
+    await drawn(page);
+    expect(Math.abs(await top())).toBeLessThan(60);
+    await page.getByRole("button", { name: /New output/ }).click();
+    await page.getByText("one more", { exact: true }).waitFor();
+  });
+
   it("keeps its window while turns are added to a chat that is open (19)", async () => {
     const made = host.addSession("grows", {}, { turns: Array.from({ length: 50 }, (_, index) => turn(`t${index}`, `question ${index}`, [md("x")])) });
     const page = await visit(at(made.session));
@@ -1300,7 +1315,7 @@ describe("many sessions", () => {
     await page.getByText("Searching…").waitFor();
     answer();
     const row = page.locator(".session", { hasText: "The oldest one" });
-    expect(await row.getAttribute("href")).toContain(encodeURIComponent("ahp-chat:/beside"));
+    expect(await row.getAttribute("href")).toContain(`${encodeURIComponent("ahp-chat:/beside")}?turn=t`);
     expect(await row.locator(".found").textContent()).toBe("…<b>no</b> Plum- (jam). PLUM-…");
     expect(await row.locator("b").allTextContents()).toEqual(["Plum-", "(jam", "PLUM-"]);
     await until(() => asked.length === 3, "and for the rest");

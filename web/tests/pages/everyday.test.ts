@@ -62,6 +62,9 @@ describe("sessions", () => {
     await expect.poll(() => rows().allTextContents(), { timeout: 30_000 }).toEqual(["Count the pears"]);
     await page.getByRole("searchbox").fill("QUINCES forget");
     await expect.poll(() => rows().allTextContents(), { timeout: 30_000 }).toEqual(["Count the apples"]);
+    await page.locator(".session .found b", { hasText: "quinces" }).first().click();
+    await page.locator(".turn.named .said", { hasText: "do not forget the quinces" }).waitFor();
+    await page.goBack(); // To the pears, where the next test goes on.
     await page.getByRole("searchbox").fill("");
   });
 
