@@ -3,8 +3,10 @@
 import { signal } from "@preact/signals";
 import { Component, type ComponentChildren, type FunctionComponent, h, type JSX, type RefObject } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { Action, ChannelKind, Uri } from "../ahp/index.ts";
 import { pointed } from "../mirror/inbox.ts";
 import { type Activity, WORDS } from "../mirror/selectors.ts";
+import { dispatch } from "../mirror/store.ts";
 
 /** Draw a component again only if one of its properties changed. */
 export function memo<P extends object>(view: (props: P) => JSX.Element | null): FunctionComponent<P> {
@@ -262,6 +264,13 @@ export function Toasts(): JSX.Element {
 
 /** The text about an answer that the host refused. */
 export const tellRefused = (reason: string): void => toast(`Not done: ${reason}`);
+
+/** Dispatch an action, and tell the person if the host refuses it; whether it was accepted. */
+export async function act(channel: Uri, action: Action, kind: ChannelKind): Promise<boolean> {
+  const outcome = await dispatch(channel, action, kind);
+  if (!outcome.accepted) tellRefused(outcome.reason);
+  return outcome.accepted;
+}
 
 // What screen readers say: "Working", "Answer complete", "Needs approval: run command".
 

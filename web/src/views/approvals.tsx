@@ -11,7 +11,7 @@ import { agentName, dispatch, known, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown, size } from "../parts/markdown.tsx";
 import { ends, Output } from "../parts/output.tsx";
-import { Exact, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
+import { act, Exact, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -227,7 +227,7 @@ function Answers({ request }: { request: Approval }): JSX.Element {
   const yes = result ? undefined : narrowest(call.options, "approve");
   const no = result ? undefined : narrowest(call.options, "deny");
   const wider = result ? [] : (call.options ?? []).filter((option) => option !== yes && option !== no);
-  const act = (run: () => Promise<boolean>) => () => {
+  const answering = (run: () => Promise<boolean>) => () => {
     if (!still() || busy) return;
     setBusy(true);
     void run().then((taken) => {
@@ -249,13 +249,13 @@ function Answers({ request }: { request: Approval }): JSX.Element {
         </label>
       )}
       <div class="answers">
-        <button type="button" class="btn equal primary" disabled={busy} onClick={act(() => allow(request, yes, editing))}>
+        <button type="button" class="btn equal primary" disabled={busy} onClick={answering(() => allow(request, yes, editing))}>
           {result ? "Use the result" : editing === undefined ? "Allow once" : "Allow as edited"}
         </button>
-        <button type="button" class="btn equal" disabled={busy} onClick={act(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
+        <button type="button" class="btn equal" disabled={busy} onClick={answering(() => deny(request, no, note))}>{result ? "Discard it" : "Deny"}</button>
         {wider.length > 0 && (
           <Menu label="Always… and more answers" class="btn" disabled={busy}
-            entries={grouped(wider, (option) => act(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))())}>Always…</Menu>
+            entries={grouped(wider, (option) => answering(() => (option.kind === "deny" ? deny(request, option, note) : allow(request, option, editing)))())}>Always…</Menu>
         )}
         {!result && note === undefined && <button type="button" class="btn quiet" onClick={() => change({ note: "" })}>Add a note</button>}
         {!result && call.editable && mayWrite() && editing === undefined && typeof call.toolInput === "string" && (
@@ -361,6 +361,5 @@ function SignInDock({ requests, uri, card }: { requests: InputNeeded[]; uri: Uri
 
 async function cancelCall(chat: Uri, turnId: string, call: ToolCall): Promise<void> {
   const result = { success: false, pastTenseMessage: "Not signed in", error: { message: "The user did not sign in", code: "cancelled" } };
-  const outcome = await dispatch(chat, { type: "chat/toolCallComplete", turnId, toolCallId: call.toolCallId, result }, "chat");
-  if (!outcome.accepted) tellRefused(outcome.reason);
+  await act(chat, { type: "chat/toolCallComplete", turnId, toolCallId: call.toolCallId, result }, "chat");
 }

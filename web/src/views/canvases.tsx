@@ -4,8 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CanvasInstance } from "../ahp/index.ts";
 import { frameFor, mayWrite } from "../local/me.ts";
-import { dispatch } from "../mirror/store.ts";
-import { Icon, tellRefused } from "../ui/bits.tsx";
+import { act, Icon } from "../ui/bits.tsx";
 import { checkCanvasUrl } from "./canvas-policy.ts";
 import type { PanelProps } from "./session.tsx";
 
@@ -44,7 +43,7 @@ export default function Canvases({ uri, session }: PanelProps): JSX.Element {
   const [chosen, choose] = useState<string | undefined>(undefined);
   const current = open.find((each) => each.instanceId === chosen) ?? open.findLast((each) => each.availability !== "stale") ?? open.at(-1);
   const close = (instance: CanvasInstance): void =>
-    void dispatch(uri, { type: "session/canvasInstanceCloseRequested", instanceId: instance.instanceId }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+    void act(uri, { type: "session/canvasInstanceCloseRequested", instanceId: instance.instanceId }, "session");
   if (!current) return <div class="empty"><p>No canvas is open. The agent opens one when it has something to show.</p></div>;
   return (
     <>

@@ -6,10 +6,10 @@ import { type AnnotationsState, type Changeset, type ChangesetFile, type Changes
 import { mayWrite } from "../local/me.ts";
 import { splitDiff } from "../local/settings.ts";
 import { nameOf, plain, toChoose } from "../mirror/selectors.ts";
-import { dispatch, request, useChannel } from "../mirror/store.ts";
+import { request, useChannel } from "../mirror/store.ts";
 import type { LineComments } from "../parts/diff.tsx";
 import { Counts, editPath, editWord, FileName, LazyDiff, opensByItself } from "../parts/edit.tsx";
-import { confirmed, Dialog, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { act, confirmed, Dialog, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import { annotationsOf, comment, reviewCount } from "./review.ts";
 import type { PanelProps } from "./session.tsx";
 
@@ -68,7 +68,7 @@ function File({ uri, file, operations, review, comments, roots }: { uri: string;
             <input type="checkbox" aria-label={`Reviewed: ${path}`} disabled={!mayWrite()} checked={file.reviewed === true} onChange={(event) => {
               const reviewed = event.currentTarget.checked;
               if (reviewed) set(false);
-              void dispatch(uri, { type: "changeset/filesReviewChanged", files: [file.id], reviewed }, "changeset").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+              void act(uri, { type: "changeset/filesReviewChanged", files: [file.id], reviewed }, "changeset");
             }} />Reviewed
           </label>
         )}

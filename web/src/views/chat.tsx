@@ -3,8 +3,8 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Action, ActiveTurn, Attachment, ChatState, Message, PendingMessage, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
-import { arrived, discard, failedMessages, sendMessage, userMessage } from "../local/outbox.ts";
+import type { ActiveTurn, Attachment, ChatState, Message, ResponsePart, SessionState, ToolCall, Turn, Uri } from "../ahp/index.ts";
+import { sendMessage, userMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
 import { comesFrom, customizationsOf, failed, keyOf, duration, elapsed, isOpen, planOf, plain, price, summaryOf, tokens, total } from "../mirror/selectors.ts";
 import { dispatch, link, request, root, type Seen, useChannel } from "../mirror/store.ts";
@@ -12,13 +12,14 @@ import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Referred } from "../parts/referred.tsx";
 import { type Around, Finished, oneLine, Shown, showsMore, ToolCallView } from "../parts/toolcall.tsx";
-import { announce, Boundary, confirmed, copy, CopyButton, focusNow, Icon, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { act, announce, Boundary, confirmed, CopyButton, focusNow, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
 import { sentReview, reviewAttachment, reviewCount } from "./review.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
 import { go, panelUrl, route } from "../routes.ts";
+import { Queue, Unsent } from "./queue.tsx";
 import { hold, showWhole, useFollowing, useNamedTurn } from "./scrolling.ts";
 
 const MOUNTED = 60;
@@ -240,7 +241,7 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   return (
     <div class="turn-tools">
       <span>{facts.join(" · ")}</span>
-      {resumable && canWrite && <button type="button" class="btn primary" title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id })}>Go on</button>}
+      {resumable && canWrite && <button type="button" class="btn primary" title="The agent goes on where it failed" onClick={() => void act(around.chat, { type: "chat/turnResume", turnId: turn.id }, "chat")}>Go on</button>}
       {!resumable && last && turn.state === "error" && canWrite && <button type="button" class="btn" onClick={() => void resend(around.chat, previous, turn.message)}>Send again</button>}
       <CopyButton text={answer} />
       {canWrite && <button type="button" class="btn quiet" aria-label="Edit and resend" title="Change the message and send it again" onClick={onEdit}>Edit</button>}
@@ -250,16 +251,10 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   );
 }
 
-async function act(chat: Uri, action: Action): Promise<boolean> {
-  const outcome = await dispatch(chat, action, "chat");
-  if (!outcome.accepted) tellRefused(outcome.reason);
-  return outcome.accepted;
-}
-
 /** Remove the turns from here on, and send the message again: with its attachments, to the model it was for. */
 async function resend(chat: Uri, previous: string | undefined, { text, attachments, model }: Message): Promise<void> {
   const message = userMessage(text, { ...(attachments ? { attachments } : {}), ...(model ? { model } : {}) });
-  if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) })) await sendMessage(chat, message, "turn");
+  if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) }, "chat")) await sendMessage(chat, message, "turn");
 }
 
 /** The words that are selected inside a turn: a side chat can be about them. */
@@ -298,92 +293,6 @@ function EditAndResend({ turn, onEnd, around, previous, last }: TurnProps & { on
       <Attachments of={message} />
       <div class="row"><button type="submit" class="btn primary" disabled={!value.trim()}>Send</button><button type="button" class="btn" onClick={onEnd}>Cancel</button></div>
     </form>
-  );
-}
-
-// Queue.
-
-function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
-  const [editing, edit] = useState<{ id: string; text: string } | undefined>(undefined);
-  const queue = chat.queuedMessages ?? [];
-  const uri = chat.resource;
-  const steering = chat.steeringMessage;
-  if (!queue.length && !steering) return null;
-  const move = (index: number, by: number): void => {
-    const order = queue.map((each) => each.id);
-    const [id] = order.splice(index, 1);
-    order.splice(index + by, 0, id as string);
-    void act(uri, { type: "chat/queuedMessagesReordered", order });
-  };
-  const take = ({ id, message }: PendingMessage): void => {
-    void act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id });
-    toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message }) });
-  };
-  // It leaves the queue when the agent takes it. An agent that cannot be steered gets it after the turn.
-  const steer = async (each: PendingMessage): Promise<void> => {
-    if (await act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message }))
-      await act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id });
-  };
-  return (
-    <ul class="queue" aria-label="Queued messages">
-      {steering && (
-        <li><span class="chip needs">Steering</span><span class="cut grow" title={steering.message.text}>{steering.message.text}</span>
-          {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void act(uri, { type: "chat/pendingMessageRemoved", kind: "steering", id: steering.id })}><Icon name="close" /></button>}
-        </li>
-      )}
-      {queue.map((each, index) => (
-        <li key={each.id}>
-          {!mayWrite() ? <span class="text grow" title={each.message.text}>{each.message.text}</span> : editing?.id === each.id ? (
-            <form class="row grow" onSubmit={(event) => {
-              event.preventDefault();
-              void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } });
-              edit(undefined);
-            }}>
-              <textarea ref={focusNow} rows={2} aria-label="Queued message" value={editing.text} onInput={(event) => edit({ id: each.id, text: event.currentTarget.value })}
-                onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()} />
-              <button type="submit" class="btn">Save</button>
-              <button type="button" class="btn quiet" onClick={() => edit(undefined)}>Cancel</button>
-            </form>
-          ) : (
-            <>
-              <span class="text grow" title={each.message.text}>{each.message.text}</span>
-              <button type="button" class="btn quiet" onClick={() => edit({ id: each.id, text: each.message.text })}>Edit</button>
-              {chat.activeTurn && <button type="button" class="btn quiet wide-only" title="The agent reads it while it works" onClick={() => void steer(each)}>Steer</button>}
-              <button type="button" class="btn quiet icon wide-only" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
-              <button type="button" class="btn quiet icon wide-only" aria-label="Move down" disabled={index === queue.length - 1} onClick={() => move(index, 1)}><Icon name="down" /></button>
-              <button type="button" class="btn quiet icon wide-only" aria-label="Remove from the queue" onClick={() => take(each)}><Icon name="close" /></button>
-              <span class="phone-only"><Menu label="What to do with this message" entries={[
-                ...(chat.activeTurn ? [{ label: "Steer now", sub: "The agent reads it while it works", run: () => void steer(each) }] : []),
-                { label: "Move up", disabled: index === 0, run: () => move(index, -1) },
-                { label: "Move down", disabled: index === queue.length - 1, run: () => move(index, 1) },
-                { label: "Remove from the queue", run: () => take(each) },
-              ]} /></span>
-            </>
-          )}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Unsent({ state }: { state: ChatState }): JSX.Element | null {
-  const chat = state.resource;
-  const mine = failedMessages.value.filter((each) => each.chat === chat && !arrived(each, state));
-  if (!mine.length) return null;
-  return (
-    <>
-      {mine.map((each) => (
-        <div key={each.id} class="said" role="alert">
-          <div class="text">{each.message.text}</div>
-          <p class="small danger break">Not sent: {each.reason}</p>
-          <div class="row wrap">
-            <button type="button" class="btn" onClick={() => void sendMessage(chat, each.message, each.how, each.id)}>Try again</button>
-            <button type="button" class="btn quiet" onClick={() => void copy(each.message.text)}>Copy</button>
-            <button type="button" class="btn quiet" onClick={() => discard(each.id)}>Discard</button>
-          </div>
-        </div>
-      ))}
-    </>
   );
 }
 

@@ -8,7 +8,7 @@ import { sendMessage, userMessage, type How } from "../local/outbox.ts";
 import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
 import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
 import { size } from "../parts/markdown.tsx";
-import { announce, focusWhenNowhere, Icon, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { act, announce, focusWhenNowhere, Icon, Menu, toast } from "../ui/bits.tsx";
 
 const SHARE = 500;
 /** Completions that are shown; the list says how many more there are. */
@@ -55,7 +55,7 @@ function Modes({ uri, session }: { uri: Uri; session: SessionState | undefined }
         <select key={name} aria-label={property.title} title={property.title} value={String(session?.config?.values[name] ?? property.default ?? "")}
           onChange={(event) => {
             const value = property.enum?.[event.currentTarget.selectedIndex];
-            void dispatch(uri, { type: "session/configChanged", config: { [name]: value } }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+            void act(uri, { type: "session/configChanged", config: { [name]: value } }, "session");
           }}>
           {property.enum?.map((value, index) => <option key={String(value)} value={String(value)}>{property.enumLabels?.[index] ?? String(value)}</option>)}
         </select>
@@ -151,7 +151,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     const spent = Math.max(0, Date.now() - Date.parse(turn.startedAt)) || 0;
     announce("Stopping");
     if (matchMedia("(pointer: fine)").matches) area.current?.focus(); // The button goes away with the turn.
-    void dispatch(chatUri, { type: "chat/turnCancelled", turnId: turn.id, duration: spent }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+    void act(chatUri, { type: "chat/turnCancelled", turnId: turn.id, duration: spent }, "chat");
   }
 
   async function complete(text: string, offset: number): Promise<void> {

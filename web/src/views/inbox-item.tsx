@@ -6,9 +6,9 @@ import type { ChatState, InputNeeded, SessionState } from "../ahp/index.ts";
 import { mayAnswer, mayWrite } from "../local/me.ts";
 import type { InboxItem } from "../mirror/inbox.ts";
 import { age } from "../mirror/selectors.ts";
-import { dispatch, useChannel } from "../mirror/store.ts";
+import { useChannel } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { Mark, tellRefused } from "../ui/bits.tsx";
+import { act, Mark } from "../ui/bits.tsx";
 import { ApprovalCard, serverOf } from "./approvals.tsx";
 import { QuestionForm } from "./questions.tsx";
 import { markRead } from "./sessions.tsx";
@@ -25,7 +25,7 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
       <p class="danger break">{part?.kind === "error" ? part.error.message : "The last turn failed."}</p>
       <div class="row wrap">
         {resumable && turn && chatUri && mayWrite() && (
-          <button type="button" class="btn primary" onClick={() => void dispatch(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat").then((outcome) => outcome.accepted || tellRefused(outcome.reason))}>Go on</button>
+          <button type="button" class="btn primary" onClick={() => void act(chatUri, { type: "chat/turnResume", turnId: turn.id }, "chat")}>Go on</button>
         )}
         <a class="btn" href={item.url}>Open</a>
         {mayAnswer() && <button type="button" class="btn quiet" onClick={() => void markRead(item.session, true)}>Dismiss</button>}

@@ -6,7 +6,7 @@ import type { AnswerValue, InputAnswer, InputQuestion, InputRequest, Uri } from 
 import { mayAnswer, mayWrite, onlyWords } from "../local/me.ts";
 import { dispatch } from "../mirror/store.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { tellRefused, usePointed } from "../ui/bits.tsx";
+import { act, usePointed } from "../ui/bits.tsx";
 
 const DEBOUNCE = 250;
 
@@ -188,10 +188,8 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
     for (const timer of timers.current.values()) clearTimeout(timer);
     void finish("accept", given);
   };
-  const finish = async (how: string, given?: Record<string, InputAnswer>): Promise<void> => {
-    const outcome = await dispatch(chat, { type: "chat/inputCompleted", requestId: request.id, response: how, ...(given ? { answers: given } : {}) }, "chat");
-    if (!outcome.accepted) tellRefused(outcome.reason);
-  };
+  const finish = (how: string, given?: Record<string, InputAnswer>): Promise<boolean> =>
+    act(chat, { type: "chat/inputCompleted", requestId: request.id, response: how, ...(given ? { answers: given } : {}) }, "chat");
 
   return (
     <form ref={form} tabIndex={-1} class={`card stack ${closed ? "" : "needs"} ${response === undefined ? "" : "answered"}`} noValidate onSubmit={submit} aria-label="Question">

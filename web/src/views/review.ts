@@ -2,8 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Attachment, SessionState, Uri } from "../ahp/index.ts";
-import { dispatch } from "../mirror/store.ts";
-import { tellRefused } from "../ui/bits.tsx";
+import { act } from "../ui/bits.tsx";
 
 interface Pending {
   session: Uri;
@@ -34,7 +33,5 @@ export async function comment(session: Uri, state: SessionState | undefined, cha
     id, origin: { session, ...(chat ? { chat } : {}) }, resource, range: { start: at, end: at }, resolved: false,
     entries: [{ id: crypto.randomUUID(), text }],
   };
-  const outcome = await dispatch(annotationsOf(session, state), { type: "annotations/set", annotation }, "annotations");
-  if (outcome.accepted) pendingReview.value = [...pendingReview.value, { session, id }];
-  else tellRefused(outcome.reason);
+  if (await act(annotationsOf(session, state), { type: "annotations/set", annotation }, "annotations")) pendingReview.value = [...pendingReview.value, { session, id }];
 }

@@ -12,7 +12,7 @@ import { activity, comesFrom, isArchived, isRead, nameOf, opening, pathOf, price
 import { agentName, clientId, creating, dispatch, link, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
-import { Boundary, confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
+import { act, Boundary, confirmed, focusNow, Icon, Mark, Menu, tellRefused } from "../ui/bits.tsx";
 import { ChatView } from "./chat.tsx";
 import { Away } from "./link.tsx";
 import { markRead, menuFor } from "./sessions.tsx";
@@ -76,7 +76,7 @@ function Rename({ uri, title, onEnd }: { uri: string; title: string; onEnd(): vo
   const end = (keep: boolean): void => {
     if (over.current) return;
     over.current = true;
-    if (keep && text.trim() && text !== title) void dispatch(uri, { type: "session/titleChanged", title: text.trim() }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+    if (keep && text.trim() && text !== title) void act(uri, { type: "session/titleChanged", title: text.trim() }, "session");
     onEnd();
   };
   return (
@@ -156,14 +156,9 @@ async function newChat(session: string): Promise<void> {
 /** The menu of one of several chats. */
 function chatMenu(session: string, chat: ChatState, state: SessionState | undefined): { label: string; danger?: boolean; run(): void }[] {
   const archived = isArchived(chat.status);
-  const entries = [{ label: archived ? "Take this chat out of the archive" : "Archive this chat", run: () => void flag(chat.resource, "chat/isArchivedChanged", "isArchived", !archived) }];
+  const entries = [{ label: archived ? "Take this chat out of the archive" : "Archive this chat", run: () => void act(chat.resource, { type: "chat/isArchivedChanged", isArchived: !archived }, "chat") }];
   if (chat.resource === state?.defaultChat) return archived ? entries : []; // The session's own chat is archived with the session.
   return [...entries, { label: "Delete this chat…", danger: true, run: () => void disposeChat(session, chat) }];
-}
-
-async function flag(chat: string, type: string, field: string, value: boolean): Promise<void> {
-  const outcome = await dispatch(chat, { type, [field]: value }, "chat");
-  if (!outcome.accepted) tellRefused(outcome.reason);
 }
 
 async function disposeChat(session: string, chat: ChatState): Promise<void> {

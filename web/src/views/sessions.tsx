@@ -7,10 +7,10 @@ import { ROOT, type SessionSummary, type Uri } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { inbox, sessionUrl } from "../mirror/inbox.ts";
 import { activity, age, groups, isArchived, isRead, nameOf, opening, pathOf, placeOf, titleOf, WORDS } from "../mirror/selectors.ts";
-import { agentName, askAgents, dispatch, link, request, sessions, sessionsLoaded } from "../mirror/store.ts";
+import { agentName, askAgents, link, request, sessions, sessionsLoaded } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { route } from "../routes.ts";
-import { memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { act, memo, confirmed, Icon, Mark, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { LinkState } from "./link.tsx";
 import { palette } from "./palette.tsx";
 
@@ -18,16 +18,12 @@ const query = signal("");
 const archived = signal(false);
 const FIRST = 12;
 
-export async function setFlag(session: Uri, type: string, field: string, value: boolean): Promise<void> {
-  const outcome = await dispatch(session, { type, [field]: value }, "session");
-  if (!outcome.accepted) tellRefused(outcome.reason);
-}
+export const markRead = (session: Uri, isRead: boolean): Promise<boolean> => act(session, { type: "session/isReadChanged", isRead }, "session");
 
-export const markRead = (session: Uri, read: boolean): Promise<void> => setFlag(session, "session/isReadChanged", "isRead", read);
+const setArchived = (session: Uri, isArchived: boolean): Promise<boolean> => act(session, { type: "session/isArchivedChanged", isArchived }, "session");
 
 export async function archive(summary: SessionSummary, on: boolean): Promise<void> {
-  await setFlag(summary.resource, "session/isArchivedChanged", "isArchived", on);
-  toast(on ? "Archived" : "Back from the archive", { label: "Undo", run: () => void setFlag(summary.resource, "session/isArchivedChanged", "isArchived", !on) });
+  if (await setArchived(summary.resource, on)) toast(on ? "Archived" : "Back from the archive", { label: "Undo", run: () => void setArchived(summary.resource, !on) });
 }
 
 export async function dispose(summary: SessionSummary): Promise<void> {

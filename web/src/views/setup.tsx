@@ -5,8 +5,8 @@ import { useState } from "preact/hooks";
 import type { Customization, Enablement, SessionState } from "../ahp/index.ts";
 import { mayWrite } from "../local/me.ts";
 import { customizationsOf, pathOf, toUri } from "../mirror/selectors.ts";
-import { dispatch, request, root } from "../mirror/store.ts";
-import { focusNow, Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
+import { request, root } from "../mirror/store.ts";
+import { act, focusNow, Mark, Menu, tellRefused, toast } from "../ui/bits.tsx";
 import type { PanelProps } from "./session.tsx";
 import { SignIn } from "./signin.tsx";
 
@@ -54,8 +54,7 @@ interface ItemProps {
 }
 
 const toggle = ({ uri, session, item }: ItemProps, scope: Enablement["kind"], enabled: boolean): void =>
-  void dispatch(uri, { type: "session/customizationToggled", id: item.id, enablement: decided(item, scope, enabled, session.workingDirectories?.[0]) }, "session")
-    .then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+  void act(uri, { type: "session/customizationToggled", id: item.id, enablement: decided(item, scope, enabled, session.workingDirectories?.[0]) }, "session");
 
 /** The same switch for more than this session. A narrower scope decides, so each switch says which narrower decision overrides it. */
 function Scopes(props: ItemProps): JSX.Element | null {
@@ -157,7 +156,7 @@ function Server({ uri, item, running }: { uri: string; item: Customization; runn
   const [log, setLog] = useState<string[] | undefined>(undefined);
   const [tools, setTools] = useState<McpTool[] | undefined>(undefined);
   const state = item.state;
-  const act = (type: string): void => void dispatch(uri, { type, id: item.id }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+  const ask = (type: string): void => void act(uri, { type, id: item.id }, "session");
   const list = (): void => void request<{ tools: McpTool[] }>("tools/list", { channel: item.channel }).then((answer) => setTools(answer.tools), (error: Error) => tellRefused(error.message));
   const readLog = (): void => void request<{ lines: string[] }>("_ahpkit/mcp/log", { channel: uri, id: item.id }).then((answer) => setLog(answer.lines), (error: Error) => toast(`The log cannot be read: ${error.message}`));
   return (
@@ -165,11 +164,11 @@ function Server({ uri, item, running }: { uri: string; item: Customization; runn
       {state?.kind === "error" && <p class="note danger small break" style={{ whiteSpace: "pre-wrap" }}>{state.error.message}</p>}
       {state?.kind === "authRequired" && <SignIn auth={state} server={{ session: uri, id: item.id }} />}
       <div class="row wrap" style={{ gap: "4px" }}>
-        {running && mayWrite() && (state?.kind === "stopped" || state?.kind === "error") && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerStartRequested")}>{state.kind === "error" ? "Try again" : "Start"}</button>}
+        {running && mayWrite() && (state?.kind === "stopped" || state?.kind === "error") && <button type="button" class="btn tiny" onClick={() => ask("session/mcpServerStartRequested")}>{state.kind === "error" ? "Try again" : "Start"}</button>}
         {mayWrite() && state?.kind === "ready" && item.channel && <button type="button" class="btn tiny" aria-expanded={tools !== undefined} onClick={() => (tools ? setTools(undefined) : list())}>Tools</button>}
         {mayWrite() && state && <button type="button" class="btn tiny" aria-expanded={log !== undefined} onClick={() => (log ? setLog(undefined) : readLog())}>Log</button>}
-        {mayWrite() && (state?.kind === "ready" || state?.kind === "starting" || state?.kind === "authRequired") && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerStopRequested")}>Stop</button>}
-        {state?.kind === "starting" && state.blocking && mayWrite() && <button type="button" class="btn tiny" onClick={() => act("session/mcpServerBackgroundRequested")}>Do not wait for it</button>}
+        {mayWrite() && (state?.kind === "ready" || state?.kind === "starting" || state?.kind === "authRequired") && <button type="button" class="btn tiny" onClick={() => ask("session/mcpServerStopRequested")}>Stop</button>}
+        {state?.kind === "starting" && state.blocking && mayWrite() && <button type="button" class="btn tiny" onClick={() => ask("session/mcpServerBackgroundRequested")}>Do not wait for it</button>}
       </div>
       {tools && (
         <ul class="tools" aria-label={`Tools of ${item.name}`}>
@@ -187,7 +186,7 @@ function Directories({ uri, session }: { uri: string; session: SessionState }): 
   const [adding, add] = useState<string | undefined>(undefined);
   const able = root.value?.agents.find((each) => each.provider === session.provider)?.capabilities?.multipleWorkingDirectories;
   const directories = session.workingDirectories ?? [];
-  const act = (type: string, directory: string): void => void dispatch(uri, { type, directory }, "session").then((outcome) => outcome.accepted || tellRefused(outcome.reason));
+  const change = (type: string, directory: string): void => void act(uri, { type, directory }, "session");
   const fixed = (index: number): boolean => !able || (index === 0 && Boolean(able.immutablePrimary || able.primaryReplacement)) || directories.length < 2;
   return (
     <section class="stack" style={{ gap: "8px" }}>
@@ -195,13 +194,13 @@ function Directories({ uri, session }: { uri: string; session: SessionState }): 
       {session.config?.values.isolation === "worktree" && <p class="small muted">A git work tree on a branch of its own. The folder that it was made from stays as it is.</p>}
       <ul class="tools">{directories.map((directory, index) => (
         <li key={directory} class="row"><code class="break grow">{pathOf(directory)}</code>
-          {!fixed(index) && mayWrite() && <button type="button" class="btn tiny" aria-label={`Remove ${pathOf(directory)}`} onClick={() => act("session/workingDirectoryRemoved", directory)}>Remove</button>}
+          {!fixed(index) && mayWrite() && <button type="button" class="btn tiny" aria-label={`Remove ${pathOf(directory)}`} onClick={() => change("session/workingDirectoryRemoved", directory)}>Remove</button>}
         </li>
       ))}</ul>
       {able && mayWrite() && (adding === undefined ? <div><button type="button" class="btn tiny" onClick={() => add("")}>Add a directory</button></div> : (
         <form class="row" onSubmit={(event) => {
           event.preventDefault();
-          act("session/workingDirectorySet", toUri(adding.trim()));
+          change("session/workingDirectorySet", toUri(adding.trim()));
           add(undefined);
         }}>
           <input class="mono" aria-label="Directory to add" placeholder="/path/to/it" ref={focusNow} spellcheck={false} value={adding} onInput={(event) => add(event.currentTarget.value)} />
