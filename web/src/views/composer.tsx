@@ -6,7 +6,7 @@ import type { Attachment, ChatState, ConfigProperty, Message, ModelSelection, Se
 import { mayWrite, onlyWords } from "../local/me.ts";
 import { sendMessage, userMessage, type How } from "../local/outbox.ts";
 import { type Draft, loadDraft, saveDraft, sendWith } from "../local/settings.ts";
-import { dispatch, hostInfo, link, request, root } from "../mirror/store.ts";
+import { dispatch, hostInfo, known, link, request, root } from "../mirror/store.ts";
 import { size } from "../parts/markdown.tsx";
 import { act, announce, focusWhenNowhere, Icon, Menu, toast } from "../ui/bits.tsx";
 
@@ -124,6 +124,13 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     shared.current = text;
     const action = text ? { type: "chat/draftChanged", draft: userMessage(text) } : { type: "chat/draftChanged" };
     void dispatch(chatUri, action, "chat");
+  }
+
+  /** A second steering message would take the place of one that the agent has not taken yet, so it is queued. */
+  function steer(): void {
+    const waits = known<ChatState>(chatUri)?.steeringMessage !== undefined;
+    if (waits) toast("The agent has not taken the last one yet. This one is queued.");
+    send(waits ? "queued" : "steering");
   }
 
   function send(how: How): void {
@@ -330,7 +337,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
             <>
               <button type="button" class="btn primary" title="It is sent when this turn ends" onClick={() => send("queued")}><span class="phone-only"><Icon name="send" /></span><span class="word">Queue</span></button>
               <Menu label="Ways to send" class="btn icon" entries={[
-                { label: "Steer now", sub: "The agent reads it while it works", run: () => send("steering") },
+                { label: "Steer now", sub: "The agent reads it while it works", run: steer },
                 { label: "Queue", sub: "It is sent when this turn ends", run: () => send("queued") },
                 { label: "Stop and send", sub: "This turn is cancelled first", run: () => {
                   stop();

@@ -13,14 +13,16 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   const uri = chat.resource;
   const steering = chat.steeringMessage;
   if (!queue.length && !steering) return null;
+  const maySteer = chat.activeTurn && !steering; // Another one would take the place of the one that waits.
   const move = (index: number, by: number): void => {
     const order = queue.map((each) => each.id);
     const [id] = order.splice(index, 1);
     order.splice(index + by, 0, id as string);
     void act(uri, { type: "chat/queuedMessagesReordered", order }, "chat");
   };
-  const take = async ({ id, message }: PendingMessage): Promise<void> => {
-    if (await act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id }, "chat")) toast("Removed from the queue", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id, message }, "chat") });
+  const take = async ({ id, message }: PendingMessage, kind: "queued" | "steering" = "queued"): Promise<void> => {
+    if (!(await act(uri, { type: "chat/pendingMessageRemoved", kind, id }, "chat"))) return;
+    toast(kind === "queued" ? "Removed from the queue" : "Taken back", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind, id, message }, "chat") });
   };
   // It leaves the queue when the agent takes it. An agent that cannot be steered gets it after the turn.
   const steer = async (each: PendingMessage): Promise<void> => {
@@ -31,7 +33,7 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
     <ul class="queue" aria-label="Queued messages">
       {steering && (
         <li><span class="chip needs">Steering</span><span class="cut grow" title={steering.message.text}>{steering.message.text}</span>
-          {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void act(uri, { type: "chat/pendingMessageRemoved", kind: "steering", id: steering.id }, "chat")}><Icon name="close" /></button>}
+          {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void take(steering, "steering")}><Icon name="close" /></button>}
         </li>
       )}
       {queue.map((each, index) => (
@@ -51,12 +53,12 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
             <>
               <span class="text grow" title={each.message.text}>{each.message.text}</span>
               <button type="button" class="btn quiet" onClick={() => edit({ id: each.id, text: each.message.text })}>Edit</button>
-              {chat.activeTurn && <button type="button" class="btn quiet wide-only" title="The agent reads it while it works" onClick={() => void steer(each)}>Steer</button>}
+              {maySteer && <button type="button" class="btn quiet wide-only" title="The agent reads it while it works" onClick={() => void steer(each)}>Steer</button>}
               <button type="button" class="btn quiet icon wide-only" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
               <button type="button" class="btn quiet icon wide-only" aria-label="Move down" disabled={index === queue.length - 1} onClick={() => move(index, 1)}><Icon name="down" /></button>
               <button type="button" class="btn quiet icon wide-only" aria-label="Remove from the queue" onClick={() => void take(each)}><Icon name="close" /></button>
               <span class="phone-only"><Menu label="What to do with this message" entries={[
-                ...(chat.activeTurn ? [{ label: "Steer now", sub: "The agent reads it while it works", run: () => void steer(each) }] : []),
+                ...(maySteer ? [{ label: "Steer now", sub: "The agent reads it while it works", run: () => void steer(each) }] : []),
                 { label: "Move up", disabled: index === 0, run: () => move(index, -1) },
                 { label: "Move down", disabled: index === queue.length - 1, run: () => move(index, 1) },
                 { label: "Remove from the queue", run: () => void take(each) },
