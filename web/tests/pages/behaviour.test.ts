@@ -643,6 +643,26 @@ describe("the composer", () => {
     expect(dispatched("chat/pendingMessageSet").find((action) => action.kind === "queued")?.message).toEqual(message);
   });
 
+  it("replaces no steering message that still waits: the next one is queued; one that is taken back can be put back", async () => {
+    const made = host.addSession("s");
+    host.startTurn(made.chat, "t", "go");
+    const page = await visit(at(made.session));
+    for (const text of ["look left", "look right"]) {
+      await composer(page).fill(text);
+      await page.getByRole("button", { name: "Ways to send" }).click();
+      await page.getByRole("menuitem", { name: /Steer now/ }).click();
+      await page.locator(".queue li", { hasText: text }).waitFor();
+    }
+    const kinds = (): unknown[] => dispatched("chat/pendingMessageSet").map((action) => [action.kind, (action.message as { text: string }).text]);
+    expect(kinds()).toEqual([["steering", "look left"], ["queued", "look right"]]);
+    expect(await page.locator(".queue li").getByRole("button", { name: "Steer", exact: true }).count()).toBe(0);
+    await page.getByRole("button", { name: "Take the steering message back" }).click();
+    await page.locator(".queue li").getByRole("button", { name: "Steer", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await until(() => kinds().length === 3, "put back");
+    expect(kinds()[2]).toEqual(["steering", "look left"]);
+  });
+
   it("says how many completions there are beyond those it shows", async () => {
     const made = host.addSession("many");
     const item = (number: number) => ({ insertText: `/skill-${number}`, attachment: { type: "simple", label: `/skill-${number}`, _meta: { description: "Sorts a list" } } });
