@@ -512,6 +512,16 @@ async def test_the_same_rule_wins_for_every_agent(stage: Stage) -> None:
             await stage.client.ask("_ahpkit/rules/remove", id=rule["id"])
 
 
+async def test_a_denial_by_name_holds_for_a_server_that_hides_characters_in_its_name(tmp_path: Path) -> None:
+    hidden = {"te\u200bst": server(tmp_path)["test"]}
+    async with agent_of_kind("python", tmp_path) as agent, staged(agent, tmp_path, servers=hidden) as stage:
+        await stage.server("test", "ready")
+        everywhere = {"decision": "deny", "kind": "server", "scope": "everywhere"}
+        await stage.client.ask("_ahpkit/rules/add", owner="mcp:Test", **everywhere)
+        [denied] = (await stage.turn('CALL test_add {"a": 1, "b": 2}')).calls
+        assert (denied["status"], denied["_meta"][SETTLED]) == ("cancelled", "rule")
+
+
 @SHARED
 async def test_rules_come_before_what_is_never_asked(stage: Stage) -> None:
     """A client's tool and a canvas run without a question: a denial holds, and one that nobody can judge asks."""

@@ -75,7 +75,8 @@ def test_a_rule_is_about_one_owner() -> None:
 @pytest.mark.parametrize(("kind", "tool"), [("server", ""), ("tool", "delete")])
 def test_a_denial_by_a_servers_name_holds_wherever_it_is_declared_and_an_allow_does_not(kind: str, tool: str) -> None:
     here, named_alike = "mcp:github@file:///code/.mcp.json", "mcp:github2"
-    for owner, denied in ((here, "deny"), ("mcp:github", "deny"), (named_alike, "ask")):
+    in_other_letters = "mcp:GitHub@file:///code/.mcp.json"
+    for owner, denied in ((here, "deny"), ("mcp:github", "deny"), (in_other_letters, "deny"), (named_alike, "ask")):
         subject = Subject(owner=owner, tool="delete", is_server=True)
         rules = [rule("deny", kind, owner="mcp:github", tool=tool), rule(kind="server", owner=owner, tool="")]
         assert judge(rules[:1], subject, HERE).decision == denied

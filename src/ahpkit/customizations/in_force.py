@@ -6,6 +6,7 @@ Pure. Disabled customizations are not offered, and the model does not see those 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ META_KEY = "ahpkit/customization"
 """In an attachment's `_meta`: the customization a completion stands for."""
 
 _WORD = re.compile(r"[\w.@~+/-]+")
+_MARK = 8
 _ENDING = re.compile(r"\w\.[A-Za-z]\w{0,9}$")
 
 _PATH_LIMIT = 200
@@ -222,12 +224,14 @@ def servers(in_force: InForce, environment: Mapping[str, str]) -> list[McpServer
 
 
 def _origin(placed: PlacedCustomization, detail: ServerDetail) -> str:
-    """A stable and unique name of a server: its name, and where it is declared."""
+    """A stable and unique name of a server: its name as people see it, where it is declared, and a mark if the
+    declaration writes the name in another way (with invisible characters, for example)."""
     if detail.consented:
         return detail.name
-    container = placed.container
+    container, shown = placed.container, placed.entry["name"]
     where = container["uri"] if container is not None and container["type"] == "plugin" else placed.entry["uri"]
-    return f"{detail.name}@{where}"
+    mark = "" if shown == detail.name else f"#{hashlib.sha256(detail.name.encode()).hexdigest()[:_MARK]}"
+    return f"{shown}@{where}{mark}"
 
 
 def _for_model(in_force: InForce, type: str) -> list[SkillOffer]:

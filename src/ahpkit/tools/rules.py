@@ -191,10 +191,12 @@ class Rule:
         """Whether it is about the tools of an owner.
 
         A denial by the name of a server (`mcp:github`) holds wherever a server of that name is declared
-        (`mcp:github@file:///…`). What is allowed is one server only.
+        (`mcp:github@file:///…`), also in other letters (`GitHub`). What is allowed is one server only.
         """
-        named = self.decision == "deny" and owner.startswith("mcp:") and owner.startswith(f"{self.owner}@")
-        return named or owner == self.owner
+        if self.decision == "allow" or not owner.startswith("mcp:"):
+            return owner == self.owner
+        denied, given = _letters(self.owner), _letters(owner)
+        return given == denied or given.startswith(f"{denied}@")
 
     def says(self) -> str:
         """The rule in words."""
@@ -319,7 +321,7 @@ def _may_touch(pattern: str, subject: Subject) -> bool:
 
 
 def _letters(path: str) -> str:
-    """A path in letters that are the same for all spellings which some file systems take for one name."""
+    """A path or a name in letters that are the same for all spellings which some file systems take for one name."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
