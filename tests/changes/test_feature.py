@@ -34,7 +34,7 @@ class Desk:
         self.repo = repo
         self._place = place
         self.turns = 0
-        self.passage = anywhere()
+        self.opener = anywhere()
         """Lets through what operations may write."""
         self.started: Json = {}
         """What `chat/turnStarted` needs beside the message: newer versions want a time."""
@@ -44,7 +44,7 @@ class Desk:
             self._place,
             default_directory=self.repo.root,
             shows=lambda path: not path.name.startswith(".secret"),
-            writing=lambda: self.passage,
+            writing=lambda: self.opener,
         )
         self.bench.features = [Resources(), changesets]
 
@@ -298,7 +298,7 @@ async def test_an_undo_goes_on_when_the_client_that_asked_for_it_goes_away(desk:
             reached.set()
             go_on.wait()
 
-    gone, desk.passage = desk.client.client_id, SafeOpener(wait)
+    gone, desk.opener = desk.client.client_id, SafeOpener(wait)
     desk.client.send(
         {"jsonrpc": "2.0", "id": 4711, "method": "invokeChangesetOperation",
          "params": {"channel": uri, "operationId": "undo"}}

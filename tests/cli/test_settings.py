@@ -2,12 +2,15 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from ahpkit.cli.settings import Settings, SettingsError, default_data_dir, layered_settings
+from ahpkit.log.datadir import Durability
 from ahpkit.tools.rules import Rule
+
+DURABILITIES = ", ".join(get_args(Durability))
 
 EVERYTHING = """
 [host]
@@ -176,8 +179,8 @@ def test_the_example_above_sets_all_there_is(tmp_path: Path) -> None:
         ("host = 1", "host must be a string that is not empty, not 1"),
         ('host = ""', "host must be a string that is not empty, not ''"),
         ("data_dir = []", "data_dir must be a string that is not empty, not []"),
-        ('durability = "total"', "durability must be one of full, normal, memory, not 'total'"),
-        ("durability = 1", "durability must be one of full, normal, memory, not 1"),
+        ('durability = "total"', f"durability must be one of {DURABILITIES}, not 'total'"),
+        ("durability = 1", f"durability must be one of {DURABILITIES}, not 1"),
         ("child_memory = -1", "child_memory must be a whole number, 0 or more; 0 means no limit, not -1"),
         ("client_grace = -1", "client_grace must be a number of seconds, 0 or more, not -1"),
         ("client_grace = true", "client_grace must be a number of seconds, 0 or more, not True"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.client import Backoff, Client, ClientClosed, ConnectionLost
+from ahpkit.dialects.negotiation import OFFERED, supported_versions
 from ahpkit.protocol.errors import RemoteProtocolError, UnsupportedProtocolVersion
 from ahpkit.testing.fake_host import FakeHost
 from ahpkit.wire.errors import TransportClosed
@@ -35,8 +36,8 @@ async def test_a_first_connection_that_fails_is_reported_at_once(host: FakeHost)
 @pytest.mark.parametrize(
     ("spoken", "offers", "reason"),
     [
-        (["9.0.0", "junk"], 1, "the host speaks AHP 9.0.0, junk; this client speaks 0.4 to 1.0"),
-        ([], 1, "the host speaks AHP none that it names; this client speaks 0.4 to 1.0"),
+        (["9.0.0", "junk"], 1, "the host speaks AHP 9.0.0, junk; this client speaks {oldest} to {newest}"),
+        ([], 1, "the host speaks AHP none that it names; this client speaks {oldest} to {newest}"),
         (["0.6.0", "0.7.0"], 2, "not today"),
     ],
 )
@@ -52,9 +53,10 @@ async def test_the_hosts_refusal_of_our_version_reaches_the_user(
         async with Client(host.dial):
             pass
     assert caught.value.supported_versions == spoken
-    assert str(caught.value) == reason
+    newest, *_, oldest = supported_versions()
+    assert str(caught.value) == reason.format(oldest=oldest, newest=newest)
     offered = [params["protocolVersions"] for params in host.sent("initialize")]
-    assert offered == [["1.0.0", "0.9.0", "0.4.0"], ["0.7.0"]][:offers], "its own proposal is taken up once"
+    assert offered == [[*OFFERED], ["0.7.0"]][:offers], "its own proposal is taken up once"
 
 
 async def test_a_handshake_that_makes_no_sense_is_reported(host: FakeHost):

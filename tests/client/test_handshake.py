@@ -9,6 +9,7 @@ import pytest
 from ahpkit import __version__
 from ahpkit.client import ChannelGone, Client
 from ahpkit.dialects import states_up
+from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import NotFound
 from ahpkit.testing.fake_host import FakeHost, session_state
@@ -27,7 +28,7 @@ async def test_initialize_says_who_we_are_what_we_speak_and_what_we_follow(host:
         assert host.sent("initialize") == [
             {
                 "channel": ROOT_URI,
-                "protocolVersions": ["1.0.0", "0.9.0", "0.4.0"],
+                "protocolVersions": [*OFFERED],
                 "clientId": "me",
                 "initialSubscriptions": [ROOT_URI],
                 "clientInfo": {"name": "ahpkit", "version": __version__},

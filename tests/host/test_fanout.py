@@ -260,7 +260,7 @@ class Shouting(Identity):
     def form(self, action_type: str) -> str | None:
         return None
 
-    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None = None) -> bytes | None:
         self.projected += 1
         if action_type == "impossible":
             raise MustReconnect
@@ -321,7 +321,7 @@ def every_generation(wire: type[Wire]) -> tuple[Fanout, dict[Generation, Wire]]:
 def logged(seq: int, action: dict[str, Any]) -> Entry:
     envelope = {"channel": "a", "action": action}
     return typed(seq, action["type"])._replace(
-        payload=encode({**envelope, "serverSeq": seq}), forms=OutgoingAction(envelope)
+        payload=encode({**envelope, "serverSeq": seq}), outgoing=OutgoingAction(envelope)
     )
 
 

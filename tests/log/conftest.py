@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from ahpkit.log.storage import Storage
-from support.records import StorageHolder, shelf_of
+from support.records import StorageHolder, holder_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[StorageHolder]:
-    shelf = shelf_of(request.param, tmp_path)
-    yield shelf
-    shelf.storage.close()
+def holder(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[StorageHolder]:
+    holder = holder_of(request.param, tmp_path)
+    yield holder
+    holder.storage.close()
 
 
 @pytest.fixture
-def storage(shelf: StorageHolder) -> Storage:
-    return shelf.storage
+def storage(holder: StorageHolder) -> Storage:
+    return holder.storage

@@ -21,8 +21,8 @@ from support.waiting import BOUND
 
 
 @pytest.mark.parametrize("name", STORAGE_CHECKS)
-def test_a_storage_does_what_everyone_can_check(shelf: StorageHolder, name: str) -> None:
-    assert STORAGE_CHECKS[name](shelf) is None, "a check raises what is wrong"
+def test_a_storage_does_what_everyone_can_check(holder: StorageHolder, name: str) -> None:
+    assert STORAGE_CHECKS[name](holder) is None, "a check raises what is wrong"
 
 
 def test_a_storage_that_forgets_fails_the_checks(tmp_path: Path) -> None:
@@ -35,20 +35,20 @@ def test_all_checks_pass_for_the_default_storage(tmp_path: Path) -> None:
 
 
 @requirement("core:hardening:a-bad-entry-costs-itself")
-def test_names_with_every_kind_of_character_are_found_again(shelf: StorageHolder) -> None:
+def test_names_with_every_kind_of_character_are_found_again(holder: StorageHolder) -> None:
     names = ["a\0b", "a\0c", "\u2028", "\U0010ffff", "x" * 5000]
-    shelf.storage.commit([*map(opening, names), *(entry(seq, name) for seq, name in enumerate(names, 1))])
+    holder.storage.commit([*map(opening, names), *(entry(seq, name) for seq, name in enumerate(names, 1))])
     for seq, name in enumerate(names, 1):
-        assert seqs(shelf.storage.read(0, channels=[name])) == [seq]
-    assert [each.channel for each in shelf.restart().tail] == names
+        assert seqs(holder.storage.read(0, channels=[name])) == [seq]
+    assert [each.channel for each in holder.restart().tail] == names
 
 
 @requirement("core:hardening:a-bad-entry-costs-itself")
-def test_a_number_is_checked_as_it_is_stored(shelf: StorageHolder) -> None:
+def test_a_number_is_checked_as_it_is_stored(holder: StorageHolder) -> None:
     spelt = cast("int", 7.0)
-    shelf.storage.commit([opening(), Entry(1, "a", b"{}", "me", spelt, cast("int", 5.0)), entry(2)])
-    assert seqs(shelf.storage.read(0)) == [1, 2]
-    recovery = shelf.restart()
+    holder.storage.commit([opening(), Entry(1, "a", b"{}", "me", spelt, cast("int", 5.0)), entry(2)])
+    assert seqs(holder.storage.read(0)) == [1, 2]
+    recovery = holder.restart()
     assert (seqs(recovery.tail), recovery.problems) == ([1, 2], [])
 
 
@@ -71,29 +71,29 @@ def test_numbers_only_grow_by_one(storage: Storage, wrong: int) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_a_channel_opened_again_has_nothing_of_the_old_one(shelf: StorageHolder, together: bool) -> None:
+def test_a_channel_opened_again_has_nothing_of_the_old_one(holder: StorageHolder, together: bool) -> None:
     steps: Batch = [opening("a"), entry(1, "a"), ChannelRemoval("a"), opening("a", 1, b"new"), entry(2, "a")]
     for batch in [steps] if together else [[step] for step in steps]:
-        shelf.storage.commit(batch)
+        holder.storage.commit(batch)
 
-    assert seqs(shelf.storage.read(0, channels=["a"])) == [2]
-    recovery = shelf.restart()
+    assert seqs(holder.storage.read(0, channels=["a"])) == [2]
+    recovery = holder.restart()
     assert recovery.snapshots == {"a": opening("a", 1, b"new")}
     assert seqs(recovery.tail) == [2]
 
 
 @requirement("core:hardening:server-seq-survives-restart")
-def test_the_head_survives_a_restart_even_with_every_entry_trimmed(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening(), *entries(1, 5), opening("a", 5)])
-    assert shelf.storage.trim(1000) == 6
+def test_the_head_survives_a_restart_even_with_every_entry_trimmed(holder: StorageHolder) -> None:
+    holder.storage.commit([opening(), *entries(1, 5), opening("a", 5)])
+    assert holder.storage.trim(1000) == 6
 
-    recovery = shelf.restart()
+    recovery = holder.restart()
 
     assert (recovery.head_seq, recovery.oldest_seq, recovery.tail) == (5, 6, [])
-    assert shelf.storage.read(5) == []
+    assert holder.storage.read(5) == []
     with pytest.raises(OutOfOrder):
-        shelf.storage.commit([entry(5)])
-    shelf.storage.commit([entry(6)])
+        holder.storage.commit([entry(5)])
+    holder.storage.commit([entry(6)])
 
 
 def test_a_reader_in_another_thread_sees_whole_batches_only(storage: Storage) -> None:

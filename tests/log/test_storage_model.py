@@ -15,7 +15,7 @@ from ahpkit.log.entry import RESERVED, Batch, ChannelRemoval, ChannelSnapshot, E
 from ahpkit.log.errors import NotInLog
 from ahpkit.testing.storage import divided
 from support.properties import examples
-from support.records import shelf_of
+from support.records import holder_of
 
 CHANNELS = st.sampled_from(["a", "b", "ahp-chat:/c"])
 CLIENTS = st.sampled_from([None, "me", "you"])
@@ -29,7 +29,7 @@ class StorageHistory(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.directory = tempfile.TemporaryDirectory()
-        self.shelf = shelf_of(self.kind, Path(self.directory.name))
+        self.holder = holder_of(self.kind, Path(self.directory.name))
         self.head = 0
         self.oldest = 1
         self.entries: list[Entry] = []
@@ -40,8 +40,8 @@ class StorageHistory(RuleBasedStateMachine):
         self.batch: Batch = []
 
     def teardown(self) -> None:
-        if hasattr(self, "shelf"):
-            self.shelf.storage.close()
+        if hasattr(self, "holder"):
+            self.holder.storage.close()
             self.directory.cleanup()
 
     def add(self, step: Step) -> None:
@@ -93,7 +93,7 @@ class StorageHistory(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        self.shelf.storage.commit(self.batch)
+        self.holder.storage.commit(self.batch)
         self.batch = []
 
     @rule(back=st.integers(-2, 8))
@@ -102,13 +102,13 @@ class StorageHistory(RuleBasedStateMachine):
         wanted = min(self.head + 1, max(self.oldest, self.head - back))
         needed = [seq for channel in self.open for seq in self.tail_of(channel)]
         self.oldest = max(self.oldest, min([wanted, *needed]))
-        assert self.shelf.storage.trim(self.head - back) == self.oldest
+        assert self.holder.storage.trim(self.head - back) == self.oldest
 
     @rule()
     def restart(self) -> None:
         self.commit()
         highest = {each.client_id: each.client_seq or 0 for each in self.entries if each.client_id}
-        assert self.shelf.restart() == Recovery(
+        assert self.holder.restart() == Recovery(
             head_seq=self.head,
             oldest_seq=self.oldest,
             snapshots=self.open,
@@ -124,11 +124,11 @@ class StorageHistory(RuleBasedStateMachine):
         self.commit()
         if not self.oldest - 1 <= after <= self.head:
             with pytest.raises(NotInLog):
-                self.shelf.storage.read(after, channels=channels, limit=limit)
+                self.holder.storage.read(after, channels=channels, limit=limit)
             return
         wanted = [channel for channel in self.open if channels is None or channel in channels]
         expected = [each for each in self.entries if each.channel in wanted and each.seq in self.mine[each.channel]]
-        found = self.shelf.storage.read(after, channels=channels, limit=limit)
+        found = self.holder.storage.read(after, channels=channels, limit=limit)
         assert found == [each for each in expected if each.seq > after][:limit]
 
     @rule(client=st.sampled_from(["me", "you"]), number=st.integers(1, 30))
@@ -137,15 +137,15 @@ class StorageHistory(RuleBasedStateMachine):
         logged = {each.client_seq for each in self.entries if each.client_id == client}
         trimmed = max([each for each in logged if each is not None and each < self.oldest], default=0)
         expected = number if number in logged and number >= self.oldest else 0 if number <= trimmed else None
-        assert self.shelf.storage.seen(client, number) == expected
+        assert self.holder.storage.seen(client, number) == expected
 
     @invariant()
     def a_mark_knows_the_bytes_until_the_head(self) -> None:
-        if hasattr(self, "shelf") and not self.batch and self.oldest <= self.head:
+        if hasattr(self, "holder") and not self.batch and self.oldest <= self.head:
             total = sum(len(each.payload) for each in self.entries)
-            assert self.shelf.storage.mark(self.head).total - self.shelf.storage.mark(self.oldest).total == total - sum(
-                len(each.payload) for each in self.entries if each.seq <= self.oldest
-            )
+            assert self.holder.storage.mark(self.head).total - self.holder.storage.mark(
+                self.oldest
+            ).total == total - sum(len(each.payload) for each in self.entries if each.seq <= self.oldest)
 
     def tail_of(self, channel: str) -> list[int]:
         return [seq for seq in self.mine[channel] if seq > self.open[channel].seq]

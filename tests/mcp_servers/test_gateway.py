@@ -56,7 +56,7 @@ class Session:
     async def settled(self) -> None:
         """Nothing is on its way."""
 
-    async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
+    async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
         if name == "wait":
             self.waiting.set()
             try:
@@ -65,7 +65,7 @@ class Session:
                 self.cancelled.set()
                 raise
         if name == "ask":
-            told("a person decides")
+            on_progress("a person decides")
             await asyncio.sleep(arguments.get("seconds", 0))
         return {"content": [{"type": "text", "text": f"{name} {arguments}"}], "structuredContent": {"n": 1}}
 

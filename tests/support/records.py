@@ -15,7 +15,7 @@ from ahpkit.log.storage import Storage
 from ahpkit.testing.storage import StorageHolder, entries, entry, opening, seqs
 
 
-def shelf_of(kind: Literal["memory", "sqlite"], directory: Path) -> StorageHolder:
+def holder_of(kind: Literal["memory", "sqlite"], directory: Path) -> StorageHolder:
     """A storage that can be restarted; what is only in memory is kept by the shelf."""
     memory = MemoryStorage()
     return StorageHolder(lambda place: memory if kind == "memory" else _sqlite(place), directory)
@@ -39,4 +39,4 @@ def unprivileged() -> Generator[Path]:
             os.seteuid(user)
 
 
-__all__ = ["StorageHolder", "entries", "entry", "opening", "seqs", "shelf_of", "unprivileged"]
+__all__ = ["StorageHolder", "entries", "entry", "holder_of", "opening", "seqs", "unprivileged"]

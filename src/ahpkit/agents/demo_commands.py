@@ -201,8 +201,8 @@ async def _tool(turn: Turn, arguments: str) -> None:
         return
     outcome = await _TOOLS.call(turn, name, tool_input or "{}")
     await asyncio.sleep(0)  # A result may be long: what follows is another step of the event loop.
-    said = text_of(outcome)
-    text = said if len(said) <= _MAX_REPEATED else f"{said[:_MAX_REPEATED]} … (the call has all of it)"
+    output = text_of(outcome)
+    text = output if len(output) <= _MAX_REPEATED else f"{output[:_MAX_REPEATED]} … (the call has all of it)"
     if outcome.success:
         turn.text(f"`{name}` returned:\n\n{fenced(text)}")
     else:

@@ -197,12 +197,12 @@ class OpenAiChat(AgentChat):
         return "max_turn_requests"
 
     def _conversation(self, turn: Turn) -> list[JsonObject]:
-        told = [self._config.system_prompt, instructions(turn.context)]
-        system = "\n\n".join(part for part in told if part)
+        parts = [self._config.system_prompt, instructions(turn.context)]
+        system = "\n\n".join(part for part in parts if part)
         before: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         asked = [*before, *history(turn.chat.history), user_message(turn.prompt, turn.message)]
-        said = answered(turn.parts) if turn.resumed else []
-        return [*asked, *said, {"role": "user", "content": GO_ON}] if said else asked
+        answered_before = answered(turn.parts) if turn.resumed else []
+        return [*asked, *answered_before, {"role": "user", "content": GO_ON}] if answered_before else asked
 
     def _model(self, turn: Turn) -> str | None:
         known = [model["id"] for model in self._agent.models]
@@ -230,11 +230,11 @@ class OpenAiChat(AgentChat):
             async for event in events:
                 if event == "[DONE]":
                     return
-                said, thought = answer.take(_decoded(event))
+                text, thought = answer.take(_decoded(event))
                 if thought:
                     turn.think(thought)
-                if said:
-                    turn.text(said)
+                if text:
+                    turn.text(text)
 
     async def _run_tools(self, turn: Turn, answer: Answer) -> list[JsonObject]:
         results: list[JsonObject] = []

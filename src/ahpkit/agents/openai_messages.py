@@ -44,9 +44,9 @@ class Answer:
         delta = obj(choice.get("delta"))
         for call in objects(delta.get("tool_calls")):
             self._take_call(call)
-        said = text(delta.get("content")) or ""
-        self.text += said
-        return said, text(delta.get("reasoning_content")) or text(delta.get("reasoning")) or ""
+        words = text(delta.get("content")) or ""
+        self.text += words
+        return words, text(delta.get("reasoning_content")) or text(delta.get("reasoning")) or ""
 
     def _take_call(self, delta: JsonObject) -> None:
         index = integer(delta.get("index"))
@@ -59,8 +59,8 @@ class Answer:
     @property
     def message(self) -> JsonObject:
         """This answer as a message of the conversation."""
-        said: JsonObject = {"role": "assistant", "content": self.text or None}
-        return said | ({"tool_calls": [_call(call) for call in self.calls.values()]} if self.calls else {})
+        message: JsonObject = {"role": "assistant", "content": self.text or None}
+        return message | ({"tool_calls": [_call(call) for call in self.calls.values()]} if self.calls else {})
 
 
 def user_message(prompt: str, message: Message) -> JsonObject:
@@ -155,10 +155,10 @@ def _sampling_message(message: JsonObject) -> list[JsonObject]:
         for part in parts
         if _is(part, "tool_use")
     ]
-    said = [shown for part in parts if (shown := _sampling_part(part)) is not None]
-    if not said and not calls:
+    content = [shown for part in parts if (shown := _sampling_part(part)) is not None]
+    if not content and not calls:
         return results
-    whole: JsonObject = {"role": text(message.get("role")) or "user", "content": said or None}
+    whole: JsonObject = {"role": text(message.get("role")) or "user", "content": content or None}
     return [*results, whole | ({"tool_calls": calls} if calls else {})]
 
 
@@ -181,15 +181,15 @@ def _result_text(part: JsonObject) -> str:
 
 def sampled(answer: Answer, model: str) -> JsonObject:
     """An answer of the model as an MCP `CreateMessageResult`."""
-    said: JsonObject = {"type": "text", "text": answer.text}
+    text_block: JsonObject = {"type": "text", "text": answer.text}
     stop = _SAMPLING_STOPS.get(answer.finish or "", "endTurn")
-    result: JsonObject = {"role": "assistant", "model": model, "content": said, "stopReason": stop}
+    result: JsonObject = {"role": "assistant", "model": model, "content": text_block, "stopReason": stop}
     if answer.calls:
         uses = [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments(call.arguments)}
             for call in answer.calls.values()
         ]
-        result |= {"content": [*([said] if answer.text else []), *uses], "stopReason": "toolUse"}
+        result |= {"content": [*([text_block] if answer.text else []), *uses], "stopReason": "toolUse"}
     return result
 
 

@@ -18,10 +18,10 @@ GO_ON = "Your answer was interrupted. Go on where it stopped; do not repeat what
 def attachments(message: Message) -> list[JsonObject]:
     """The attachments that say more than the message itself."""
     items = [cast("JsonObject", item) for item in message.get("attachments", ())]
-    return [item for item in items if not _is_said(item, message["text"])]
+    return [item for item in items if not _is_named_in(item, message["text"])]
 
 
-def _is_said(item: JsonObject, words: str) -> bool:
+def _is_named_in(item: JsonObject, words: str) -> bool:
     """Whether an attachment is only a name that the text has too, as the completion of a slash command attaches it."""
     bare = item.get("type") == "simple" and not text(item.get("modelRepresentation"))
     return bare and str(item.get("label", "")) in words
@@ -32,45 +32,45 @@ def instructions(context: TurnContext) -> str:
     sections = [context.system_prompt or "", *context.rules]
     sections.append(_offers(_skills(context), context.skills))
     sections.append(_offers("Agents you may delegate to:", context.agents))
-    said = [section.strip() for section in sections if section.strip()]
-    return "\n\n".join(["Instructions for this conversation:", *said]) if said else ""
+    parts = [section.strip() for section in sections if section.strip()]
+    return "\n\n".join(["Instructions for this conversation:", *parts]) if parts else ""
 
 
 GivenInstructions = Sequence[tuple[str, str]]
 """Instructions that an agent got: the name of each for people, and a digest of it."""
 
-MAX_TOLD = 100
+MAX_REMEMBERED = 100
 """Instructions that are remembered one by one."""
 _NAME = 80
 
 
-def given_after(told: GivenInstructions, context: TurnContext) -> GivenInstructions:
+def given_after(given: GivenInstructions, context: TurnContext) -> GivenInstructions:
     """The instructions that an agent has after it got those of `context`. Rules that wait for their files stay."""
     now, waiting = _named(context), _rules(context.other_rules)
-    return [*now, *(one for one in told if one in waiting and one not in now)]
+    return [*now, *(one for one in given if one in waiting and one not in now)]
 
 
-def changed_instructions(told: GivenInstructions, context: TurnContext) -> str:
-    """The text for an agent that got `told` before: what ended, and what holds now. Empty when nothing changed."""
+def changed_instructions(given: GivenInstructions, context: TurnContext) -> str:
+    """The text for an agent that got `given` before: what ended, and what holds now. Empty when nothing changed."""
     now, waiting = _named(context), _rules(context.other_rules)
-    ended = [name for name, digest in told if (name, digest) not in (*now, *waiting)]
+    ended = [name for name, digest in given if (name, digest) not in (*now, *waiting)]
     if not ended:
-        return instructions(context) if any(one not in told for one in now) else ""
-    said = ["Instructions given earlier in this conversation no longer hold:", *(f"- {name}" for name in ended)]
+        return instructions(context) if any(one not in given for one in now) else ""
+    parts = ["Instructions given earlier in this conversation no longer hold:", *(f"- {name}" for name in ended)]
     follows = "What follows replaces them." if now else "There are no instructions now."
-    said.append(f"Do not follow them any more. {follows}")
-    return "\n\n".join(filter(None, ["\n".join(said), instructions(context)]))
+    parts.append(f"Do not follow them any more. {follows}")
+    return "\n\n".join(filter(None, ["\n".join(parts), instructions(context)]))
 
 
 def _named(context: TurnContext) -> GivenInstructions:
     offers = [("skill", one) for one in context.skills] + [("agent", one) for one in context.agents]
-    said = [("your role", context.system_prompt)] if context.system_prompt else []
-    said += [(f"the {kind} {one.name}", f"{one.description} {one.uri}") for kind, one in offers]
-    named = [*_rules(context.rules), *((name, _digest(text)) for name, text in said)]
-    if len(named) <= MAX_TOLD:
+    parts = [("your role", context.system_prompt)] if context.system_prompt else []
+    parts += [(f"the {kind} {one.name}", f"{one.description} {one.uri}") for kind, one in offers]
+    named = [*_rules(context.rules), *((name, _digest(text)) for name, text in parts)]
+    if len(named) <= MAX_REMEMBERED:
         return named
-    rest = "".join(digest for _, digest in named[MAX_TOLD:])
-    return [*named[:MAX_TOLD], ("other instructions", _digest(rest))]
+    rest = "".join(digest for _, digest in named[MAX_REMEMBERED:])
+    return [*named[:MAX_REMEMBERED], ("other instructions", _digest(rest))]
 
 
 def _rules(rules: Sequence[str]) -> GivenInstructions:
@@ -88,9 +88,9 @@ def _first_line(rule: str) -> str:
 
 
 def _skills(context: TurnContext) -> str:
-    said = "Skills you may use. Read a skill's file before you use it"
+    heading = "Skills you may use. Read a skill's file before you use it"
     virtual = any("://" in offer.uri and not offer.uri.startswith("file:") for offer in context.skills)
-    return f"{said}; read one that is no file with the tool read_plugin_file:" if virtual else f"{said}:"
+    return f"{heading}; read one that is no file with the tool read_plugin_file:" if virtual else f"{heading}:"
 
 
 def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:

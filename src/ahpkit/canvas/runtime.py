@@ -160,17 +160,17 @@ async def _list(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
 
 
 async def _list_open(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
-    return {"openCanvases": [_told(instance) for instance in canvas.list_open()]}
+    return {"openCanvases": [_as_result(instance) for instance in canvas.list_open()]}
 
 
 async def _open(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
     instance = await canvas.open(
         given["canvasId"], given["instanceId"], extension_id=given.get("extensionId"), input=given.get("input")
     )
-    return _told(instance)
+    return _as_result(instance)
 
 
-def _told(instance: JsonObject) -> JsonObject:
+def _as_result(instance: JsonObject) -> JsonObject:
     """An instance as the result of a tool call. That becomes part of the chat, and the address of a canvas is never
     stored: it lets in whoever has it."""
     return without(instance, "url")

@@ -91,8 +91,8 @@ def read_uri(uri: str) -> View | None:
 
     VS Code ignores the templates. It asks for `<session>/changeset/turn/<id>`, in the session's first directory.
     """
-    session, said, path = uri.rpartition(_OF_SESSION)
-    if said and session:
+    session, separator, path = uri.rpartition(_OF_SESSION)
+    if separator and session:
         return _read_path(key_of(session), path)
     key, _, path = uri.removeprefix(SCHEME).partition("/")
     return _read_path(key, path) if uri.startswith(SCHEME) else None

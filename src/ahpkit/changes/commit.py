@@ -152,8 +152,8 @@ async def asking(git: Git) -> Git:
     directory."""
     ask = ("config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath")
     fields = [os.fsdecode(field) for field in (await git.run(*ask, check=False)).split(b"\0")]
-    said = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if _counts(scope, path)]
-    return dataclasses.replace(git, extra={"core.hooksPath": said[-1] if said else str(git.common_dir / "hooks")})
+    paths = [path for scope, path in zip(fields[0::2], fields[1::2], strict=False) if _counts(scope, path)]
+    return dataclasses.replace(git, extra={"core.hooksPath": paths[-1] if paths else str(git.common_dir / "hooks")})
 
 
 def _counts(scope: str, path: str) -> bool:

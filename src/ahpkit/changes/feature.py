@@ -88,7 +88,7 @@ class Changesets(Feature):
 
         `trusts(directory)`: whether filters and hooks of a repository may run. `shows(path)`: whether clients may see a
         file; changes of other files are left out. `reaches(path)`: whether clients may use a place; a repository
-        elsewhere must belong to the work tree. `writing`: the passage for files that undo and merge may write.
+        elsewhere must belong to the work tree. `writing`: the opener of files that undo and merge may write.
         """
         self._trusts = trusts
         self._follow = partial(

@@ -118,11 +118,11 @@ class OwnTrees:
             raise AgentError(f"No work tree could be made: {error}", error_type="host/worktree") from error
         self._tell(session_uri, {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin})
 
-    def _tell(self, session_uri: str, told: JsonObject) -> None:
+    def _tell(self, session_uri: str, facts: JsonObject) -> None:
         meta: JsonObject = (self.services.state(session_uri) or {}).get("_meta") or {}
         git: JsonObject = meta.get("git") or {}
-        git = {**git, "branchName": told["branch"], "baseBranchName": told["base"]}
-        self.services.dispatch(session_uri, session_meta_changed(meta={**meta, META: told, "git": git}))
+        git = {**git, "branchName": facts["branch"], "baseBranchName": facts["base"]}
+        self.services.dispatch(session_uri, session_meta_changed(meta={**meta, META: facts, "git": git}))
 
     def check(self, session_uri: str) -> None:
         """Raise when a turn cannot run because the work tree was removed."""
@@ -153,8 +153,8 @@ class OwnTrees:
         """Remove the work tree and its branch with all changes in them. The session can still be read."""
         own, _, origin = await self._trees(session_uri)
         await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=True)
-        told: JsonObject = {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin}
-        self._tell(session_uri, {**told, "removed": True})
+        facts: JsonObject = {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin}
+        self._tell(session_uri, {**facts, "removed": True})
         return f"Removed the work tree {own.path} and the branch {own.branch}."
 
     def disposed(self, session_uri: str) -> None:
@@ -221,13 +221,13 @@ async def _check_merge(origin: WorkTree, branch: str) -> None:
 
 def _refused(origin: WorkTree, changes: Sequence[FileChange]) -> Iterator[tuple[str, str]]:
     """The paths that may not be written, and why."""
-    passage = origin.writing()
+    opener = origin.writing()
     for change in changes:
         for path in sorted(change.paths):
             if (why := why_left(origin.root / path, change.after)) is not None:
                 yield path, why
             try:
-                passage.check(origin.root / path)
+                opener.check(origin.root / path)
             except RpcError as error:
                 yield path, str(error)
 

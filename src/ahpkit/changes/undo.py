@@ -63,14 +63,14 @@ class Outcome:
 
     def describe(self, did: str = "Undid", nothing: str = "Nothing was undone.") -> str:
         """The result in a few sentences for a person."""
-        said = [f"{did} {count_files(len(self.undone))}." if self.undone else nothing]
+        sentences = [f"{did} {count_files(len(self.undone))}." if self.undone else nothing]
         if self.back and not self.undone:
-            said.append(f"{count_files(len(self.back)).capitalize()} had been put back already.")
+            sentences.append(f"{count_files(len(self.back)).capitalize()} had been put back already.")
         if self.guessed:
-            said.append(f"It is not known who wrote {_some(self.guessed, ', ')}; redo brings the content back.")
+            sentences.append(f"It is not known who wrote {_some(self.guessed, ', ')}; redo brings the content back.")
         if self.left:
-            said.append(f"Left alone: {_some([f'{path}: {why}' for path, why in self.left.items()], '; ')}.")
-        return " ".join(said)
+            sentences.append(f"Left alone: {_some([f'{path}: {why}' for path, why in self.left.items()], '; ')}.")
+        return " ".join(sentences)
 
 
 def _some(texts: Sequence[str], between: str) -> str:
@@ -418,14 +418,14 @@ def _at(tree: WorkTree, path: str, use: Callable[[Entry], T], *, make: bool = Fa
     """Use a path of the work tree that may be written. A link in between is an error."""
     if {"", ".", "..", ".git"} & set(path.split("/")[:-1]):
         raise OSError(f"{path} is not a path inside the work tree")
-    place, passage = tree.root / path, tree.writing()
+    place, opener = tree.root / path, tree.writing()
 
     def check(real: Path) -> None:
         if real != place:
             raise OSError("a link leads elsewhere")
-        passage.check(real)
+        opener.check(real)
 
-    return reach(place, SafeOpener(check, passage.barred), use, follow=False, make=make)
+    return reach(place, SafeOpener(check, opener.barred), use, follow=False, make=make)
 
 
 def _unlink(name: str, folder: int) -> None:

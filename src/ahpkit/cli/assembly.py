@@ -257,7 +257,7 @@ def make_changesets(data_dir: Path, directory: Path, trust: Trust, access: Acces
         data_dir / "changes",
         default_directory=directory,
         trusts=lambda folder: repository_is_trusted(folder, trust),
-        shows=lambda path: access.fence.cuts.reason(path) is None,
+        shows=lambda path: access.fence.excluded.reason(path) is None,
         reaches=lambda path: access.fence.refusal(path) is None,
         writing=access.to_restore,
     )

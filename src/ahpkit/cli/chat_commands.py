@@ -117,7 +117,7 @@ class Commands:
         models = self._models()
         if argument:
             self._check_model(argument)
-            await self._told(self._session.set_model(argument))
+            await self._accepted(self._session.set_model(argument))
             self._say(f"  From now on: {argument}")
             return
         current = self._session.selection.get("model", {}).get("id") or _last_model(self._chat.confirmed, models)
@@ -159,11 +159,11 @@ class Commands:
             self._say(f"  {number}. {_place(one)}")
 
     async def add(self, argument: str) -> None:
-        await self._told(self._session.add_directory(_directory(argument)))
+        await self._accepted(self._session.add_directory(_directory(argument)))
         await self.dirs("")
 
     async def remove(self, argument: str) -> None:
-        await self._told(self._session.remove_directory(_chosen(self._directories(), argument)))
+        await self._accepted(self._session.remove_directory(_chosen(self._directories(), argument)))
         await self.dirs("")
 
     def _directories(self) -> list[str]:
@@ -173,7 +173,7 @@ class Commands:
         properties = self._session.settings
         key, _, value = argument.partition(" ")
         if value:
-            await self._told(self._session.set_config({key: _read(properties.get(key, {}), value.strip())}))
+            await self._accepted(self._session.set_config({key: _read(properties.get(key, {}), value.strip())}))
         shown = {name: one for name, one in properties.items() if key in ("", name)}
         if not shown:
             raise Refused(f"there is no setting {key!r}" if key else "the agent has no settings")
@@ -185,7 +185,7 @@ class Commands:
     async def steer(self, argument: str) -> None:
         if not argument:
             raise Refused("say what: :steer TEXT")
-        await self._told(self._chat.steer(argument))
+        await self._accepted(self._chat.steer(argument))
         self.later.append(argument)
 
     async def queue(self, argument: str) -> None:
@@ -197,7 +197,7 @@ class Commands:
 
     async def drop(self, argument: str) -> None:
         waiting = self._chat.state.get("queuedMessages", ())
-        await self._told(self._chat.unqueue(_chosen(waiting, argument or str(len(waiting)))["id"]))
+        await self._accepted(self._chat.unqueue(_chosen(waiting, argument or str(len(waiting)))["id"]))
 
     async def pending(self, argument: str) -> None:
         if not self._ask_again():
@@ -245,7 +245,7 @@ class Commands:
         if "activeTurn" in self._chat.confirmed:
             raise Refused("a turn is running here: wait for its end, or cancel it with Ctrl-C")
 
-    async def _told(self, dispatch: Dispatch) -> None:
+    async def _accepted(self, dispatch: Dispatch) -> None:
         if isinstance(outcome := await dispatch, Rejected):
             raise Refused(outcome.reason)
 

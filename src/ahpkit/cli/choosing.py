@@ -92,12 +92,12 @@ class Choosing:
     def __init__(self, choices: Choices) -> None:
         self.text = ""
         self._choices = choices
-        self._told = ""
+        self._explained = ""
 
     @property
     def undecided(self) -> bool:
         """Whether the keys so far become a choice if no other key follows soon."""
-        return bool(self.text) and self.text != self._told
+        return bool(self.text) and self.text != self._explained
 
     def press(self, key: Key) -> Outcome | None:
         """Take one key. None: more keys are needed."""
@@ -120,17 +120,17 @@ class Choosing:
         name = next((name for name, one in self._choices.items() if one.key and one.key == self.text.casefold()), None)
         if name is not None:
             return Chosen(name)
-        self._told = self.text
+        self._explained = self.text
         unclear = UnclearChoice(self.text)
         if not self._may_become_a_choice():
-            self.text = self._told = ""
+            self.text = self._explained = ""
         return unclear
 
     def _entered(self) -> Outcome:
         name = meant(self._choices, self.text)
         if name is not None:
             return Chosen(name)
-        unclear, self.text, self._told = UnclearChoice(self.text), "", ""
+        unclear, self.text, self._explained = UnclearChoice(self.text), "", ""
         return unclear
 
     def _may_become_a_choice(self) -> bool:

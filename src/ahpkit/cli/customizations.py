@@ -164,10 +164,12 @@ def _show(found: Discovery, *, notes: bool) -> None:
     containers = [entry for entry in entries if entry["type"] in ("plugin", "directory")]
     width = min(max((len(entry["name"]) for entry in containers), default=0), _WIDEST)
     for entry in entries:
-        told = found.diagnostics.get(entry["id"], ())
-        console.print(_tree(entry, told, width, notes=notes) if entry in containers else _child(entry))
+        diagnostics = found.diagnostics.get(entry["id"], ())
+        console.print(_tree(entry, diagnostics, width, notes=notes) if entry in containers else _child(entry))
     for id in found.bare & found.diagnostics.keys():
-        for line in [] if any(entry["id"] == id for entry in entries) else _said(found.diagnostics[id], notes=notes):
+        for line in (
+            [] if any(entry["id"] == id for entry in entries) else _diagnostic_lines(found.diagnostics[id], notes=notes)
+        ):
             console.print(line)
     bare = len(entries) - len(containers)
     children = [child for container in containers for child in container.get("children", [])]
@@ -189,12 +191,12 @@ def _tree(container: JsonObject, diagnostics: Sequence[Diagnostic], width: int, 
     tree = Tree(label, guide_style="dim")
     for child in container.get("children", ()):
         tree.add(_child(child))
-    for line in _said(diagnostics, notes=notes):
+    for line in _diagnostic_lines(diagnostics, notes=notes):
         tree.add(line)
     return tree
 
 
-def _said(diagnostics: Sequence[Diagnostic], *, notes: bool) -> list[Text]:
+def _diagnostic_lines(diagnostics: Sequence[Diagnostic], *, notes: bool) -> list[Text]:
     from rich.text import Text
 
     from ahpkit.customizations.diagnostics import UNLISTED, grouped

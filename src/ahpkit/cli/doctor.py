@@ -129,9 +129,9 @@ async def _clients(client: Client) -> list[Finding]:
     """The findings about the connected clients and their versions. Other makers' hosts do not report them."""
     if CLIENTS not in client.host.meta:
         return []
-    told = await client.request(f"x-{CLIENTS}/list", {})
-    found = [_described(one) for one in told["clients"] if not one.get("self")] or ["none is connected"]
-    stored = [Finding("storage", False, told["notStored"], "make room on its disk")] if "notStored" in told else []
+    answer = await client.request(f"x-{CLIENTS}/list", {})
+    found = [_described(one) for one in answer["clients"] if not one.get("self")] or ["none is connected"]
+    stored = [Finding("storage", False, answer["notStored"], "make room on its disk")] if "notStored" in answer else []
     return [*stored, *(Finding("client", True, detail) for detail in found)]
 
 

@@ -209,7 +209,7 @@ def _where(uri: str, title: str, name: str) -> str:
     return "" if is_id else f" in {short_id(uri)} ({shorten(title, 60)})"
 
 
-async def _told(dispatch: Dispatch) -> None:
+async def _accepted(dispatch: Dispatch) -> None:
     if isinstance(outcome := await dispatch, Rejected):
         raise click.ClickException(outcome.reason)
 
@@ -267,13 +267,13 @@ async def deny(
 async def _decide(item: Item, option: str | None, *, approved: bool, reason: str | None = None) -> None:
     assert isinstance(item.waiting, ConfirmationNeeded)
     if item.waiting.of == "result":
-        await _told(item.chat.confirm_result(item.id, approved=approved))
+        await _accepted(item.chat.confirm_result(item.id, approved=approved))
         return
     chosen = _option(item.options, option, approved=approved)
     if approved:
-        await _told(item.chat.approve(item.id, option_id=chosen))
+        await _accepted(item.chat.approve(item.id, option_id=chosen))
     else:
-        await _told(item.chat.deny(item.id, option_id=chosen, reason=reason))
+        await _accepted(item.chat.deny(item.id, option_id=chosen, reason=reason))
 
 
 def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> str | None:
@@ -318,13 +318,13 @@ async def answer(
         assert isinstance(item.waiting, InputNeeded)
         questions: Sequence[Any] = item.waiting.request.get("questions", ())
         if decline:
-            await _told(item.chat.decline(item.id))
+            await _accepted(item.chat.decline(item.id))
             _say_done("declined", item, session)
         elif not answers and questions:
             for line in questions_in_words(questions):
                 Output().say(line)
         else:
-            await _told(item.chat.answer(item.id, read_answers(questions, answers)))
+            await _accepted(item.chat.answer(item.id, read_answers(questions, answers)))
             _say_done("answered", item, session)
 
 
@@ -380,7 +380,7 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
         where = _where(opened.uri, _title(opened, running), session)
         for chat in running:
             asked = chat.confirmed.get("activeTurn", {}).get("message", {}).get("text", "")
-            await _told(chat.cancel())
+            await _accepted(chat.cancel())
             Output().say(f"cancelled: {shorten(asked, 100)}{where}")
 
 

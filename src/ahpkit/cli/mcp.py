@@ -101,7 +101,7 @@ def _line(server: McpServer) -> str:
     if meta.get(DIRECT):
         why = "  the agent runs it, not the host"
     if left_out := meta.get(LEFT_OUT):
-        why = "".join(f"  without {name}: {shorten(said, 100)}" for name, said in left_out.items())
+        why = "".join(f"  without {name}: {shorten(words, 100)}" for name, words in left_out.items())
     if state["kind"] == "error":
         why = f"  {shorten(state['error']['message'], 200)}"
     if state["kind"] == "authRequired":
@@ -134,19 +134,19 @@ async def tools(
         return
     for owner, found in listed.items():
         for tool in found:
-            said = shorten(tool.get("description", ""), 100)
-            output.say(printable(f"{owner:20}  {tool['name']:30}  {effect(tool):24}  {said}"))
+            words = shorten(tool.get("description", ""), 100)
+            output.say(printable(f"{owner:20}  {tool['name']:30}  {effect(tool):24}  {words}"))
 
 
 def effect(tool: JsonObject) -> str:
     """What a tool says about its effect on the world."""
     hints = tool_hints(tool)
     if hints.read_only:
-        said = ["reads only"]
+        effects = ["reads only"]
     else:
-        said = ["may destroy" if hints.destructive else "changes"]
-        said += ["repeatable"] if hints.idempotent else []
-    return ", ".join([*said, *([] if hints.open_world else ["nothing outside"])])
+        effects = ["may destroy" if hints.destructive else "changes"]
+        effects += ["repeatable"] if hints.idempotent else []
+    return ", ".join([*effects, *([] if hints.open_world else ["nothing outside"])])
 
 
 @mcp.command()

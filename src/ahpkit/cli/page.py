@@ -57,12 +57,12 @@ def _ask(url: str | None, token: str | None, path: str, body: dict[str, Any] | N
             return json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
-            said = error.read().decode(errors="replace").strip()
-        raise click.ClickException(said or f"HTTP {error.code}") from error
+            words = error.read().decode(errors="replace").strip()
+        raise click.ClickException(words or f"HTTP {error.code}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        said = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else reason
-        raise click.ClickException(f"the host at {base} does not answer: {said}") from error
+        words = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else reason
+        raise click.ClickException(f"the host at {base} does not answer: {words}") from error
 
 
 @click.command("open")

@@ -292,7 +292,7 @@ class _OneShot:
     async def _say_why_it_waits(self, client: Client) -> None:
         """If nothing comes for a while, ask the host whether it can store actions. A host that cannot store them sends
         nothing."""
-        told: str | None = None
+        last_reason: str | None = None
         while CLIENTS in client.host.meta:
             seen = self._events
             await asyncio.sleep(_QUIET)
@@ -300,9 +300,9 @@ class _OneShot:
                 continue
             with suppress(AhpError, OSError):
                 reason: str | None = (await client.request(f"x-{CLIENTS}/list", {})).get("notStored")
-                if reason is not None and reason != told:
+                if reason is not None and reason != last_reason:
                     self.output.say(f"! waiting: the host cannot store anything: {reason}", "yellow", error=True)
-                told = reason
+                last_reason = reason
 
     async def _take(self, session: Session, chat: Chat, begin: Begin) -> int:
         last: Any = None

@@ -35,15 +35,15 @@ ROOTS_FILE = "roots.json"
 def make_fence(settings: Settings, data_dir: Path, *, config_file: Path | None = None) -> Fence:
     """Make the fence of a host that starts. Its roots are stored, so that `ahpkit roots list` can show them."""
     own = [config_file, settings.tls_key]
-    cuts = host_cuts(data_dir, *(path for path in own if path is not None))
+    excluded = host_exclusions(data_dir, *(path for path in own if path is not None))
     roots = "host.roots" if "host.roots" in settings.origins else "--root"
-    start = [_checked_root(roots, root, cuts) for root in settings.roots] or _default(settings, cuts)
+    start = [_checked_root(roots, root, excluded) for root in settings.roots] or _default(settings, excluded)
     kept = OwnerFile(data_dir / ROOTS_FILE)
     kept.change(lambda said: {**said, "start": [str(root) for root in start]})
-    return Fence(cuts, start, kept)
+    return Fence(excluded, start, kept)
 
 
-def host_cuts(data_dir: Path, *own: Path) -> ExcludedPlaces:
+def host_exclusions(data_dir: Path, *own: Path) -> ExcludedPlaces:
     """The paths that are excluded from every root, for a host with this data directory and these files of its own."""
     from ahpkit.customizations.standard_places import USER
 
@@ -55,17 +55,17 @@ def host_cuts(data_dir: Path, *own: Path) -> ExcludedPlaces:
     return ExcludedPlaces(Path(os.path.realpath(Path.home())), private, folders)
 
 
-def _checked_root(setting: str, root: Path, cuts: ExcludedPlaces) -> Path:
+def _checked_root(setting: str, root: Path, excluded: ExcludedPlaces) -> Path:
     try:
-        return check_root(root, cuts)
+        return check_root(root, excluded)
     except InvalidParams as error:
         raise SettingsError(f"{setting}: {error.message}") from error
 
 
-def _default(settings: Settings, cuts: ExcludedPlaces) -> list[Path]:
+def _default(settings: Settings, excluded: ExcludedPlaces) -> list[Path]:
     chosen = settings.default_directory
-    named = [] if chosen is None else [_checked_root("host.default_directory", chosen, cuts)]
-    return list(dict.fromkeys([*named, *default_roots(Path.cwd(), Path.home(), cuts)]))
+    named = [] if chosen is None else [_checked_root("host.default_directory", chosen, excluded)]
+    return list(dict.fromkeys([*named, *default_roots(Path.cwd(), Path.home(), excluded)]))
 
 
 def start_directory(settings: Settings, fence: Fence) -> Path:
@@ -197,7 +197,7 @@ def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str
     """
     owned = owned_directory(data_dir, url)
     try:
-        root = str(check_root(directory, host_cuts(owned)))
+        root = str(check_root(directory, host_exclusions(owned)))
     except InvalidParams as error:
         raise click.ClickException(error.message) from error
 

@@ -197,8 +197,8 @@ async def log(
         if json_output:
             return json_text(found, watching=watching)
         titles = {one["resource"]: session_title(one) for one in await client.sessions()} if found else {}
-        told = [_decision(entry, titles.get(entry["session"])) for entry in found]
-        return "\n".join(told) or "Nothing was decided yet."
+        lines = [_decision(entry, titles.get(entry["session"])) for entry in found]
+        return "\n".join(lines) or "Nothing was decided yet."
 
     async with connected(url, token) as client:
         only = await _session(client, session)

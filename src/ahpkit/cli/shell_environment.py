@@ -39,18 +39,18 @@ class Environments:
     def __init__(self, own: Mapping[str, str] = os.environ, *, most: int = MAX_SESSIONS) -> None:
         self._own = own
         self._most = most
-        self._told: dict[str, Mapping[str, str]] = {}
+        self._of_sessions: dict[str, Mapping[str, str]] = {}
 
     def tell(self, session: str, variables: Mapping[str, str]) -> None:
         """Give these variables to the agents of a session from now on. Variables that are missing come from the
         host."""
-        self._told.pop(session, None)
-        self._told[session] = dict(variables)
-        while len(self._told) > self._most:
-            del self._told[next(iter(self._told))]
+        self._of_sessions.pop(session, None)
+        self._of_sessions[session] = dict(variables)
+        while len(self._of_sessions) > self._most:
+            del self._of_sessions[next(iter(self._of_sessions))]
 
     def of(self, session: str) -> Mapping[str, str]:
-        return {**self._own, **self._told.get(session, {})}
+        return {**self._own, **self._of_sessions.get(session, {})}
 
 
 PATH = "/environment"

@@ -69,7 +69,7 @@ def in_words(action: Any) -> str:
             return name
         case {"type": "chat/toolCallReady"}:
             given: Any = action.get("toolInput")
-            return _told(given if given else plain(action.get("invocationMessage")), 0)
+            return _in_words(given if given else plain(action.get("invocationMessage")), 0)
         case {"type": "chat/toolCallConfirmed" | "chat/toolCallResultConfirmed", "approved": bool(approved)}:
             return "approved" if approved else action.get("reason", "denied")
         case {"type": "chat/toolCallComplete", "result": {"success": bool(success)}}:
@@ -87,10 +87,10 @@ def in_words(action: Any) -> str:
 def _members(thing: Mapping[str, Any], depth: int) -> str:
     """The members of a thing in words. If the action has only one member, the name of that member is left out."""
     kept = {key: value for key, value in thing.items() if key not in _ASIDE and key != "_meta"} or thing
-    told = [(_spaced(key), _member(key, value, depth + 1)) for key, value in islice(kept.items(), _MOST)]
-    if len(told) == 1 and depth == 0:
-        return told[0][1]
-    return ", ".join(f"{key}{' ' if depth else ': '}{value}" for key, value in told)
+    members = [(_spaced(key), _member(key, value, depth + 1)) for key, value in islice(kept.items(), _MOST)]
+    if len(members) == 1 and depth == 0:
+        return members[0][1]
+    return ", ".join(f"{key}{' ' if depth else ': '}{value}" for key, value in members)
 
 
 def _member(key: str, value: Any, depth: int) -> str:
@@ -100,10 +100,10 @@ def _member(key: str, value: Any, depth: int) -> str:
         case "changes", {**changes} if changes:  # A new name is one change of several.
             return _members(changes, depth)
         case _:
-            return _told(value, depth)
+            return _in_words(value, depth)
 
 
-def _told(value: Any, depth: int) -> str:
+def _in_words(value: Any, depth: int) -> str:
     if depth > _DEEPEST:
         return "…"
     match value:
@@ -126,12 +126,12 @@ def _names(thing: Mapping[str, Any], depth: int) -> Iterator[str]:
     for key in _NAMES:
         found: Any = thing.get(key)
         if found and isinstance(found, str | dict):
-            yield _told(cast("Any", found), depth + 1)
+            yield _in_words(cast("Any", found), depth + 1)
 
 
 def _listed(things: list[Any], depth: int) -> str:
     more = f" and {len(things) - _SHOWN} more" if len(things) > _SHOWN else ""
-    return ", ".join(_told(one, depth + 1) for one in things[:_SHOWN]) + more or "nothing"
+    return ", ".join(_in_words(one, depth + 1) for one in things[:_SHOWN]) + more or "nothing"
 
 
 def _spaced(key: str) -> str:
@@ -212,7 +212,7 @@ class _Following:
         self._json_lines = json_lines
         self._tasks = Tasks()
         self._with_chats = False
-        self._told: list[tuple[int, Any]] = []
+        self._collected: list[tuple[int, Any]] = []
         """Lines that wait to be written, with their numbers. Each channel is read by itself, so they may come out of
         order."""
         self._plain: set[str] = set()
@@ -248,7 +248,7 @@ class _Following:
                     self._show_state(subscription)
                     continue
                 action: Any = envelope["action"]
-                self._told.append((envelope["serverSeq"], envelope))
+                self._collected.append((envelope["serverSeq"], envelope))
                 self._new.set()
                 if self._with_chats and action["type"] == "session/chatAdded":
                     chat: str = action["summary"]["resource"]
@@ -280,7 +280,7 @@ class _Following:
             self._flush()
 
     def _flush(self) -> None:
-        for _, envelope in sorted(self._told, key=lambda told: told[0]):
+        for _, envelope in sorted(self._collected, key=lambda entry: entry[0]):
             action: Any = envelope["action"]
             if self._json_lines:
                 self._output.say(encode(envelope).decode())
@@ -289,7 +289,7 @@ class _Following:
                 self._output.stream(as_shown(action["data"], is_pty=is_pty))
             else:
                 self._output.say(describe(envelope))
-        self._told.clear()
+        self._collected.clear()
 
     def _show_state(self, subscription: Subscription) -> None:
         self._flush()  # Earlier actions are written first.

@@ -11,7 +11,7 @@ from ahpkit.client.channels import Channels
 from ahpkit.client.connection import DialAgain
 from ahpkit.client.errors import ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
-from ahpkit.dialects.negotiation import OFFERED
+from ahpkit.dialects.negotiation import OFFERED, supported_versions
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -152,14 +152,15 @@ def _dialect_of(version: str) -> HostDialect:
 
 
 def _best_of(refused: UnsupportedProtocolVersion) -> str:
-    """The newest version, between 0.4 and 0.9, that the host named and this client speaks.
+    """The newest version that the host named and this client speaks.
 
     It is offered alone, because together with 1.0.0 hosts take the client for an early VS Code.
     """
     spoken = [one for one in refused.supported_versions if _speaks(one)]
     if not spoken:
         theirs = ", ".join(refused.supported_versions) or "none that it names"
-        reason = f"the host speaks AHP {theirs}; this client speaks 0.4 to 1.0"
+        newest, *_, oldest = supported_versions()
+        reason = f"the host speaks AHP {theirs}; this client speaks {oldest} to {newest}"
         raise UnsupportedProtocolVersion(refused.supported_versions, reason) from refused
     return max(spoken, key=Version.parse)
 

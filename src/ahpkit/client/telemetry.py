@@ -91,7 +91,7 @@ class Telemetry:
         offered = self._core.handshake.host.telemetry
         if missing := [name for name in self._signals if not isinstance(offered.get(name), str)]:
             raise ClientError(f"the host does not report {' and '.join(missing)}")
-        self._core.host_requests.listeners.append(self._heard)
+        self._core.host_requests.listeners.append(self._on_notification)
         try:
             for name in self._signals:
                 channel = await self._core.channels.open(expand(offered[name], level=self._level))
@@ -103,7 +103,7 @@ class Telemetry:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._core.host_requests.listeners.remove(self._heard)
+        self._core.host_requests.listeners.remove(self._on_notification)
         for channel in self._channels:
             channel.listeners.remove(self)
             self._core.channels.release(channel)
@@ -120,7 +120,7 @@ class Telemetry:
             except Lagged:
                 continue  # Telemetry may have gaps, because the host drops events as well.
 
-    def _heard(self, method: str, params: JsonObject) -> None:
+    def _on_notification(self, method: str, params: JsonObject) -> None:
         if not any(channel.uri == params.get("channel") for channel in self._channels):
             return
         for event in events_of(method, params):

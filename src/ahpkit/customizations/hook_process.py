@@ -228,7 +228,7 @@ class HookEvents:
         self._trust = trust
         self._home = home
         self._started: set[str] = set()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         """The messages that were shown, each with its session. They are not repeated there."""
 
     async def before_prompt(self, in_force: InForce, chat: HookedChat, prompt: str) -> str:
@@ -274,7 +274,7 @@ class HookEvents:
 
     def forget(self, session_uri: str) -> None:
         self._started.discard(session_uri)
-        self._told = {one for one in self._told if one[0] != session_uri}
+        self._reported = {one for one in self._reported if one[0] != session_uri}
 
     async def _run(
         self,
@@ -307,8 +307,8 @@ class HookEvents:
 
     def _tell(self, outcome: Outcome, chat: HookedChat) -> None:
         """Show messages of hooks in the running turn. If no turn runs, they are only logged."""
-        new = [text for text in outcome.ignored if (chat.session_uri, text) not in self._told]
-        self._told |= {(chat.session_uri, text) for text in new}
+        new = [text for text in outcome.ignored if (chat.session_uri, text) not in self._reported]
+        self._reported |= {(chat.session_uri, text) for text in new}
         turn = self._services.running_turn(chat.uri)
         for text in (*outcome.messages, *new):
             _log.warning("%s (%s)", text, chat.session_uri)

@@ -202,7 +202,7 @@ def judge(event: HookEvent, status: int | None, stdout: str, stderr: str, tool_i
     if status == _EXIT_DENY and event in _BLOCKING:
         return Verdict(denied=True, reason=stderr.strip() or _NO_REASON)
     if status == _EXIT_DENY and event in _ENDED:
-        return Verdict(ignored=_unheard(event, "exit status 2", stderr.strip()))
+        return Verdict(ignored=_ignored_answer(event, "exit status 2", stderr.strip()))
     if status != 0:
         problem = stderr.strip() or f"exit status {status}"
         if event == "PreToolUse":
@@ -225,49 +225,49 @@ def _answer(event: HookEvent, stdout: str, tool_input: Any) -> Verdict:
         answer = None
     if not isinstance(answer, dict):
         return Verdict(context=stdout or None) if event in _TELLING else Verdict()
-    return _said(event, cast("JsonObject", answer), tool_input)
+    return _verdict_of(event, cast("JsonObject", answer), tool_input)
 
 
-def _said(event: HookEvent, answer: JsonObject, tool_input: Any) -> Verdict:
+def _verdict_of(event: HookEvent, answer: JsonObject, tool_input: Any) -> Verdict:
     nested = answer.get("hookSpecificOutput")
-    said = {**answer, **cast("JsonObject", nested)} if isinstance(nested, dict) else answer
-    verdict = _decided(event, said, tool_input) if event in _BLOCKING else Verdict()
+    fields = {**answer, **cast("JsonObject", nested)} if isinstance(nested, dict) else answer
+    verdict = _decided(event, fields, tool_input) if event in _BLOCKING else Verdict()
     return replace(
         verdict,
-        context=_text(said.get("additionalContext")) if event in _TELLING else None,
+        context=_text(fields.get("additionalContext")) if event in _TELLING else None,
         message=_text(answer.get("systemMessage")),
-        ignored=_ignored(event, said),
+        ignored=_ignored(event, fields),
     )
 
 
-def _decided(event: HookEvent, said: JsonObject, tool_input: Any) -> Verdict:
+def _decided(event: HookEvent, fields: JsonObject, tool_input: Any) -> Verdict:
     """A no is stronger than "ask", and that is stronger than a yes. An unknown answer means "ask"."""
-    words = {str(said[key]) for key in _DECISIONS if said.get(key)}
-    reason = _reason(said)
-    if words & _NO or said.get("continue") is False:
+    words = {str(fields[key]) for key in _DECISIONS if fields.get(key)}
+    reason = _reason(fields)
+    if words & _NO or fields.get("continue") is False:
         return Verdict(denied=True, reason=reason or _NO_REASON)
     if event != "PreToolUse":
         return Verdict()
-    if any(key in said and said[key] != tool_input for key in _CHANGED_INPUT):
+    if any(key in fields and fields[key] != tool_input for key in _CHANGED_INPUT):
         return Verdict(denied=True, reason=_NO_CHANGE)
     asks = bool(words - _YES)
     return Verdict(asks=asks, reason=reason if asks else None)
 
 
-def _reason(said: JsonObject) -> str | None:
-    return next((text for key in _REASONS if (text := _text(said.get(key))) is not None), None)
+def _reason(fields: JsonObject) -> str | None:
+    return next((text for key in _REASONS if (text := _text(fields.get(key))) is not None), None)
 
 
-def _ignored(event: HookEvent, said: JsonObject) -> str | None:
+def _ignored(event: HookEvent, fields: JsonObject) -> str | None:
     """What the host does not follow of an answer, in words."""
     followed = _FOLLOWED[event]
-    if event == "PreToolUse" and said.get("continue") is False:
+    if event == "PreToolUse" and fields.get("continue") is False:
         return "a PreToolUse hook answered `continue: false`: its call is denied, and the turn goes on"
-    left = [key for key in said if key not in followed and (key, said[key]) not in _MEANS_NOTHING]
-    return _unheard(event, ", ".join(f"`{key}`" for key in left), _reason(said)) if left else None
+    left = [key for key in fields if key not in followed and (key, fields[key]) not in _MEANS_NOTHING]
+    return _ignored_answer(event, ", ".join(f"`{key}`" for key in left), _reason(fields)) if left else None
 
 
-def _unheard(event: HookEvent, what: str, reason: str | None) -> str:
+def _ignored_answer(event: HookEvent, what: str, reason: str | None) -> str:
     return f"a {event} hook answered {what}, which has no effect here" + (f": {reason}" if reason else "")
 
 

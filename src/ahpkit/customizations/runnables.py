@@ -190,8 +190,8 @@ def _named_files(
 ) -> Iterator[tuple[str, str]]:
     """The files that a command and its variables name, each with the word that names it. Variables may name a program,
     folders with programs, or files that are loaded first."""
-    said = (*named_by(words), *(piece for value in env.values() for piece in _pieces(value)))
-    named = list(dict.fromkeys(_filled(islice(said, _MAX_WORDS), around, env)))
+    arguments = (*named_by(words), *(piece for value in env.values() for piece in _pieces(value)))
+    named = list(dict.fromkeys(_filled(islice(arguments, _MAX_WORDS), around, env)))
     programs = {os.path.basename(word) for word in named}
     runs_data = not _INTERPRETERS.isdisjoint(programs)
     folders = _folders_named(named, cwd, around)
@@ -252,11 +252,11 @@ def _node_paths(path: str) -> Iterator[str]:
 def _entry_points(package: str) -> Iterator[str]:
     """The files that a package starts with."""
     try:
-        said: Any = json.loads(_beginning(package))
+        manifest: Any = json.loads(_beginning(package))
     except (ValueError, RecursionError):
         return
-    if isinstance(said, dict):
-        for value in (cast("JsonObject", said).get("main"), cast("JsonObject", said).get("bin")):
+    if isinstance(manifest, dict):
+        for value in (cast("JsonObject", manifest).get("main"), cast("JsonObject", manifest).get("bin")):
             values: list[Any] = list(cast("JsonObject", value).values()) if isinstance(value, dict) else [value]
             yield from (one for one in values if isinstance(one, str) and "\0" not in one)
 
@@ -478,8 +478,8 @@ def git_runnables(top: Path) -> list[Runnable]:
 
 def _git_hooks(top: Path, settings: Mapping[str, str]) -> Iterator[Path]:
     """The hooks, where the settings say they are, and where they are without settings."""
-    said = [value for text in settings.values() for name, value in _git_values(text) if name == "hookspath"]
-    for folder in dict.fromkeys([top / ".git" / "hooks", *(top / os.path.expanduser(value) for value in said)]):
+    configured = [value for text in settings.values() for name, value in _git_values(text) if name == "hookspath"]
+    for folder in dict.fromkeys([top / ".git" / "hooks", *(top / os.path.expanduser(value) for value in configured)]):
         try:
             paths = sorted(folder.iterdir())
         except (OSError, ValueError):
@@ -576,7 +576,7 @@ def offered(in_force: InForce, home: Path | None) -> dict[str, Runnable]:
 
 def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
     """A container whose children show whether they may run, and whether they changed since they were trusted."""
-    children = [_told(child, standings.get(child["id"])) for child in parsed.container.get("children", ())]
+    children = [_with_standing(child, standings.get(child["id"])) for child in parsed.container.get("children", ())]
     changed = [child["name"] for child in children if standings.get(child["id"]) == "changed"]
     if not children:
         return parsed
@@ -586,7 +586,7 @@ def shown_with(parsed: Parsed, standings: Mapping[str, Standing]) -> Parsed:
     return replace(parsed, container=cast("Container", container), diagnostics=diagnostics)
 
 
-def _told(child: Any, standing: Standing | None) -> Any:
+def _with_standing(child: Any, standing: Standing | None) -> Any:
     if standing in (None, "trusted"):
         return child
     return {**child, "_meta": {**child.get("_meta", {}), TRUST: standing}}

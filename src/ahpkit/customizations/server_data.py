@@ -85,31 +85,31 @@ class ServerData:
     def __init__(
         self, args: Sequence[str], env: Mapping[str, str], *, command: str, fill: Callable[[str], str]
     ) -> None:
-        self._said: dict[str, bool | None] = {}
+        self._named_as_data: dict[str, bool | None] = {}
         self._first = fill(next((word for word in args if not word.startswith("-")), ""))
         for name, value in _options([*_flat(args)]):
-            self._say(fill(value), False if name in _LOADING else _calls_data(name))
+            self._note(fill(value), False if name in _LOADING else _calls_data(name))
         for name, value in env.items():
-            self._say(fill(value), _calls_data(name) or False)
+            self._note(fill(value), _calls_data(name) or False)
         for word in _started([command, *_flat(args)]):
-            self._say(fill(word), False)
+            self._note(fill(word), False)
 
-    def _say(self, word: str, is_data: bool | None) -> None:
+    def _note(self, word: str, is_data: bool | None) -> None:
         """Note whether a word names data. If it does not in one place of the declaration, it does not in any."""
-        before = self._said.get(word)
-        self._said[word] = False if False in (before, is_data) else before or is_data
+        before = self._named_as_data.get(word)
+        self._named_as_data[word] = False if False in (before, is_data) else before or is_data
 
     def holds(self, word: str, path: str) -> bool:
         """Whether a file that a word of the declaration names is data. Reads the file."""
-        said = self._said.get(word, False)
-        if said is False or _can_be_started(path):
+        named_as_data = self._named_as_data.get(word, False)
+        if named_as_data is False or _can_be_started(path):
             return False
         ending = _ending(path)
         if ending in _BINARY_ENDINGS:
             return True
-        if not said and word == self._first and ending in _TEXT_ENDINGS:
+        if not named_as_data and word == self._first and ending in _TEXT_ENDINGS:
             return False  # The command may be an interpreter that is not in our list.
-        is_called_data = bool(said or _calls_data(os.path.basename(path)))
+        is_called_data = bool(named_as_data or _calls_data(os.path.basename(path)))
         return is_called_data and (ending in _TEXT_ENDINGS or (ending in _MIXED_ENDINGS and not _names_programs(path)))
 
 

@@ -141,11 +141,11 @@ class Watcher:
             wanted, places = self._wanted, list(self._places.values())
             loop = asyncio.get_running_loop()
 
-            def heard(keys: frozenset[str], folders_changed: bool) -> None:
-                loop.call_soon_threadsafe(self._heard, keys, folders_changed)
+            def on_changes(keys: frozenset[str], folders_changed: bool) -> None:
+                loop.call_soon_threadsafe(self._on_changes, keys, folders_changed)
 
             await self._retired()
-            await self._replace(await asyncio.to_thread(_watch_existing, places, heard))
+            await self._replace(await asyncio.to_thread(_watch_existing, places, on_changes))
             self._set_up_for = wanted
 
     async def _replace(self, new: _WatchedFolders | None) -> None:
@@ -163,7 +163,7 @@ class Watcher:
             await self._retiring
             self._retiring = None
 
-    def _heard(self, keys: frozenset[str], folders_changed: bool) -> None:
+    def _on_changes(self, keys: frozenset[str], folders_changed: bool) -> None:
         if self._current is None:
             return
         self._stale = self._stale or folders_changed
@@ -199,7 +199,7 @@ _OnChanges = Callable[[frozenset[str], bool], None]
 class _WatchedFolders:
     """One set of watched folders, and the thread that waits for their changes and finds out which places they touch."""
 
-    def __init__(self, places: list[Watched], folders: list[str], heard: _OnChanges) -> None:
+    def __init__(self, places: list[Watched], folders: list[str], on_changes: _OnChanges) -> None:
         self.replaced = False
         self.complete = len(folders) <= _FOLDER_LIMIT
         folders = folders[:_FOLDER_LIMIT]
@@ -207,7 +207,7 @@ class _WatchedFolders:
         self.places = _Places(places)
         self._notify = open_notify(folders, recursive=False)
         self._stop = threading.Event()
-        self._heard = heard
+        self._on_changes = on_changes
         self._thread = threading.Thread(target=self._run, name="customization-watcher", daemon=True)
         self._thread.start()
 
@@ -232,7 +232,7 @@ class _WatchedFolders:
         keys = frozenset(key for path in relevant for key in self.places.concerned(path))
         if keys:  # Folders that appeared before this watch was replaced were found when the new one was set up.
             folders = not self.replaced and any(path in self.folders or os.path.isdir(path) for path in relevant)
-            self._heard(keys, folders)
+            self._on_changes(keys, folders)
 
     def close(self, patience: float) -> None:
         """Stop watching after some seconds, so that changes that were noticed already are reported. Blocks."""
@@ -242,14 +242,14 @@ class _WatchedFolders:
         self._notify.close()
 
 
-def _watch_existing(places: list[Watched], heard: _OnChanges) -> _WatchedFolders | None:
+def _watch_existing(places: list[Watched], on_changes: _OnChanges) -> _WatchedFolders | None:
     """Watch the folders that exist; try again when one disappears meanwhile."""
     while True:
         folders = list(dict.fromkeys(folder for place in places for folder in place.folders()))
         if len(folders) > _FOLDER_LIMIT:
             _log.warning("%d folders to watch; changes in %d go unnoticed", len(folders), len(folders) - _FOLDER_LIMIT)
         try:
-            return _WatchedFolders(places, folders, heard) if folders else None
+            return _WatchedFolders(places, folders, on_changes) if folders else None
         except FileNotFoundError:
             continue
         except (OSError, RuntimeError) as error:

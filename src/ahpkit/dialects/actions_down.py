@@ -204,19 +204,19 @@ _AS: Final[Mapping[Stream, Generation]] = {Stream.L: V.V0_5_0, Stream.Z: V.V0_4}
 """The oldest generation that reads a stream. Newer readers of the stream understand its form too."""
 
 
-def payload(logged: bytes, stream: Stream, forms: OutgoingAction | None = None) -> bytes:
+def payload(logged: bytes, stream: Stream, outgoing: OutgoingAction | None = None) -> bytes:
     """A logged envelope as the bytes of the stream that `routes` chose for it.
 
-    With its `forms`, all readers of the stream get the same bytes object.
+    With its `outgoing`, all readers of the stream get the same bytes object.
     """
     if stream not in _AS:
         return logged
-    if forms is None:
+    if outgoing is None:
         return _written(decode_own(logged), stream)
-    if stream not in forms.made:
+    if stream not in outgoing.made:
         seq = int(logged[logged.rindex(b":") + 1 : -1])  # The number is added at the end.
-        forms.made[stream] = _written({**forms.envelope, "serverSeq": seq}, stream)
-    return forms.made[stream]
+        outgoing.made[stream] = _written({**outgoing.envelope, "serverSeq": seq}, stream)
+    return outgoing.made[stream]
 
 
 def _written(envelope: JsonObject, stream: Stream) -> bytes:

@@ -76,7 +76,7 @@ class Dialect(Protocol):
 
     # From the client.
 
-    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, facts: ClientFacts) -> tuple[str, JsonObject]:
         """Check a request or notification against the client's version and translate it to canonical form.
 
         Raises an `RpcError` that names the client's own fields. The action in `dispatchAction` is not translated here
@@ -84,7 +84,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, facts: ClientFacts) -> JsonObject:
         """The canonical form of an action that the client dispatched; raises `InvalidParams` when it is malformed."""
         ...
 
@@ -112,10 +112,10 @@ class Dialect(Protocol):
         """
         ...
 
-    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None = None) -> bytes | None:
         """The envelope of an action as this client gets it, or None when it gets none. Raises `MustReconnect`.
 
-        `forms` caches decoded data and made bytes for all connections.
+        `outgoing` caches decoded data and made bytes for all connections.
         """
         ...
 
@@ -154,10 +154,10 @@ class Identity:
         self.version = version
         self.stream = stream
 
-    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, facts: ClientFacts) -> tuple[str, JsonObject]:
         return method, params
 
-    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, facts: ClientFacts) -> JsonObject:
         check_action(action)
         return action
 
@@ -173,7 +173,7 @@ class Identity:
     def form(self, action_type: str) -> str | None:
         return self.stream
 
-    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
+    def action(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None = None) -> bytes | None:
         return envelope
 
     def rejection(self, envelope: JsonObject) -> JsonObject:

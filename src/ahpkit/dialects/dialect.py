@@ -123,14 +123,14 @@ class GenerationDialect:
 
     # -- from the client -------------------------------------------------------------------------------------------
 
-    def read(self, method: str, params: JsonObject, reading: ClientFacts) -> tuple[str, JsonObject]:
+    def read(self, method: str, params: JsonObject, facts: ClientFacts) -> tuple[str, JsonObject]:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         validation.check_params(method, params, by=self.generation)
         cleaned = client_needs.without_stand_in(validation.own_params(method, params))
-        return method, actions_up.params(method, cleaned, reading.state_of, by=self.generation)
+        return method, actions_up.params(method, cleaned, facts.state_of, by=self.generation)
 
-    def read_action(self, channel: str, action: JsonObject, reading: ClientFacts) -> JsonObject:
+    def read_action(self, channel: str, action: JsonObject, facts: ClientFacts) -> JsonObject:
         by, ours = self.generation, self.canvases or self.generation == _OLDEST
         kind: Any = action.get("type")
         plain = isinstance(kind, str) and _SPECIAL.isdisjoint(action)
@@ -143,9 +143,7 @@ class GenerationDialect:
         own = client_needs.without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
             return own
-        context = actions_up.ClientContext(
-            channel, reading.client_id, reading.now, reading.state_of, self.host.session_of
-        )
+        context = actions_up.ClientContext(channel, facts.client_id, facts.now, facts.state_of, self.host.session_of)
         if (reason := actions_up.refusal(action, context)) is not None:
             raise InvalidParams(reason)
         read = actions_up.action(own, context, by=by)
@@ -177,13 +175,13 @@ class GenerationDialect:
             return _N.value
         return _form(self.generation, action_type) if action_type in _FORMED else None
 
-    def action(self, action_type: str, envelope: bytes, forms: OutgoingAction | None = None) -> bytes | None:
-        stream = self._routes(action_type, envelope, forms)[self.generation]
+    def action(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None = None) -> bytes | None:
+        stream = self._routes(action_type, envelope, outgoing)[self.generation]
         if stream is _RESYNC:
             raise MustReconnect(f"version {self.version} cannot express {action_type}")
         if stream is _OMIT:
             return None
-        sent = envelope if stream is _N else actions_down.payload(envelope, stream, forms)
+        sent = envelope if stream is _N else actions_down.payload(envelope, stream, outgoing)
         if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
             return client_needs.envelope_with_models(sent)
         if action_type == actions_down.CLIENT_SET and not self.ours:
@@ -192,14 +190,14 @@ class GenerationDialect:
             return client_needs.envelope_without_apps(sent)
         return sent
 
-    def _routes(self, action_type: str, envelope: bytes, forms: OutgoingAction | None) -> Routes:
+    def _routes(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None) -> Routes:
         """Looked up once for all readers of an action."""
-        if forms is None:
+        if outgoing is None:
             return routes(action_type, envelope, ours=self.ours)
         ours = self.canvases or self.generation == _OLDEST
-        if ours not in forms.routes:
-            forms.routes[ours] = routes(action_type, envelope, ours=ours)
-        return forms.routes[ours]
+        if ours not in outgoing.routes:
+            outgoing.routes[ours] = routes(action_type, envelope, ours=ours)
+        return outgoing.routes[ours]
 
     def _action(self, action: JsonObject) -> JsonObject | None:
         if not self.apps:

@@ -73,11 +73,11 @@ class CommonParts:
 class Spine:
     """Store, dispatcher, log and fan-out: every action passes through them."""
 
-    def __init__(self, basis: CommonParts, log: LogEngine) -> None:
+    def __init__(self, common: CommonParts, log: LogEngine) -> None:
         self.log = log
         self.values = DurableValues(log.set_value)
         self.kinds = ChannelKinds(self.values)
-        self.store = Store(log, self.kinds, now=basis.now)
+        self.store = Store(log, self.kinds, now=common.now)
         self.index = SessionIndex(self.values)
         self.unsettled = Unsettled(self.values, self.index)
         self.waiting = WaitingSelections(self.index, self.store)
@@ -88,7 +88,7 @@ class Spine:
             kinds=self.kinds,
             index=self.index,
             waiting=self.waiting,
-            hooks=basis.registered.actions,
+            hooks=common.registered.actions,
         )
 
     def register(self, registered: Registration) -> None:
@@ -106,17 +106,17 @@ class Spine:
 class ClientParts:
     """The connected clients, the list of sessions, and the delivery, which updates both with each commit."""
 
-    def __init__(self, basis: CommonParts, spine: Spine) -> None:
-        config = basis.config
+    def __init__(self, common: CommonParts, spine: Spine) -> None:
+        config = common.config
         self.clients = Clients(
             spine.store,
             spine.fanout,
-            events=basis.registered.clients,
-            channels=basis.registered.channels,
-            not_stored=basis.registered.actions.not_stored,
+            events=common.registered.clients,
+            channels=common.registered.channels,
+            not_stored=common.registered.actions.not_stored,
             reader_patience=config.reader_patience,
         )
-        self.times = SessionTimes(spine.values, basis.now, spine.dispatcher.before_storing)
+        self.times = SessionTimes(spine.values, common.now, spine.dispatcher.before_storing)
         self.catalogue = SessionCatalogue(
             spine.store.committed,
             self.clients,
@@ -140,22 +140,22 @@ class ClientParts:
 class TurnParts:
     """Agents, their tools and approvals, the turns that use all of them, and the services for features."""
 
-    def __init__(self, basis: CommonParts, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
-        config, store, apply = basis.config, spine.store, spine.dispatcher.apply
+    def __init__(self, common: CommonParts, spine: Spine, clients: ClientParts, agents: Sequence[Agent]) -> None:
+        config, store, apply = common.config, spine.store, spine.dispatcher.apply
         self.agents = Agents(
             agents,
             default=config.default_provider,
             clients=clients.clients,
-            hooks=basis.registered.agents,
+            hooks=common.registered.agents,
             states=store,
             dispatch=apply,
-            spawn=lambda work: basis.tasks.spawn(work, name="agents"),
+            spawn=lambda work: common.tasks.spawn(work, name="agents"),
         )
         self.approvals = Approvals(config.rules)
         self.commands = AgentCommands()
-        self.extensions = Extensions(basis.tasks)
+        self.extensions = Extensions(common.tasks)
         self.tools = SessionTools(
-            basis.registered.tools,
+            common.registered.tools,
             states=store,
             dispatch=apply,
             agent_tools=lambda uri: self.agents.tools_of(store.session(uri) or NO_SESSION),
@@ -170,22 +170,22 @@ class TurnParts:
                 waiting=spine.waiting,
                 clients=clients.clients,
                 delivery=clients.delivery,
-                hooks=basis.registered.turns,
-                tasks=basis.tasks,
-                tracing=basis.tracing,
+                hooks=common.registered.turns,
+                tasks=common.tasks,
+                tracing=common.tracing,
                 agents=self.agents,
                 extensions=AgentExtensions(self.extensions, clients.clients, patience=config.extension_patience),
                 commands=self.commands,
                 approvals=self.approvals,
                 tools=self.tools,
                 default_directory=config.default_directory,
-                new_id=basis.new_id,
-                now=basis.now,
+                new_id=common.new_id,
+                now=common.now,
             )
         )
-        self.services = self._make_services(basis, spine, clients)
+        self.services = self._make_services(common, spine, clients)
 
-    def _make_services(self, basis: CommonParts, spine: Spine, clients: ClientParts) -> HostServices:
+    def _make_services(self, common: CommonParts, spine: Spine, clients: ClientParts) -> HostServices:
         return HostServices(
             values=spine.values,
             store=spine.store,
@@ -196,11 +196,11 @@ class TurnParts:
             open_matters=spine.unsettled,
             clients=clients.clients,
             agents=self.agents,
-            tasks=basis.tasks,
+            tasks=common.tasks,
             session_tools=self.tools,
             turns=self.turns,
-            now=basis.now,
-            new_id=basis.new_id,
+            now=common.now,
+            new_id=common.new_id,
         )
 
     def register(self, registered: Registration) -> None:
@@ -212,18 +212,18 @@ class SessionParts:
     """The parts that create, restore, rest and dispose of sessions, and the conversations that agents store
     themselves."""
 
-    def __init__(self, basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
-        config, store = basis.config, spine.store
+    def __init__(self, common: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> None:
+        config, store = common.config, spine.store
         self.conversations = AgentConversations(
             turns.agents,
             spine.values,
             taken=store.taken,
-            monotonic=basis.monotonic,
+            monotonic=common.monotonic,
             default_directory=config.default_directory,
         )
-        hooks, apply = basis.registered.sessions, spine.dispatcher.apply
-        self.live = _live_sessions(basis, spine, clients, turns)
-        chats = _session_chats(basis, spine, turns, self.live, self.conversations)
+        hooks, apply = common.registered.sessions, spine.dispatcher.apply
+        self.live = _live_sessions(common, spine, clients, turns)
+        chats = _session_chats(common, spine, turns, self.live, self.conversations)
         creation = SessionCreation(
             live=self.live,
             chats=chats,
@@ -233,8 +233,8 @@ class SessionParts:
             turns=turns.turns,
             conversations=self.conversations,
             hooks=hooks,
-            new_id=basis.new_id,
-            now=basis.now,
+            new_id=common.new_id,
+            now=common.now,
         )
         self.channels = SessionChannels(
             store=store,
@@ -256,15 +256,15 @@ class SessionParts:
             states=store,
             dispatch=apply,
             durable=clients.delivery.durable,
-            tasks=basis.tasks,
-            new_id=basis.new_id,
-            now=basis.now,
+            tasks=common.tasks,
+            new_id=common.new_id,
+            now=common.now,
         )
         self.directories = Directories(
             store=store,
             index=spine.index,
             dispatcher=spine.dispatcher,
-            checks=basis.registered.sessions.check_directory,
+            checks=common.registered.sessions.check_directory,
             runner_of=turns.turns.runner,
         )
 
@@ -275,24 +275,24 @@ class SessionParts:
         registered.recover.add(self.sessions.recover)
 
 
-def _live_sessions(basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> LiveSessions:
+def _live_sessions(common: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts) -> LiveSessions:
     return LiveSessions(
         store=spine.store,
         index=spine.index,
         unsettled=spine.unsettled,
         clients=clients.clients,
-        hooks=basis.registered.sessions,
-        tasks=basis.tasks,
+        hooks=common.registered.sessions,
+        tasks=common.tasks,
         agents=turns.agents,
         turns=turns.turns,
-        monotonic=basis.monotonic,
-        rest_after=basis.config.rest_after,
-        max_idle=basis.config.max_idle,
+        monotonic=common.monotonic,
+        rest_after=common.config.rest_after,
+        max_idle=common.config.max_idle,
     )
 
 
 def _session_chats(
-    basis: CommonParts, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: AgentConversations
+    common: CommonParts, spine: Spine, turns: TurnParts, live: LiveSessions, conversations: AgentConversations
 ) -> SessionChats:
     return SessionChats(
         live,
@@ -302,11 +302,11 @@ def _session_chats(
         index=spine.index,
         unsettled=spine.unsettled,
         conversations=conversations,
-        hooks=basis.registered.sessions,
+        hooks=common.registered.sessions,
         turns=turns.turns,
-        max_chats=basis.config.max_chats,
-        new_id=basis.new_id,
-        now=basis.now,
+        max_chats=common.config.max_chats,
+        new_id=common.new_id,
+        now=common.now,
     )
 
 
@@ -314,29 +314,29 @@ class FrontParts:
     """What serves a connection: the handshake, the commands, and what all connections share."""
 
     def __init__(
-        self, basis: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
+        self, common: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
     ) -> None:
         @lru_cache(1_000)
-        def reading(client_id: str) -> ClientFacts:
-            return ClientFacts(client_id, basis.now, spine.store.state)
+        def client_facts(client_id: str) -> ClientFacts:
+            return ClientFacts(client_id, common.now, spine.store.state)
 
         self._store = spine.store
         self.notes = ClientNotes(spine.values)
         self.windows = TurnWindows(spine.store, clients.delivery, clients.clients)
-        actions = _client_actions(basis, spine, clients, sessions)
-        handshake = _handshake(basis, spine, clients, sessions, actions, self.notes, self.windows)
-        of_sessions = _session_commands(basis, spine, clients, turns, sessions, self.windows)
+        actions = _client_actions(common, spine, clients, sessions)
+        handshake = _handshake(common, spine, clients, sessions, actions, self.notes, self.windows)
+        of_sessions = _session_commands(common, spine, clients, turns, sessions, self.windows)
         search = SessionSearch(spine.index, spine.store)
         self._commands = (*handshake.commands(), *of_sessions.commands(), *search.commands())
         of_agents = ExtensionsOfAgents(turns.turns.open_agent)
-        self.shared = ConnectionParts(
-            commands=Commands(basis.registered.commands, turns.extensions, handshake.notifications(), of_agents),
+        self.connection_parts = ConnectionParts(
+            commands=Commands(common.registered.commands, turns.extensions, handshake.notifications(), of_agents),
             delivery=clients.delivery,
-            tasks=basis.tasks,
-            tracing=basis.tracing,
-            config=basis.config,
-            monotonic=basis.monotonic,
-            reading=reading,
+            tasks=common.tasks,
+            tracing=common.tracing,
+            config=common.config,
+            monotonic=common.monotonic,
+            client_facts=client_facts,
             sessions=sessions.live,
             take=actions.take,
         )
@@ -347,7 +347,7 @@ class FrontParts:
             registered.commands.add(command)
 
 
-def _client_actions(basis: CommonParts, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
+def _client_actions(common: CommonParts, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
     return ClientActions(
         clients=clients.clients,
         store=spine.store,
@@ -355,14 +355,14 @@ def _client_actions(basis: CommonParts, spine: Spine, clients: ClientParts, sess
         dispatcher=spine.dispatcher,
         sessions=sessions.live,
         slow_actions=sessions.directories.slow_actions(),
-        offered_again=basis.registered.clients.offered_again,
+        offered_again=common.registered.clients.offered_again,
         flush=clients.delivery.flush,
-        tasks=basis.tasks,
+        tasks=common.tasks,
     )
 
 
 def _handshake(
-    basis: CommonParts,
+    common: CommonParts,
     spine: Spine,
     clients: ClientParts,
     sessions: SessionParts,
@@ -381,18 +381,18 @@ def _handshake(
         kinds=spine.kinds,
         log=spine.log,
         actions=actions,
-        channels=basis.registered.channels,
+        channels=common.registered.channels,
         notes=notes,
-        dialects=DialectChoice(surroundings, notes, basis.config.spoken, has_logged),
+        dialects=DialectChoice(surroundings, notes, common.config.spoken, has_logged),
         adopt=sessions.sessions.adopt,
         sessions=sessions.live,
-        default_directory=basis.config.default_directory,
-        max_replay=basis.config.max_replay_bytes,
+        default_directory=common.config.default_directory,
+        max_replay=common.config.max_replay_bytes,
     )
 
 
 def _session_commands(
-    basis: CommonParts,
+    common: CommonParts,
     spine: Spine,
     clients: ClientParts,
     turns: TurnParts,
@@ -409,8 +409,8 @@ def _session_commands(
         windows=windows,
         store=spine.store,
         kinds=spine.kinds,
-        completions=basis.registered.completions,
-        settings=basis.registered.sessions.settings,
+        completions=common.registered.completions,
+        settings=common.registered.sessions.settings,
     )
 
 

@@ -73,7 +73,7 @@ class Host:
             if storage is None:
                 raise LocalProtocolError("a host needs a storage, or the log of another engine")
             log = LocalLog(storage)
-        basis = CommonParts(
+        common = CommonParts(
             config=config or HostConfig(),
             registered=Registration(),
             tasks=Tasks(),
@@ -82,34 +82,34 @@ class Host:
             new_id=new_id,
             monotonic=monotonic,
         )
-        spine = Spine(basis, log)
-        clients = ClientParts(basis, spine)
-        turns = TurnParts(basis, spine, clients, agents)
-        sessions = SessionParts(basis, spine, clients, turns)
-        front = FrontParts(basis, spine, clients, turns, sessions)
+        spine = Spine(common, log)
+        clients = ClientParts(common, spine)
+        turns = TurnParts(common, spine, clients, agents)
+        sessions = SessionParts(common, spine, clients, turns)
+        front = FrontParts(common, spine, clients, turns, sessions)
 
         self.spine = spine
         self.services = turns.services
-        self.registered = basis.registered
+        self.registered = common.registered
         self.clients = clients.clients
         self.sessions = sessions.sessions
         self._channels = sessions.channels
-        self._tasks = basis.tasks
+        self._tasks = common.tasks
         self._delivery = clients.delivery
         self._catalogue = clients.catalogue
         self._agents = turns.agents
         self._extensions = turns.extensions
-        self._shared = front.shared
-        grace = basis.config.client_grace
+        self._connection_parts = front.connection_parts
+        grace = common.config.client_grace
         own = [ActiveClients(grace=grace), turns.commands, turns.approvals, Questions(), TurnTimes()]
         self._features = [*own, *features]
         self._running: AsyncExitStack | None = None
 
         for part in (front, spine, turns, front.windows, sessions, clients):
-            part.register(basis.registered)
+            part.register(common.registered)
         for feature in self._features:
-            feature.register(basis.registered, turns.services)
-        basis.registered.sessions.prepare.add(turns.tools.prepare)
+            feature.register(common.registered, turns.services)
+        common.registered.sessions.prepare.add(turns.tools.prepare)
 
     def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
         """Register a protocol extension, before the host starts. It is advertised to every client."""
@@ -121,7 +121,7 @@ class Host:
 
     async def serve(self, transport: Transport) -> None:
         """Serve one client until its connection ends."""
-        connection = Connection(self._shared, transport)
+        connection = Connection(self._connection_parts, transport)
         self.clients.connected(connection)
         try:
             await connection.run()

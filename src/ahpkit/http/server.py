@@ -242,14 +242,14 @@ def _explaining_refused_connections() -> Generator[None]:
     for each."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
-    said = -_COMPLAIN_EVERY
+    last_complaint = -_COMPLAIN_EVERY
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        nonlocal said
+        nonlocal last_complaint
         if "socket.accept()" not in context.get("message", ""):
             before(loop, context) if before else loop.default_exception_handler(context)
-        elif loop.time() - said >= _COMPLAIN_EVERY:
-            said = loop.time()
+        elif loop.time() - last_complaint >= _COMPLAIN_EVERY:
+            last_complaint = loop.time()
             log.warning("no more connections can be accepted now: %s; see `ulimit -n`", context.get("exception"))
 
     loop.set_exception_handler(handle)

@@ -43,7 +43,7 @@ class Draft(NamedTuple):
     client_id: str | None
     client_seq: int | None
     at: int
-    forms: Any = None
+    outgoing: Any = None
     """Passed on to the entry."""
 
     def numbered(self, seq: int) -> Entry:
@@ -52,7 +52,7 @@ class Draft(NamedTuple):
             payload = b'%b,"serverSeq":%d}' % (self.envelope[:-1], seq)
         else:
             payload = b"".join((memoryview(self.envelope)[:-1], b',"serverSeq":%d}' % seq))
-        return Entry(seq, self.channel, payload, self.client_id, self.client_seq, self.at, self.type, self.forms)
+        return Entry(seq, self.channel, payload, self.client_id, self.client_seq, self.at, self.type, self.outgoing)
 
 
 class Refused(NamedTuple):

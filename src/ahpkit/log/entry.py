@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     """When it was written, in milliseconds since the epoch; only used to trim by age."""
     type: str = ""
     """The type of its action. It is not stored, so it is unknown for an entry that was read from the log."""
-    forms: Any = None
+    outgoing: Any = None
     """Other forms of the action for readers. They are not stored, either."""
 
 

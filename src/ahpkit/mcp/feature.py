@@ -176,7 +176,7 @@ class McpServers(Feature):
                 self.shared,
                 self._limits,
                 directory=self._directory,
-                heard=self._channels.forward,
+                on_notification=self._channels.forward,
             )
         return self._sessions[uri]
 
@@ -422,13 +422,13 @@ class ChatGateway:
     def tools(self) -> Sequence[Tool]:
         return [tool for tool in self._services.tools(self._chat.session_uri) if tool.owner.kind != "agent"]
 
-    async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
+    async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
         turn = self._services.running_turn(self._chat.uri)
         if turn is None:
             return result_of(
                 ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
             )
-        outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments), told=told))
+        outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments), on_progress=on_progress))
         return result_of(outcome or ToolOutcome(success=False, error="the turn is over"))
 
     def _end_of(self, turn: Turn) -> asyncio.Future[Any]:

@@ -56,9 +56,9 @@ class GatewayPort(Protocol):
         """Wait a moment for servers that are just starting."""
         ...
 
-    async def call(self, name: str, arguments: JsonObject, told: Callable[[str], None]) -> JsonObject:
-        """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up. `told` is
-        called with texts about its progress."""
+    async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
+        """Run a tool by the name the model used: a `CallToolResult`. Cancelled when the agent gives up.
+        `on_progress` is called with texts about its progress."""
         ...
 
     async def read(self, uri: str) -> JsonObject:
@@ -126,7 +126,7 @@ class Gateway:
         """Tell every connection that the list of tools changed."""
         await self._bus.publish(ToolsListChanged())
         for session in [session for connection in self._connections for session in connection]:
-            await _told(session.send_tool_list_changed)
+            await _notify(session.send_tool_list_changed)
 
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         self._remember(context)
@@ -158,7 +158,7 @@ class Gateway:
         async with Tasks() as tasks:
             news = _ProgressSender(self._beat, context.session, tasks)
             try:
-                return _result(await self._port.call(name, arguments, news.told))
+                return _result(await self._port.call(name, arguments, news.on_progress))
             finally:
                 news.end()
 
@@ -186,9 +186,9 @@ class _ProgressSender:
         self._session = session
         self._tasks = tasks
         self._words: asyncio.Queue[str] = asyncio.Queue(100)
-        self._first = asyncio.get_running_loop().call_later(beat, self.told, "waiting")
+        self._first = asyncio.get_running_loop().call_later(beat, self.on_progress, "waiting")
 
-    def told(self, words: str) -> None:
+    def on_progress(self, words: str) -> None:
         self._first.cancel()
         if not len(self._tasks):
             self._tasks.spawn(self._tell(), name="news of a call")
@@ -207,10 +207,10 @@ class _ProgressSender:
             except TimeoutError:
                 pass
             count += 1
-            await _told(lambda count=count, words=words: self._session.report_progress(count, None, words))
+            await _notify(lambda count=count, words=words: self._session.report_progress(count, None, words))
 
 
-async def _told(send: Callable[[], Awaitable[None]]) -> None:
+async def _notify(send: Callable[[], Awaitable[None]]) -> None:
     """Notify one connection. A connection that does not read any more is skipped."""
     try:
         await send()

@@ -72,9 +72,9 @@ class SessionServers:
         limits: Limits | None,
         *,
         directory: Path,
-        heard: Callable[[SessionServers, McpServer, str, JsonObject], None],
+        on_notification: Callable[[SessionServers, McpServer, str, JsonObject], None],
     ) -> None:
-        """`heard` is called for every notification of a server."""
+        """`on_notification` is called for every notification of a server."""
         self.uri = uri
         self._default_directory = directory
         self._direct: set[str] = set()
@@ -101,7 +101,7 @@ class SessionServers:
         self._closed = False
         self._announced = asyncio.Event()
         self._news = asyncio.Event()
-        self._heard = heard
+        self._on_notification = on_notification
 
     # -- what is wanted --------------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class SessionServers:
         self._news.set()
 
     def notified(self, server: McpServer, method: str, params: JsonObject) -> None:
-        self._heard(self, server, method, params)
+        self._on_notification(self, server, method, params)
 
     @property
     def samples(self) -> bool:

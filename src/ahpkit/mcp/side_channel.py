@@ -96,7 +96,7 @@ class SideChannels:
         host.channels.is_stateless.add(lambda uri: self._find(uri) is not None)
         for method in METHODS:
             host.commands.add(Command(method, self._serving(method)))
-        host.commands.hear("notifications/message", self._said)
+        host.commands.hear("notifications/message", self._log_message)
 
     def forward(self, session: SessionServers, server: McpServer, method: str, params: JsonObject) -> None:
         """Pass a server's notification on to the subscribers of its channel."""
@@ -106,7 +106,7 @@ class SideChannels:
             for client in self._services.subscribers(channel):
                 client.notify(method, {**params, "channel": channel})
 
-    def _said(self, client: ConnectedClient, params: JsonObject) -> None:
+    def _log_message(self, client: ConnectedClient, params: JsonObject) -> None:
         """Write a log entry of an app to the host's log, and send it to the other subscribers of the channel."""
         found = self._find(str(params.get("channel")))
         if found is None or not renders_apps(client.capabilities):
@@ -182,9 +182,11 @@ class ChannelCaller:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._token is not None:
-            told: JsonObject = {"channel": self._channel, "progressToken": self._token, "progress": progress}
-            told |= {} if total is None else {"total": total}
-            self._client.notify("notifications/progress", told | ({} if message is None else {"message": message}))
+            progress_params: JsonObject = {"channel": self._channel, "progressToken": self._token, "progress": progress}
+            progress_params |= {} if total is None else {"total": total}
+            self._client.notify(
+                "notifications/progress", progress_params | ({} if message is None else {"message": message})
+            )
 
     def auth_required(self, state: JsonObject) -> None:
         """The server's state shows that it needs a token, so nothing is left to do."""

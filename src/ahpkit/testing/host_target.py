@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
 from uuid import uuid4
 
 from ahpkit.client.connection import Dial
 from ahpkit.dialects.generations import Generation, generation_of
+from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.version import Version
 from ahpkit.testing.host_probe import CheckFailed, Json, Probe, connect_to, object_in
-
-_OFFERED: Final = ("1.0.0", "0.9.0", "0.4.0")
-"""What is offered when no version is asked for, newest first."""
 
 
 class NotApplicable(Exception):
@@ -44,7 +41,7 @@ class Target:
     @property
     def offered(self) -> Sequence[str]:
         """The versions that `initialize` offers."""
-        return _OFFERED if self.protocol is None else (self.protocol,)
+        return OFFERED if self.protocol is None else (self.protocol,)
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Probe]:

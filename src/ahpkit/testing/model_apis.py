@@ -83,10 +83,10 @@ def _parts_of(content: Any) -> list[Json]:
     return [cast("Json", part) for part in listed if isinstance(part, dict)]
 
 
-def _last_said(messages: Iterable[Json], key: str = "content") -> str:
+def _last_user_text(messages: Iterable[Json], key: str = "content") -> str:
     """The last words of the user, without what agents add in the user's name: reminders and the like, in tags."""
-    said = [own for message in messages if (own := _own_words(message, key))]
-    return said[-1] if said else ""
+    texts = [own for message in messages if (own := _own_words(message, key))]
+    return texts[-1] if texts else ""
 
 
 def _own_words(message: Json, key: str = "content") -> str:
@@ -121,7 +121,7 @@ def _asked_chat(body: Json) -> ModelRequest:
     offered: list[Json] = body.get("tools") or []
     tools = tuple(str(tool["function"]["name"]) for tool in offered if "function" in tool)
     results = [_text_of(added.get("content")) for added in _since_reply(messages) if added.get("role") == "tool"]
-    return ModelRequest(_last_said(messages), results[-1] if results else None, tools, body)
+    return ModelRequest(_last_user_text(messages), results[-1] if results else None, tools, body)
 
 
 def _whole_chat(reply: Say | CallTool) -> Json:
@@ -171,7 +171,7 @@ def _asked_responses(body: Json) -> ModelRequest:
     tools = tuple(name for tool in offered for name in _names(tool))
     last = items[-1] if items else {}
     result = _text_of(last.get("output")) if last.get("type") == "function_call_output" else None
-    return ModelRequest(_last_said(items), result, tools, body)
+    return ModelRequest(_last_user_text(items), result, tools, body)
 
 
 def _names(tool: Json) -> list[str]:
@@ -226,7 +226,7 @@ def _asked_messages(body: Json) -> ModelRequest:
     added = [part for message in _since_reply(messages) for part in _parts_of(message.get("content"))]
     results = [part for part in added if part.get("type") == "tool_result"]
     result = _text_of(results[-1].get("content")) if results else None
-    return ModelRequest(_last_said(messages), result, tools, body)
+    return ModelRequest(_last_user_text(messages), result, tools, body)
 
 
 def _block(reply: Say | CallTool) -> Json:
@@ -273,7 +273,9 @@ def _asked_contents(body: Json) -> ModelRequest:
     added = [part for content in _since_reply(contents, "model", "parts") for part in _parts_of(content.get("parts"))]
     results = [part["functionResponse"] for part in added if "functionResponse" in part]
     result = _text_of(results[-1].get("response")) if results else None
-    return ModelRequest(_last_said(contents, "parts"), result, tuple(str(entry["name"]) for entry in declared), body)
+    return ModelRequest(
+        _last_user_text(contents, "parts"), result, tuple(str(entry["name"]) for entry in declared), body
+    )
 
 
 def _candidate(part: Json, finish: str | None) -> Json:

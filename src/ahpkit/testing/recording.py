@@ -330,7 +330,7 @@ class RecordingTurn:
         return None
 
     async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
     ) -> ToolOutcome:
         self._say("call_tool", name, tool_input)
         return await self.outcomes.next(ToolOutcome(success=True))

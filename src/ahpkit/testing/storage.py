@@ -84,11 +84,11 @@ def check_storage(make: MakeStorage, directory: Path) -> None:
     for name, check in STORAGE_CHECKS.items():
         place = directory / name
         place.mkdir()
-        shelf = StorageHolder(make, place)
+        holder = StorageHolder(make, place)
         try:
-            check(shelf)
+            check(holder)
         finally:
-            shelf.storage.close()
+            holder.storage.close()
 
 
 def _refused(error: type[Exception], work: Callable[[], object]) -> bool:
@@ -99,24 +99,24 @@ def _refused(error: type[Exception], work: Callable[[], object]) -> bool:
     return False
 
 
-def _a_new_storage_is_empty(shelf: StorageHolder) -> None:
-    assert shelf.recovery == Recovery(head_seq=0, oldest_seq=1)
-    assert shelf.storage.read(0) == []
+def _a_new_storage_is_empty(holder: StorageHolder) -> None:
+    assert holder.recovery == Recovery(head_seq=0, oldest_seq=1)
+    assert holder.storage.read(0) == []
 
 
-def _entries_come_back_as_they_were_written(shelf: StorageHolder) -> None:
+def _entries_come_back_as_they_were_written(holder: StorageHolder) -> None:
     written = [
         Entry(1, "ahp-chat:/ü\U0001f600", b'{"text":"\\u0000"}\x00\xff', "client'; DROP TABLE", 7, 1_700_000_000_123),
         Entry(2, "ahp-chat:/ü\U0001f600", b"", None, None, 0),
     ]
-    shelf.storage.commit([opening(written[0].channel), *written])
+    holder.storage.commit([opening(written[0].channel), *written])
 
-    assert shelf.storage.read(0) == written
-    assert shelf.restart().tail == written
+    assert holder.storage.read(0) == written
+    assert holder.restart().tail == written
 
 
-def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _reading_starts_after_a_number_and_stops_at_the_limit(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening(), *entries(1, 10)])
 
     assert seqs(storage.read(7)) == [8, 9, 10]
@@ -127,8 +127,8 @@ def _reading_starts_after_a_number_and_stops_at_the_limit(shelf: StorageHolder) 
     assert storage.read(10) == []
 
 
-def _reading_some_channels_keeps_the_order_of_the_whole(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _reading_some_channels_keeps_the_order_of_the_whole(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([*map(opening, "abc"), *(entry(seq, "abc"[seq % 3]) for seq in range(1, 10))])
 
     assert [(each.seq, each.channel) for each in storage.read(2, channels=["b", "a", "b"])] == [
@@ -143,99 +143,99 @@ def _reading_some_channels_keeps_the_order_of_the_whole(shelf: StorageHolder) ->
     assert storage.read(0, channels=[]) == []
 
 
-def _a_refused_batch_leaves_nothing_behind(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening(), entry(1)])
+def _a_refused_batch_leaves_nothing_behind(holder: StorageHolder) -> None:
+    holder.storage.commit([opening(), entry(1)])
 
     wrong: Batch = [Value("key", b"1"), opening("b", 1), entry(2, "b"), ChannelRemoval("a"), entry(4)]
-    assert _refused(OutOfOrder, lambda: shelf.storage.commit(wrong))
+    assert _refused(OutOfOrder, lambda: holder.storage.commit(wrong))
 
-    recovery = shelf.restart()
+    recovery = holder.restart()
     assert (recovery.head_seq, list(recovery.snapshots), recovery.values) == (1, ["a"], {})
-    shelf.storage.commit([entry(2)])
+    holder.storage.commit([entry(2)])
 
 
-def _recovery_is_the_snapshots_and_the_entries_after_them(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3, "a"), *entries(4, 6, "b"), entry(7, "a")])
-    shelf.storage.commit([opening("a", 3, b"three"), entry(8, "b")])
+def _recovery_is_the_snapshots_and_the_entries_after_them(holder: StorageHolder) -> None:
+    holder.storage.commit([opening("a"), opening("b"), *entries(1, 3, "a"), *entries(4, 6, "b"), entry(7, "a")])
+    holder.storage.commit([opening("a", 3, b"three"), entry(8, "b")])
 
-    recovery = shelf.restart()
+    recovery = holder.restart()
 
     assert recovery.snapshots == {"a": opening("a", 3, b"three"), "b": opening("b")}
     assert seqs(recovery.tail) == [4, 5, 6, 7, 8]
     assert (recovery.head_seq, recovery.oldest_seq, recovery.problems) == (8, 1, [])
 
 
-def _a_state_that_was_written_in_parts_is_whole(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 3)])
+def _a_state_that_was_written_in_parts_is_whole(holder: StorageHolder) -> None:
+    holder.storage.commit([opening("a"), opening("b"), *entries(1, 3)])
     for seq, state in ((1, b"one of four parts"), (2, b"two"), (3, b"three, and no longer")):
         parts, snapshot = divided("a", seq, *(bytes([byte]) for byte in state))
         for part in parts:
-            shelf.storage.commit([part])
-        shelf.storage.commit([snapshot])
-        assert shelf.restart().snapshots == {"a": opening("a", seq, state), "b": opening("b")}
-    shelf.storage.commit([opening("a", 3, b"at once")])
-    assert shelf.restart().snapshots["a"] == opening("a", 3, b"at once")
+            holder.storage.commit([part])
+        holder.storage.commit([snapshot])
+        assert holder.restart().snapshots == {"a": opening("a", seq, state), "b": opening("b")}
+    holder.storage.commit([opening("a", 3, b"at once")])
+    assert holder.restart().snapshots["a"] == opening("a", 3, b"at once")
 
 
-def _parts_mean_nothing_without_their_snapshot(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening("a"), *entries(1, 2)])
+def _parts_mean_nothing_without_their_snapshot(holder: StorageHolder) -> None:
+    holder.storage.commit([opening("a"), *entries(1, 2)])
     stored, snapshot = divided("a", 1, b"{", b'"stored"', b"}")
-    shelf.storage.commit([*stored, snapshot])
+    holder.storage.commit([*stored, snapshot])
     unfinished, _ = divided("a", 2, b"[", b"1,", b"2,", b"3]")
-    shelf.storage.commit([*unfinished])
-    assert shelf.restart().snapshots == {"a": opening("a", 1, b'{"stored"}')}
+    holder.storage.commit([*unfinished])
+    assert holder.restart().snapshots == {"a": opening("a", 1, b'{"stored"}')}
     fewer, snapshot = divided("a", 2, b"[", b"]")
-    shelf.storage.commit([*fewer])
-    shelf.storage.commit([snapshot])
-    assert shelf.restart().snapshots == {"a": opening("a", 2, b"[]")}
+    holder.storage.commit([*fewer])
+    holder.storage.commit([snapshot])
+    assert holder.restart().snapshots == {"a": opening("a", 2, b"[]")}
 
 
-def _parts_of_a_removed_channel_are_not_those_of_its_successor(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening("a"), entry(1)])
+def _parts_of_a_removed_channel_are_not_those_of_its_successor(holder: StorageHolder) -> None:
+    holder.storage.commit([opening("a"), entry(1)])
     parts, snapshot = divided("a", 1, b"x", b"y")
-    shelf.storage.commit([*parts, snapshot])
+    holder.storage.commit([*parts, snapshot])
     unfinished, _ = divided("a", 1, b"1", b"2", b"3")
-    shelf.storage.commit([ChannelRemoval("a"), *unfinished, opening("a", 1, b"new")])
-    assert shelf.restart().snapshots == {"a": opening("a", 1, b"new")}
+    holder.storage.commit([ChannelRemoval("a"), *unfinished, opening("a", 1, b"new")])
+    assert holder.restart().snapshots == {"a": opening("a", 1, b"new")}
 
 
-def _parts_may_be_written_before_their_channel_begins(shelf: StorageHolder) -> None:
+def _parts_may_be_written_before_their_channel_begins(holder: StorageHolder) -> None:
     parts, snapshot = divided("a", 0, b"x", b"y", b"z")
     reserved = opening("a", RESERVED, b"")
     for step in (reserved, *parts):
-        shelf.storage.commit([step])
-    assert shelf.restart().snapshots == {"a": reserved}
-    shelf.storage.commit([ChannelRemoval("a")])
-    assert shelf.restart().snapshots == {}
+        holder.storage.commit([step])
+    assert holder.restart().snapshots == {"a": reserved}
+    holder.storage.commit([ChannelRemoval("a")])
+    assert holder.restart().snapshots == {}
     for step in (reserved, *parts, entry(1, "")):
-        shelf.storage.commit([step])
-    shelf.storage.commit([snapshot, entry(2)])
-    assert shelf.restart().snapshots == {"a": opening("a", 0, b"xyz")}
-    assert seqs(shelf.recovery.tail) == [2]
+        holder.storage.commit([step])
+    holder.storage.commit([snapshot, entry(2)])
+    assert holder.restart().snapshots == {"a": opening("a", 0, b"xyz")}
+    assert seqs(holder.recovery.tail) == [2]
 
 
-def _a_removed_channel_is_gone_with_its_entries(shelf: StorageHolder) -> None:
-    shelf.storage.commit(
+def _a_removed_channel_is_gone_with_its_entries(holder: StorageHolder) -> None:
+    holder.storage.commit(
         [opening("a"), opening("b"), entry(1, "a"), entry(2, "b"), ChannelRemoval("a"), ChannelRemoval("unknown")]
     )
 
-    assert seqs(shelf.storage.read(0)) == [2]
-    assert shelf.storage.read(0, channels=["a"]) == []
-    recovery = shelf.restart()
+    assert seqs(holder.storage.read(0)) == [2]
+    assert holder.storage.read(0, channels=["a"]) == []
+    recovery = holder.restart()
     assert list(recovery.snapshots) == ["b"]
     assert seqs(recovery.tail) == [2]
     assert recovery.head_seq == 2
 
 
-def _an_entry_without_an_open_channel_only_takes_its_number(shelf: StorageHolder) -> None:
-    shelf.storage.commit([entry(1, "nowhere"), opening("a", 1), entry(2, "a")])
+def _an_entry_without_an_open_channel_only_takes_its_number(holder: StorageHolder) -> None:
+    holder.storage.commit([entry(1, "nowhere"), opening("a", 1), entry(2, "a")])
 
-    assert seqs(shelf.storage.read(0)) == [2]
-    assert shelf.restart().head_seq == 2
+    assert seqs(holder.storage.read(0)) == [2]
+    assert holder.restart().head_seq == 2
 
 
-def _reading_from_before_the_oldest_entry_is_refused(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _reading_from_before_the_oldest_entry_is_refused(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening(), *entries(1, 10), opening("a", 10)])
     assert storage.trim(5) == 5
 
@@ -243,32 +243,32 @@ def _reading_from_before_the_oldest_entry_is_refused(shelf: StorageHolder) -> No
     assert _refused(NotInLog, lambda: storage.read(3))
 
 
-def _reading_from_a_number_never_given_out_is_refused(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _reading_from_a_number_never_given_out_is_refused(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening(), entry(1)])
 
     assert _refused(NotInLog, lambda: storage.read(2))
 
 
-def _trimming_stops_at_the_first_entry_a_state_needs(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening("a"), opening("b"), *entries(1, 4, "a"), entry(5, "b"), *entries(6, 9, "a")])
-    shelf.storage.commit([opening("a", 9)])
+def _trimming_stops_at_the_first_entry_a_state_needs(holder: StorageHolder) -> None:
+    holder.storage.commit([opening("a"), opening("b"), *entries(1, 4, "a"), entry(5, "b"), *entries(6, 9, "a")])
+    holder.storage.commit([opening("a", 9)])
 
-    assert shelf.storage.trim(9) == 5
+    assert holder.storage.trim(9) == 5
 
-    recovery = shelf.restart()
+    recovery = holder.restart()
     assert (recovery.oldest_seq, seqs(recovery.tail)) == (5, [5])
 
 
-def _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _a_silent_channel_with_an_old_snapshot_does_not_hold_up_trimming(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening("silent"), opening("a"), *entries(1, 9, "a"), opening("a", 9)])
 
     assert storage.trim(8) == 8
 
 
-def _a_removed_channel_does_not_hold_up_trimming(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _a_removed_channel_does_not_hold_up_trimming(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit(
         [opening("gone"), opening("a"), entry(1, "gone"), entry(2, "a"), ChannelRemoval("gone"), opening("a", 2)]
     )
@@ -276,71 +276,71 @@ def _a_removed_channel_does_not_hold_up_trimming(shelf: StorageHolder) -> None:
     assert storage.trim(3) == 3
 
 
-def _trimming_never_brings_anything_back(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _trimming_never_brings_anything_back(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening(), *entries(1, 9), opening("a", 9)])
 
     assert [storage.trim(before) for before in (6, 3, 0, 6)] == [6, 6, 6, 6]
 
 
-def _an_action_of_a_client_is_found_by_its_number(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening(), entry(1, client=("me", 10)), entry(2), entry(3, client=("you", 11))])
+def _an_action_of_a_client_is_found_by_its_number(holder: StorageHolder) -> None:
+    holder.storage.commit([opening(), entry(1, client=("me", 10)), entry(2), entry(3, client=("you", 11))])
 
-    assert shelf.storage.seen("me", 10) == 1
-    assert shelf.storage.seen("me", 11) is None
-    assert shelf.storage.seen("stranger", 1) is None
-    assert shelf.restart().clients == {"me": 10, "you": 11}
-    assert shelf.storage.seen("you", 11) == 3
+    assert holder.storage.seen("me", 10) == 1
+    assert holder.storage.seen("me", 11) is None
+    assert holder.storage.seen("stranger", 1) is None
+    assert holder.restart().clients == {"me": 10, "you": 11}
+    assert holder.storage.seen("you", 11) == 3
 
 
-def _an_action_that_was_never_logged_is_not_seen_though_later_ones_are(shelf: StorageHolder) -> None:
-    storage = shelf.storage
+def _an_action_that_was_never_logged_is_not_seen_though_later_ones_are(holder: StorageHolder) -> None:
+    storage = holder.storage
     storage.commit([opening(), entry(1, client=("me", 1)), entry(2, client=("me", 3))])
 
     assert storage.seen("me", 2) is None
 
 
-def _a_trimmed_action_is_still_known_to_have_been_seen(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening(), *(entry(seq, client=("me", seq)) for seq in range(1, 6)), opening("a", 5)])
-    shelf.storage.trim(3)
-    shelf.storage.trim(4)
+def _a_trimmed_action_is_still_known_to_have_been_seen(holder: StorageHolder) -> None:
+    holder.storage.commit([opening(), *(entry(seq, client=("me", seq)) for seq in range(1, 6)), opening("a", 5)])
+    holder.storage.trim(3)
+    holder.storage.trim(4)
 
-    recovery = shelf.restart()
+    recovery = holder.restart()
 
-    assert [shelf.storage.seen("me", number) for number in range(1, 7)] == [0, 0, 0, 4, 5, None]
+    assert [holder.storage.seen("me", number) for number in range(1, 7)] == [0, 0, 0, 4, 5, None]
     assert recovery.clients == {"me": 5}
 
 
-def _values_are_kept_replaced_and_forgotten(shelf: StorageHolder) -> None:
-    shelf.storage.commit([Value("kept", b""), Value("replaced", b"old"), Value("forgotten", b"x")])
-    shelf.storage.commit([Value("replaced", b"new"), Value("forgotten", None), Value("unknown", None)])
+def _values_are_kept_replaced_and_forgotten(holder: StorageHolder) -> None:
+    holder.storage.commit([Value("kept", b""), Value("replaced", b"old"), Value("forgotten", b"x")])
+    holder.storage.commit([Value("replaced", b"new"), Value("forgotten", None), Value("unknown", None)])
 
-    assert shelf.restart().values == {"kept": b"", "replaced": b"new"}
+    assert holder.restart().values == {"kept": b"", "replaced": b"new"}
 
 
-def _a_mark_tells_when_an_entry_was_written_and_how_much_until_then(shelf: StorageHolder) -> None:
-    shelf.storage.commit([opening(), entry(1, payload=b"12345", at=100), entry(2, payload=b"123", at=200)])
-    shelf.restart()
-    shelf.storage.commit([entry(3, payload=b"1", at=150)])
+def _a_mark_tells_when_an_entry_was_written_and_how_much_until_then(holder: StorageHolder) -> None:
+    holder.storage.commit([opening(), entry(1, payload=b"12345", at=100), entry(2, payload=b"123", at=200)])
+    holder.restart()
+    holder.storage.commit([entry(3, payload=b"1", at=150)])
 
-    assert [shelf.storage.mark(seq) for seq in (1, 2, 3)] == [
+    assert [holder.storage.mark(seq) for seq in (1, 2, 3)] == [
         LogPosition(100, 5),
         LogPosition(200, 8),
         LogPosition(150, 9),
     ]
 
 
-def _statistics_count_what_can_be_replayed(shelf: StorageHolder) -> None:
-    assert shelf.storage.statistics().payload_bytes == 0
-    shelf.storage.commit([opening(), *(entry(seq, payload=b"x" * seq) for seq in range(1, 5)), opening("a", 4)])
-    shelf.storage.trim(3)
+def _statistics_count_what_can_be_replayed(holder: StorageHolder) -> None:
+    assert holder.storage.statistics().payload_bytes == 0
+    holder.storage.commit([opening(), *(entry(seq, payload=b"x" * seq) for seq in range(1, 5)), opening("a", 4)])
+    holder.storage.trim(3)
 
-    statistics = shelf.storage.statistics()
+    statistics = holder.storage.statistics()
 
     assert (statistics.oldest_seq, statistics.head_seq) == (3, 4)
     assert (statistics.payload_bytes, statistics.channels) == (7, 1)
-    shelf.storage.trim(5)
-    assert shelf.storage.statistics().payload_bytes == 0
+    holder.storage.trim(5)
+    assert holder.storage.statistics().payload_bytes == 0
 
 
 _CHECKS: Sequence[Callable[[StorageHolder], None]] = (

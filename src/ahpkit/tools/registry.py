@@ -66,12 +66,12 @@ class ToolHints(NamedTuple):
 
 def tool_hints(definition: Mapping[str, Any]) -> ToolHints:
     """The annotations of a tool; those that are absent read as the least harmless."""
-    said: Mapping[str, Any] = definition.get("annotations") or {}
+    hints: Mapping[str, Any] = definition.get("annotations") or {}
     return ToolHints(
-        read_only=said.get("readOnlyHint", False),
-        destructive=said.get("destructiveHint", True),
-        idempotent=said.get("idempotentHint", False),
-        open_world=said.get("openWorldHint", True),
+        read_only=hints.get("readOnlyHint", False),
+        destructive=hints.get("destructiveHint", True),
+        idempotent=hints.get("idempotentHint", False),
+        open_world=hints.get("openWorldHint", True),
     )
 
 
@@ -282,8 +282,8 @@ def search(tools: Sequence[ToolDefinition], query: str, limit: int = _FOUND) -> 
 
     def score(tool: ToolDefinition) -> int:
         name = tool["name"].lower()
-        said = f"{tool.get('title', '')} {tool.get('description', '')}".lower()
-        return sum(3 * (word in name) + (word in said) for word in words)
+        text = f"{tool.get('title', '')} {tool.get('description', '')}".lower()
+        return sum(3 * (word in name) + (word in text) for word in words)
 
     rated = [(score(tool), tool) for tool in tools]
     found = sorted((pair for pair in rated if pair[0] or not words), key=lambda pair: -pair[0])

@@ -123,12 +123,12 @@ def _explain(url: str, exc: Exception) -> ConnectError:
 
 
 def _explain_status(url: str, status: int, body: bytes) -> ConnectError:
-    said = body.decode(errors="replace").strip()[:_MAX_BODY]
+    words = body.decode(errors="replace").strip()[:_MAX_BODY]
     match status:
         case 401:
-            reason = f"not let in: {said or 'a token is required'}"
+            reason = f"not let in: {words or 'a token is required'}"
         case 403:
-            reason = f"refused: {said}" if said.lower() not in _NO_REASON else f"refused{_HINT}"
+            reason = f"refused: {words}" if words.lower() not in _NO_REASON else f"refused{_HINT}"
         case _:
             reason = f"answered HTTP {status} instead of opening a WebSocket"
     return ConnectError(url, reason, status=status, transient=status >= 500)

@@ -282,8 +282,8 @@ def _without_extensions(call: Request | Notification) -> bytes:
 
 def _ours(capabilities: Any) -> Any:
     meta = _object(_object(capabilities).get("_meta"))
-    told = {name: value for name, value in meta.items() if name.startswith(OUR_PREFIXES)}
-    return {**_object(capabilities), "_meta": told} if meta else capabilities
+    ours = {name: value for name, value in meta.items() if name.startswith(OUR_PREFIXES)}
+    return {**_object(capabilities), "_meta": ours} if meta else capabilities
 
 
 def _object(value: Any) -> JsonObject:

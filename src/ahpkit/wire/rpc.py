@@ -52,7 +52,7 @@ UNREAD = 4008
 _LONG = 256 * 1024
 """Bytes. A longer message is read in a thread, so that it does not block the event loop."""
 
-_MAX_TOLD = 20
+_MAX_LOGGED = 20
 """Rejected messages of one connection that are logged: enough to see what is wrong with a peer that sends millions."""
 
 _log = logging.getLogger(__name__)
@@ -241,7 +241,7 @@ class RpcConnection(RpcLoop):
         self._tap = tap
         self.received = 0
         """Bytes of all messages that came."""
-        self._told = 0
+        self._strange_messages = 0
         self._runner: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
@@ -311,9 +311,9 @@ class RpcConnection(RpcLoop):
         return self._on_notification(method, params)
 
     def on_rejected(self, error: AhpError) -> None:
-        self._told += 1
-        if self._told <= _MAX_TOLD:
-            last = "; more of its messages are not logged" if self._told == _MAX_TOLD else ""
+        self._strange_messages += 1
+        if self._strange_messages <= _MAX_LOGGED:
+            last = "; more of its messages are not logged" if self._strange_messages == _MAX_LOGGED else ""
             _log.warning("message from %s rejected: %s%s", self.transport.peer.address, error, last)
 
     async def _serve(self, id: RequestId, method: str, params: Params) -> None:

@@ -49,10 +49,10 @@ def test_everything_else_below_a_root_is_open(path: str) -> None:
 
 
 def test_a_home_inside_a_system_directory_is_a_home() -> None:
-    cuts = ExcludedPlaces(Path("/usr/share/ada"))
-    assert cuts.reason(Path("/usr/share/other")) is not None
-    assert cuts.reason(Path("/usr/share/ada/work")) is None
-    assert cuts.reason(Path("/usr/share/ada/.ssh")) is not None
+    excluded = ExcludedPlaces(Path("/usr/share/ada"))
+    assert excluded.reason(Path("/usr/share/other")) is not None
+    assert excluded.reason(Path("/usr/share/ada/work")) is None
+    assert excluded.reason(Path("/usr/share/ada/.ssh")) is not None
 
 
 def test_outside_the_roots_the_refusal_names_the_option_and_the_command() -> None:

@@ -29,7 +29,7 @@ def offered(mentions: Mentions, folder: Path, text: str, now: int = 0) -> list[s
 async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
     work = fill(tmp_path / "work", "src/loader.py", "src/a b.py", "README.md", "private/key", ".git/config")
     made = Bench(work, sockets=True)
-    fence = Fence(cuts=ExcludedPlaces(home=tmp_path / "home", private=[work / "private"]))
+    fence = Fence(excluded=ExcludedPlaces(home=tmp_path / "home", private=[work / "private"]))
     made.features = [Resources(content_directory=tmp_path / "content", fence=fence)]
     await made.start()
     try:

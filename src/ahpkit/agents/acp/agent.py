@@ -62,7 +62,7 @@ class AcpAgent(Agent):
         self._methods: dict[str, JsonObject] = {}
         self._secrets: dict[str, str] = {}
         self._auth_method: str | None = None
-        self._said_modes: set[str] = set()
+        self._announced_modes: set[str] = set()
         self._schema: SessionConfigSchema | None = None
 
     @property
@@ -75,7 +75,7 @@ class AcpAgent(Agent):
             self._setup,
             on_started=self._started,
             on_closed=self._closed,
-            said_modes=self._said_modes,
+            announced_modes=self._announced_modes,
             pause=self._pause,
         )
         self._chats.append(opened)

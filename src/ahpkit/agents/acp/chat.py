@@ -27,10 +27,10 @@ from ahpkit.wire.errors import MethodNotFound
 STARTS = 3
 """How often a process that dies while it starts is tried for one turn."""
 
-_SAID_MODES = "saidModes"
+_ANNOUNCED_MODES = "saidModes"
 """Key of a chat's memory: the modes without questions for which a notice was shown."""
 
-_TOLD = "told"
+_GIVEN = "told"
 """Key of a chat's memory: the instructions that its ACP session got."""
 
 _LOOK = 0.05
@@ -54,10 +54,10 @@ class AcpChat(AgentChat):
         *,
         on_started: Callable[[AcpSession], None],
         on_closed: Callable[[AcpChat], None],
-        said_modes: set[str] | None = None,
+        announced_modes: set[str] | None = None,
         pause: Callable[[int], float] = pause_after,
     ) -> None:
-        """`said_modes` are the modes for which a notice was shown; all chats of an agent share them."""
+        """`announced_modes` are the modes for which a notice was shown; all chats of an agent share them."""
         self._chat = chat
         self._setup = setup
         self._on_started = on_started
@@ -65,10 +65,10 @@ class AcpChat(AgentChat):
         self._pause = pause
         self._session: AcpSession | None = None
         self._failures = 0
-        self._said_modes = set[str]() if said_modes is None else said_modes
+        self._announced_modes = set[str]() if announced_modes is None else announced_modes
         self._repeats = False
         """It has resumed a conversation and needs its instructions again."""
-        self._untold_history = False
+        self._must_tell_history = False
         self._model: str | None = None
         """The model that the agent begins with by itself."""
         self._turns = asyncio.Lock()
@@ -124,8 +124,8 @@ class AcpChat(AgentChat):
     def _words_before(self, turn: Turn) -> list[str]:
         """What the agent gets before the message: a history that it does not have, and new instructions."""
         words: list[str] = []
-        if self._untold_history:
-            self._untold_history = False
+        if self._must_tell_history:
+            self._must_tell_history = False
             words.append(transcript([*self._chat.history, *_interrupted(turn)]))
             if len(self._chat.history) > len(self._chat.background):
                 turn.notice(
@@ -137,12 +137,12 @@ class AcpChat(AgentChat):
     def _news(self, context: TurnContext) -> str:
         """Instructions that are new, and which of those sent before no longer hold."""
         memory, repeats = self._chat.memory, self._repeats
-        told = [(str(one[0]), str(one[1])) for one in memory.get(_TOLD) or ()]
-        said = changed_instructions(told, context) or (instructions(context) if repeats else "")
+        given = [(str(one[0]), str(one[1])) for one in memory.get(_GIVEN) or ()]
+        words = changed_instructions(given, context) or (instructions(context) if repeats else "")
         self._repeats = False
-        if (now := [list(one) for one in given_after(told, context)]) != memory.get(_TOLD, []):
-            self._chat.remember({**memory, _TOLD: now})
-        return said
+        if (now := [list(one) for one in given_after(given, context)]) != memory.get(_GIVEN, []):
+            self._chat.remember({**memory, _GIVEN: now})
+        return words
 
     async def _select(self, session: AcpSession, turn: Turn) -> None:
         try:
@@ -154,14 +154,14 @@ class AcpChat(AgentChat):
 
     def _tell_mode(self, session: AcpSession, turn: Turn) -> None:
         """Say once per session that what the agent runs by itself is not asked about."""
-        mode, said = session.free_mode, f"{self._chat.session_uri} {session.free_mode}"
+        mode, announcement = session.free_mode, f"{self._chat.session_uri} {session.free_mode}"
         if mode is None:
             return
         memory = self._chat.memory
-        known = said in self._said_modes or mode in memory.get(_SAID_MODES, ())
-        self._said_modes.add(said)
-        if mode not in memory.get(_SAID_MODES, ()):  # Kept over a restart, so that it is said once.
-            self._chat.remember({**memory, _SAID_MODES: [*memory.get(_SAID_MODES, ()), mode]})
+        known = announcement in self._announced_modes or mode in memory.get(_ANNOUNCED_MODES, ())
+        self._announced_modes.add(announcement)
+        if mode not in memory.get(_ANNOUNCED_MODES, ()):  # Kept over a restart, so that it is said once.
+            self._chat.remember({**memory, _ANNOUNCED_MODES: [*memory.get(_ANNOUNCED_MODES, ()), mode]})
         if not known:
             free = f"In its mode “{mode}” this agent runs tools of its own without asking."
             turn.notice(f"{free} Approvals and rules of this host apply to what it calls through the host.")
@@ -281,7 +281,7 @@ class AcpChat(AgentChat):
         if id is None and await self._fork(session, servers):
             return
         self._chat.remember({SESSION_ID: await session.new(servers)})
-        self._untold_history = bool(self._chat.history)
+        self._must_tell_history = bool(self._chat.history)
 
     async def _fork(self, session: AcpSession, servers: Sequence[McpServerOffer]) -> bool:
         """Go on from the conversation this chat was forked from, where the agent can do that."""

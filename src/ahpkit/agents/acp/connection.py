@@ -201,11 +201,11 @@ class AcpConnection:
     @contextmanager
     def _watch(self, method: str) -> Generator[None]:
         """While a request waits: when it takes long, say what is waited for, and what the agent has written so far."""
-        told = False
+        notified = False
 
         def tell() -> None:
-            nonlocal told
-            told = True
+            nonlocal notified
+            notified = True
             _log.warning("%s", self._error(f"has not answered {method} for {_SLOW:g} seconds", "acp/slow").message)
             self._on_slow(self._waiting_for(method))
 
@@ -214,7 +214,7 @@ class AcpConnection:
             yield
         finally:
             timer.cancel()
-            if told:
+            if notified:
                 self._on_slow(None)
 
     def _waiting_for(self, method: str) -> str:
@@ -282,12 +282,12 @@ class AcpConnection:
     def _refused(self, method: str, error: RpcError) -> AgentError:
         kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")
         meta = wrapped({"code": error.code, "data": self._hidden(upward(error.data))})
-        said = self._hidden(cut(error.message, MAX_WORDS) + _details(error))
+        words = self._hidden(cut(error.message, MAX_WORDS) + _details(error))
         if kind == AUTH_REQUIRED:
             names = ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods)
             advice = f". Log in first: {names}" if names else ". Log in first"
-            return LoginNeeded(f"{self._config.display_name}: {said.rstrip('. ')}{advice}", error_type=kind, meta=meta)
-        message = f"{self._config.display_name} answered {method} with an error: {said}"
+            return LoginNeeded(f"{self._config.display_name}: {words.rstrip('. ')}{advice}", error_type=kind, meta=meta)
+        message = f"{self._config.display_name} answered {method} with an error: {words}"
         return AgentError(message, error_type=kind, meta=meta)
 
     async def _ended(self, closed: TransportClosed) -> AgentError:

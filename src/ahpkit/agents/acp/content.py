@@ -157,10 +157,10 @@ def text_in_pieces(params: JsonObject) -> list[JsonObject]:
     """The params of a `session/update`, as several of them where they bring a long text to be streamed."""
     update = obj(params.get("update"))
     content = obj(update.get("content"))
-    said = text(content.get("text")) or ""
-    if len(said) <= MAX_PIECE or not str(update.get("sessionUpdate")).endswith("_chunk"):
+    words = text(content.get("text")) or ""
+    if len(words) <= MAX_PIECE or not str(update.get("sessionUpdate")).endswith("_chunk"):
         return [params]
-    pieces = (said[at : at + MAX_PIECE] for at in range(0, len(said), MAX_PIECE))
+    pieces = (words[at : at + MAX_PIECE] for at in range(0, len(words), MAX_PIECE))
     return [{**params, "update": {**update, "content": {**content, "text": piece}}} for piece in pieces]
 
 

@@ -157,8 +157,8 @@ def _major(version: str) -> int:
 def _run(command: Sequence[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        said = _reason(done.stderr or done.stdout) or f"exit code {done.returncode}"
-        raise InstallError(f"{Path(command[0]).name} failed: {said}")
+        output = _reason(done.stderr or done.stdout) or f"exit code {done.returncode}"
+        raise InstallError(f"{Path(command[0]).name} failed: {output}")
     return done.stdout
 
 

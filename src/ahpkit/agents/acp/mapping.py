@@ -47,7 +47,7 @@ class Replay:
         if self._updates > self._most:
             return
         if kind == "user_message_chunk":
-            self._said(update)
+            self._user_words(update)
         else:
             TURN_UPDATES[kind](self._answering(), update)
 
@@ -58,7 +58,7 @@ class Replay:
             self._turn.notice(f"The history is longer: {self._updates - self._most} updates are not shown.")
         self._finish()
 
-    def _said(self, update: JsonObject) -> None:
+    def _user_words(self, update: JsonObject) -> None:
         """The user's words. Some agents send them in pieces, some put blocks of their own before them."""
         self._finish()
         words, id = shown_as_text(obj(update.get("content"))) or "", update.get("messageId")
@@ -241,8 +241,8 @@ class SessionMapper:
 
     def _session_meta(self, message: JsonObject) -> None:
         """What is said about the session beside the fields of a message is collected in one place."""
-        if said := obj(message.get("_meta")):
-            self._tell_fact("session", upward({**self._facts.get("session", {}), **said}))
+        if meta_fields := obj(message.get("_meta")):
+            self._tell_fact("session", upward({**self._facts.get("session", {}), **meta_fields}))
 
     def _tell_fact(self, name: str, fact: JsonObject) -> None:
         if fact != self._facts.get(name, {}):
@@ -312,15 +312,15 @@ def _command(entry: JsonObject) -> Command:
 def _reported(meta: JsonObject) -> dict[str, Any]:
     """What an agent says of a command in `_meta`, at its root or in an object of the agent's own: what it is, whether
     it is on, and whether a person may invoke it."""
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for place in (meta, *map(obj, meta.values())):
         for key, name in (("enabled", "enabled"), ("userInvocable", "user_invocable")):
             if isinstance(place.get(key), bool):
-                said.setdefault(name, place[key])
+                fields.setdefault(name, place[key])
         kinds = [place.get(key) for key in ("kind", "type") if place.get(key) in ("skill", "agent", "prompt")]
         if kinds:
-            said.setdefault("kind", kinds[0])
-    return said
+            fields.setdefault("kind", kinds[0])
+    return fields
 
 
 def _entries(plan: JsonObject) -> JsonObject:

@@ -75,33 +75,33 @@ class HostTool(NamedTuple):
     """None as long as the agent has not sent them."""
 
 
-def host_tool(said: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
+def host_tool(call: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
     """The host's tool that a call means; None for a call of the agent's own."""
-    named = _named(said, meta)
+    named = _named(call, meta)
     return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
 
 
-def is_search(said: JsonObject, meta: JsonObject) -> bool:
+def is_search(call: JsonObject, meta: JsonObject) -> bool:
     """Whether a call only looks for tools of the host: nobody needs to be asked about that."""
-    named = _named(said, meta)
+    named = _named(call, meta)
     return named is not None and named.name == "find_tool" and (named.arguments or {}).keys() <= {"query"}
 
 
-def is_unsaid_call(said: JsonObject, meta: JsonObject) -> bool:
+def is_call_without_tool(call: JsonObject, meta: JsonObject) -> bool:
     """Whether a call goes through `call_tool`, and the agent has not said yet which tool it means."""
-    named = _named(said, meta)
+    named = _named(call, meta)
     return named is not None and named.name == "call_tool" and not named.arguments
 
 
-def _named(said: JsonObject, meta: JsonObject) -> HostTool | None:
+def _named(call: JsonObject, meta: JsonObject) -> HostTool | None:
     """What a call names of the host's server, whether or not there is such a tool."""
-    if said.get("kind") not in _KINDS:
+    if call.get("kind") not in _KINDS:
         return None
-    given = obj(said["rawInput"]) if said.get("rawInput") else _written_out(said.get("content"))
+    given = obj(call["rawInput"]) if call.get("rawInput") else _written_out(call.get("content"))
     named = _in_input(given or {})
     if named is not None:
         return named
-    candidates = (text(said.get("name")), *_hidden(meta), text(said.get("title")))
+    candidates = (text(call.get("name")), *_hidden(meta), text(call.get("title")))
     names = [name for candidate in candidates if candidate and (name := _written(candidate.strip()))]
     return HostTool(names[0], given) if names else None
 
@@ -157,4 +157,4 @@ def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
     return [*([own] if own else []), *below]
 
 
-__all__ = ["SERVER", "HostTool", "host_tool", "is_search", "is_unsaid_call", "mcp_servers"]
+__all__ = ["SERVER", "HostTool", "host_tool", "is_call_without_tool", "is_search", "mcp_servers"]

@@ -78,8 +78,8 @@ def bounded(facts: JsonObject, limit: int, *, but: Collection[str] = ()) -> Json
 
 def wrapped(facts: JsonObject) -> JsonObject:
     """`_meta` with these facts under our key; facts without a value are dropped."""
-    said = {key: value for key, value in facts.items() if value not in (None, {}, [], "")}
-    return {ACP: said} if said else {}
+    given = {key: value for key, value in facts.items() if value not in (None, {}, [], "")}
+    return {ACP: given} if given else {}
 
 
 def annotated(shown: T, **facts: JsonObject) -> T:

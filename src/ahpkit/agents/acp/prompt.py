@@ -24,11 +24,15 @@ def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[Json
 
 def transcript(turns: Sequence[TurnRecord]) -> str:
     """An earlier conversation as text, for an agent that cannot restore it."""
-    told = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_said(turn)}" for turn in turns)
-    return f"This conversation began earlier. What was said so far:\n\n{told[-MAX_TRANSCRIPT:]}" if told else ""
+    conversation = "\n\n".join(f"User: {turn['message']['text']}\n\nAssistant: {_answer_text(turn)}" for turn in turns)
+    return (
+        f"This conversation began earlier. What was said so far:\n\n{conversation[-MAX_TRANSCRIPT:]}"
+        if conversation
+        else ""
+    )
 
 
-def _said(turn: TurnRecord) -> str:
+def _answer_text(turn: TurnRecord) -> str:
     parts = objects(list(turn["responseParts"]))
     return "".join(str(part.get("content", "")) for part in parts if part.get("kind") == "markdown")
 

@@ -62,9 +62,9 @@ def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> Json
     picked = [option["id"] for option in options if option["id"] == answer.option_id and option["kind"] == kind]
     chosen = picked[0] if picked else default_option(options, approved=answer.approved)
     result = CANCELLED if chosen is None else {"outcome": {"outcome": "selected", "optionId": chosen}}
-    said = {"reason": answer.reason, "suggestion": answer.suggestion}
-    said = {key: value for key, value in said.items() if value is not None}
-    meta = answer.meta | ({ANSWER_META: said} if said else {})
+    remarks = {"reason": answer.reason, "suggestion": answer.suggestion}
+    remarks = {key: value for key, value in remarks.items() if value is not None}
+    meta = answer.meta | ({ANSWER_META: remarks} if remarks else {})
     return result | ({"_meta": meta} if meta else {})
 
 

@@ -259,7 +259,7 @@ class AcpSession:
     async def prompt(self, turn: Turn, before: Sequence[str]) -> StopReason:
         """Send a turn's message, with these words before it, and feed the turn until it is answered."""
         capabilities = self.connection.prompt_capabilities
-        words: list[JsonObject] = [{"type": "text", "text": said} for said in before if said]
+        words: list[JsonObject] = [{"type": "text", "text": text} for text in before if text]
         asked = blocks(turn.prompt, turn.message, capabilities)
         if turn.resumed and any(part["kind"] != "error" for part in turn.parts):
             asked = [{"type": "text", "text": GO_ON}]
@@ -363,7 +363,7 @@ class AcpSession:
         if method == "session/update":
             first, *others = text_in_pieces(params)
             self._on_update(first)
-            return self._go_on(others) if self._has_said_much() else None
+            return self._go_on(others) if self._has_sent_much() else None
         if method == "$/cancel_request" and isinstance(params.get("requestId"), int | str):
             self.connection.rpc.cancel(params["requestId"])
         elif method == "elicitation/complete":
@@ -372,12 +372,12 @@ class AcpSession:
             self._chat.extension_notification(method, params)
         return None
 
-    def _has_said_much(self) -> bool:
+    def _has_sent_much(self) -> bool:
         """Whether it said so much since the last time that clients may be behind."""
-        said = self.connection.rpc.received
-        if said - self._taken < MAX_PIECE:
+        received = self.connection.rpc.received
+        if received - self._taken < MAX_PIECE:
             return False
-        self._taken = said
+        self._taken = received
         return True
 
     async def _go_on(self, pieces: Sequence[JsonObject]) -> None:

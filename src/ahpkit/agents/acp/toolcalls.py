@@ -13,7 +13,7 @@ from typing import Any
 
 from ahpkit.agents.acp.content import OUTPUT_KEYS, Contents, as_json
 from ahpkit.agents.acp.limits import MAX_TEXT, MAX_WORDS, cut, short
-from ahpkit.agents.acp.mcp_servers import HostTool, host_tool, is_search, is_unsaid_call
+from ahpkit.agents.acp.mcp_servers import HostTool, host_tool, is_call_without_tool, is_search
 from ahpkit.agents.acp.meta import bounded, upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.host.agent import Confirmation, ToolCall, Turn
@@ -35,26 +35,26 @@ class MappedCall:
 
     def __init__(self, turn: Turn, contents: Contents, first: JsonObject, *, id: str | None) -> None:
         self._contents = contents
-        self._said: JsonObject = {}
+        self._reported: JsonObject = {}
         self._meta: JsonObject = {}
         self._status = "pending"
-        self._told_meta: JsonObject = {}
-        self._told_title: str | None = None
-        self._told_input: str | None = None
-        self._told_content: list[ToolResultContent] = []
+        self._sent_meta: JsonObject = {}
+        self._sent_title: str | None = None
+        self._sent_input: str | None = None
+        self._sent_content: list[ToolResultContent] = []
         self._terminal: str | None = None
         self._merge(first)
         self.asking = False
         """A person is deciding: what the agent says meanwhile waits."""
         self.ran = False
         """It began to run, or may have: it was approved."""
-        self._told_meta, self._told_title = self._shown_meta(), self._title
+        self._sent_meta, self._sent_title = self._shown_meta(), self._title
         self._turn = turn
         self._through: HostTool | None = None
         """The host's tool that this call means, with the input as far as it is known."""
         self._id = id
         self._card = self._card_of_host()
-        self.mediated = self._card is not None or is_unsaid_call(self._said, self._meta)
+        self.mediated = self._card is not None or is_call_without_tool(self._reported, self._meta)
         """The host runs it, because the agent calls it through the host: the host says how it goes. It has no card here
         until the agent says which tool it means; the host makes one when it is called first."""
         self.gone = self._card is not None and self._card.over
@@ -82,7 +82,7 @@ class MappedCall:
 
     def _look_again(self) -> None:
         """A call that goes through the host may say now which tool it means."""
-        if self._card is not None or is_unsaid_call(self._said, self._meta):
+        if self._card is not None or is_call_without_tool(self._reported, self._meta):
             return
         self._card = self._card_of_host()
         self.gone = self._card is not None and self._card.over
@@ -90,13 +90,13 @@ class MappedCall:
             self.mediated, self._card = False, self._card_of_agent()
 
     def _card_of_agent(self) -> ToolCall:
-        name = _name(self._turn, self._said, self._meta)
+        name = _name(self._turn, self._reported, self._meta)
         return self._turn.tool_call(
             name,
             display_name=self._title or name,
             id=self._id,
             intention=self._intention,
-            meta=self._told_meta or None,
+            meta=self._sent_meta or None,
         )
 
     def _card_of_host(self) -> ToolCall | None:
@@ -108,7 +108,7 @@ class MappedCall:
 
     def _host_tool(self) -> HostTool | None:
         context = self._turn.context
-        return host_tool(self._said, self._meta, [*context.tools, *context.gone])
+        return host_tool(self._reported, self._meta, [*context.tools, *context.gone])
 
     async def confirm(
         self, request: JsonObject, options: Sequence[ConfirmationOption], *, setting: bool | None = None
@@ -118,10 +118,10 @@ class MappedCall:
         self._look_again()
         if self.mediated:
             return await self._confirm_through_host(options, setting)
-        if is_search(self._said, self._meta):
+        if is_search(self._reported, self._meta):
             return Confirmation(approved=True, tool_input="")
         self._tell_meta()
-        edits, more = self._contents.edits(self._said.get("content"))
+        edits, more = self._contents.edits(self._reported.get("content"))
         title = f"{self._title} – and {more} more changes that are not shown" if more else self._title
         self.asking = True
         try:
@@ -147,9 +147,9 @@ class MappedCall:
         """
         if self.gone:
             return Confirmation(approved=False, tool_input="", reason="There is no such tool now.")
-        said = self._host_tool()
-        if said is not None and said.arguments is not None:
-            self._through = said
+        host_tool_call = self._host_tool()
+        if host_tool_call is not None and host_tool_call.arguments is not None:
+            self._through = host_tool_call
         arguments = None if self._through is None else self._through.arguments
         if arguments is None:
             return Confirmation(approved=True, tool_input="")
@@ -181,12 +181,12 @@ class MappedCall:
         if self._status == "in_progress":
             self.ran = True
             self._tell_running()
-        elif not self.ran and self._title != self._told_title:
-            self._told_title = self._title
+        elif not self.ran and self._title != self._sent_title:
+            self._sent_title = self._title
             self._call.input("", message=self._title)
         content = self._content()
-        if self.ran and content != self._told_content:
-            self._told_content = content
+        if self.ran and content != self._sent_content:
+            self._sent_content = content
             self._call.content(content)
 
     def _tell_running(self) -> None:
@@ -197,7 +197,7 @@ class MappedCall:
         if not self.ran:
             self._tell_running()
         self.ran = True
-        output: Any = self._said.get("rawOutput")
+        output: Any = self._reported.get("rawOutput")
         content = self._content()
         if not content and (printed := _printed(output)):
             content.append({"type": "text", "text": cut(printed, MAX_TEXT)})
@@ -210,14 +210,16 @@ class MappedCall:
         )
 
     def _failure(self, content: list[ToolResultContent]) -> str:
-        output = obj(self._said.get("rawOutput"))
+        output = obj(self._reported.get("rawOutput"))
         texts = [item["text"] for item in content if item["type"] == "text"]
         reasons = [text(output.get("error")), text(output.get("message")), *texts]
-        said = next((reason for reason in reasons if reason), "cancelled" if self._status == "cancelled" else "failed")
-        return cut(said, MAX_WORDS)
+        failure = next(
+            (reason for reason in reasons if reason), "cancelled" if self._status == "cancelled" else "failed"
+        )
+        return cut(failure, MAX_WORDS)
 
     def _merge(self, update: JsonObject) -> None:
-        self._said |= {key: update[key] for key in _MERGED if update.get(key) is not None}
+        self._reported |= {key: update[key] for key in _MERGED if update.get(key) is not None}
         self._meta |= obj(update.get("_meta"))
         if (terminal := self._contents.display(obj(update.get("_meta")))) is not None:
             self._terminal = terminal
@@ -227,45 +229,45 @@ class MappedCall:
 
     @property
     def _title(self) -> str | None:
-        return cut(text(self._said.get("title")) or "", MAX_WORDS) or None
+        return cut(text(self._reported.get("title")) or "", MAX_WORDS) or None
 
     @property
     def _intention(self) -> str | None:
         """Why the agent runs a command, unless the title says so. Inputs of other tools have such members for something
         else."""
-        if self._said.get("kind") != "execute":
+        if self._reported.get("kind") != "execute":
             return None
-        raw = obj(self._said.get("rawInput"))
-        said = next((words for key in _INTENTIONS if (words := text(raw.get(key)))), None)
-        return None if said is None or said == self._said.get("title") else cut(said, MAX_WORDS)
+        raw = obj(self._reported.get("rawInput"))
+        intention = next((words for key in _INTENTIONS if (words := text(raw.get(key)))), None)
+        return None if intention is None or intention == self._reported.get("title") else cut(intention, MAX_WORDS)
 
     def _content(self) -> list[ToolResultContent]:
-        said = objects(self._said.get("content"))
-        if self._terminal is not None and not any(item.get("type") == "terminal" for item in said):
-            said = [
-                *said,
+        items = objects(self._reported.get("content"))
+        if self._terminal is not None and not any(item.get("type") == "terminal" for item in items):
+            items = [
+                *items,
                 {"type": "terminal", "terminalId": self._terminal},
             ]  # Output of a terminal that the call has not named.
-        content = self._contents.tool_content(said)
+        content = self._contents.tool_content(items)
         return [item for item in content if item["type"] != "text" or item["text"]]
 
     def _tell_input(self) -> str | None:
-        raw: Any = self._said.get("rawInput")
-        self._told_input = cut(as_json(raw), MAX_TEXT) if raw else None
-        return self._told_input
+        raw: Any = self._reported.get("rawInput")
+        self._sent_input = cut(as_json(raw), MAX_TEXT) if raw else None
+        return self._sent_input
 
     def _tell_meta(self) -> None:
         meta = self._shown_meta()
-        if meta != self._told_meta:
-            self._told_meta = meta
+        if meta != self._sent_meta:
+            self._sent_meta = meta
             self._call.meta(meta)
 
     def _shown_meta(self) -> JsonObject:
-        raw: Any = self._said.get("rawInput")
-        told = self._told_input
+        raw: Any = self._reported.get("rawInput")
+        sent = self._sent_input
         written = as_json(raw) if raw else ""
-        changed = raw if told is not None and cut(written, MAX_TEXT) != told else None
-        facts = {"kind": self._said.get("kind"), "locations": self._said.get("locations"), "input": changed}
+        changed = raw if sent is not None and cut(written, MAX_TEXT) != sent else None
+        facts = {"kind": self._reported.get("kind"), "locations": self._reported.get("locations"), "input": changed}
         meta = upward({key: value for key, value in self._meta.items() if key not in OUTPUT_KEYS})
         marks = {TRUNCATED: True} if len(written) > MAX_TEXT else {}
         return wrapped(bounded(facts | {"meta": meta}, MAX_TEXT)) | marks

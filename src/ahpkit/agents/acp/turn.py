@@ -100,7 +100,7 @@ class TurnMapper:
         self.tool_calls = ToolCalls(turn, contents, may_begin=self._room, past=past_tool_calls)
         self._last: tuple[str, str | None] | None = None
         self._silent = True
-        self._told_refused = False
+        self._has_told_refusal = False
         self._echo = ""
         self._known = {turn.message["text"].strip(), turn.prompt.strip()}
         self._chunk_meta: JsonObject = {}
@@ -137,10 +137,10 @@ class TurnMapper:
 
     def compaction_update(self, update: JsonObject) -> None:
         status, summary = text(update.get("status")) or "", update.get("summary")
-        told = [_COMPACTION.get(status, f"Compaction of the conversation: {status}."), text(update.get("error")) or ""]
+        parts = [_COMPACTION.get(status, f"Compaction of the conversation: {status}."), text(update.get("error")) or ""]
         collected = self._compactions.pop(str(update.get("compactionId")), "")
-        told.append("".join(shown_as_text(block) or "" for block in objects(summary)) or collected)
-        self.notice("\n\n".join(part for part in told if part), update)
+        parts.append("".join(shown_as_text(block) or "" for block in objects(summary)) or collected)
+        self.notice("\n\n".join(part for part in parts if part), update)
 
     def compaction_summary_chunk(self, update: JsonObject) -> None:
         id = str(update.get("compactionId"))
@@ -155,8 +155,8 @@ class TurnMapper:
             self.turn.notice(cut(shown, MAX_WORDS), meta=wrapped({"update": upward(raw)}) or None)
 
     def tell_refused(self, reason: str) -> None:
-        if not self._told_refused:
-            self._told_refused = True
+        if not self._has_told_refusal:
+            self._has_told_refusal = True
             self.notice(f"A message of the agent was not taken, so something may be missing here: {reason}")
 
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
@@ -175,19 +175,19 @@ class TurnMapper:
         self._flush_echo()
         self.tool_calls.close(ended_well=ended_well)
 
-    def _stop_reason(self, said: object) -> StopReason:
-        if said == "cancelled" or said is None:
+    def _stop_reason(self, reason: object) -> StopReason:
+        if reason == "cancelled" or reason is None:
             return "end_turn"  # Nobody cancelled it here: some agents call a turn that ended with a denial cancelled.
-        if said in _STOP_REASONS:
-            return said
-        self.notice(f"The agent stopped for a reason this host does not know: {short(str(said))}")
+        if reason in _STOP_REASONS:
+            return reason
+        self.notice(f"The agent stopped for a reason this host does not know: {short(str(reason))}")
         return "end_turn"
 
     def _chunk(self, kind: str, update: JsonObject) -> None:
         self._flush_echo()
         block = obj(update.get("content"))
-        if said := obj(block.get("_meta")) | obj(update.get("_meta")):
-            self._chunk_meta = upward(self._chunk_meta | said)
+        if meta := obj(block.get("_meta")) | obj(update.get("_meta")):
+            self._chunk_meta = upward(self._chunk_meta | meta)
         shown = shown_as_text(block)
         if shown is None:
             self._attach(block)

@@ -207,13 +207,13 @@ class Turn(Protocol):
         ...
 
     async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
     ) -> ToolOutcome:
         """Call a tool of `context.tools`: of a client, an MCP server or a canvas. Asks for approval first where it is
         needed.
 
         If a call with the same name and input was announced, this continues that call. Cancelling gives the call up.
-        `told` is called with what the tool shows while it runs.
+        `on_progress` is called with what the tool shows while it runs.
         """
         ...
 

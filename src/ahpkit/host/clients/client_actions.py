@@ -183,7 +183,7 @@ class ClientActions:
     ) -> Coroutine[Any, Any, None] | None:
         """Apply an action or refuse it. Returns something to await when that takes a while."""
         try:
-            read = client.outlet.dialect.read_action(uri, sent, client.reading)
+            read = client.outlet.dialect.read_action(uri, sent, client.client_facts)
         except RpcError as error:
             reason: str | None = error.message
         else:

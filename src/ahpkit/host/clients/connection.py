@@ -88,7 +88,7 @@ class ConnectionParts:
     tracing: Tracing
     config: HostConfig
     monotonic: Callable[[], float]
-    reading: Callable[[str], ClientFacts]
+    client_facts: Callable[[str], ClientFacts]
     """Gives what a dialect needs for reading the messages of the client with this id."""
     sessions: LiveSessions
     take: Callable[[Connection, Dispatched], Awaitable[None] | None]
@@ -113,7 +113,7 @@ class Connection(RpcLoop):
         config = shared.config
         peer = Peer(max_bytes=config.max_message_bytes, max_values=MAX_VALUES, max_escapes=MAX_ESCAPES, errors=ERRORS)
         super().__init__(transport, peer, max_serving=MAX_PENDING_REQUESTS)
-        self._shared = shared
+        self._parts = shared
         now = shared.monotonic()
         self._inflow = Inflow(
             FloodLimit(now=now, rate=config.message_rate, burst=config.message_burst),
@@ -142,7 +142,7 @@ class Connection(RpcLoop):
     def identify(self, client_id: str) -> None:
         """Set the client's id: empty until the handshake."""
         self.client_id = client_id
-        self.reading = self._shared.reading(client_id)
+        self.client_facts = self._parts.client_facts(client_id)
 
     @property
     def credential(self) -> str | None:
@@ -161,7 +161,7 @@ class Connection(RpcLoop):
         to reconnect."""
         if self._closing is None:
             self._closing, self._close_code = reason, code
-            self._shared.tasks.spawn(self.aclose(), name="close a connection")
+            self._parts.tasks.spawn(self.aclose(), name="close a connection")
 
     async def aclose(self) -> None:
         """Close the transport, with the reason if there is one."""
@@ -203,8 +203,8 @@ class Connection(RpcLoop):
         message.
         """
         while True:
-            if self._shared.delivery.is_full:
-                await self._shared.delivery.wait_room()
+            if self._parts.delivery.is_full:
+                await self._parts.delivery.wait_room()
             data = await self.transport.receive()
             if not self._inflow.count(len(data)):
                 await self._begin_share()
@@ -213,15 +213,15 @@ class Connection(RpcLoop):
             sent = read_dispatched(data) if self.client_id else None
             if sent is None:
                 return await self._read_any(data)
-            if (waiting := self._guarded("dispatchAction", self._shared.take, self, sent)) is not None:
+            if (waiting := self._guarded("dispatchAction", self._parts.take, self, sent)) is not None:
                 await waiting
 
     async def _begin_share(self) -> None:
         """Check whether the client sends too much, and let other clients be served before its next message is
         handled."""
-        delay = self._inflow.renew(now=self._shared.monotonic())
+        delay = self._inflow.renew(now=self._parts.monotonic())
         if delay is None:
-            self.close(f"too many messages: more than {self._shared.config.message_rate:.0f} a second")
+            self.close(f"too many messages: more than {self._parts.config.message_rate:.0f} a second")
         else:
             await asyncio.sleep(delay)
 
@@ -264,20 +264,20 @@ class Connection(RpcLoop):
         content."""
         sent = error.sent
         origin = Origin(self.client_id, sent.client_seq)
-        head = self._shared.delivery.committed_head
+        head = self._parts.delivery.committed_head
         self.outlet.answer_action(sent.channel, SentAction({"type": sent.type}), head, origin, error.message)
 
     def on_rejected(self, error: AhpError) -> None:
         _log.debug("%s sent something unusable: %s", self.transport.peer.address, error)
 
     def _translate(self, method: str, params: Params) -> tuple[str, Params]:
-        return self.outlet.dialect.read(method, params, self.reading)
+        return self.outlet.dialect.read(method, params, self.client_facts)
 
     def hear(self, method: str, params: Params) -> Awaitable[None] | None:
         try:
             if method != "dispatchAction":  # An action is translated later, where an envelope can refuse it.
                 method, params = self._translate(method, params)
-            row = self._shared.commands.find_notification(Call(method, self.client_id, params))
+            row = self._parts.commands.find_notification(Call(method, self.client_id, params))
         except RpcError as error:
             _log.debug("ignored the notification %s: %s", method, error)
             return None
@@ -285,7 +285,7 @@ class Connection(RpcLoop):
 
     def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
         try:
-            command = self._shared.commands.find(Call(method, self.client_id, params))
+            command = self._parts.commands.find(Call(method, self.client_id, params))
             method, params = self._translate(method, params)
             command.policy(Call(method, self.client_id, params))
             # VS Code leaves out the only channel that `reconnect` can be about.
@@ -308,7 +308,7 @@ class Connection(RpcLoop):
 
     async def _run_and_answer(self, request_id: RequestId, command: Command, params: Params) -> None:
         try:
-            with self._shared.tracing.request(command.name, params):
+            with self._parts.tracing.request(command.name, params):
                 result = await self._run(command, params)
             self.outlet.respond(request_id, command.name, params, result, large=command.large)
         except Exception as error:  # A command that fails is answered with an error.
@@ -318,13 +318,13 @@ class Connection(RpcLoop):
 
     async def _run(self, command: Command, params: Params) -> Any:
         channel = params.get("channel")
-        if isinstance(channel, str) and command.name not in _AT_REST and self._shared.sessions.rests(channel):
-            await self._shared.sessions.awake(channel)
+        if isinstance(channel, str) and command.name not in _AT_REST and self._parts.sessions.rests(channel):
+            await self._parts.sessions.awake(channel)
         if not command.changes:
             return await command.serve(self, params)
-        self._shared.delivery.check_writable()
+        self._parts.delivery.check_writable()
         result = await command.serve(self, params)
-        await self._shared.delivery.durable()
+        await self._parts.delivery.durable()
         return result
 
 

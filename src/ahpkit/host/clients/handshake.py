@@ -146,8 +146,8 @@ class Handshake:
         wanted = list(dict.fromkeys(params["subscriptions"]))
         _check_subscriptions(len(wanted))
         meta = params.get("_meta", {})
-        said: object = meta.get(CAPABILITIES)
-        capabilities = cast("ClientCapabilities", said) if isinstance(said, dict) else None
+        announced: object = meta.get(CAPABILITIES)
+        capabilities = cast("ClientCapabilities", announced) if isinstance(announced, dict) else None
         named: object = meta.get(SPOKEN)
         dialect = self._dialects.again(
             params["clientId"],
@@ -187,8 +187,8 @@ class Handshake:
         snapshots: Callable[[], Sequence[Snapshot]],
     ) -> Any:
         """The actions that the client missed; None if snapshots are shorter, or the only possible answer."""
-        after, said = params["lastSeenServerSeq"], params.get("_meta", {}).get(HIGHEST)
-        highest = max(after, said) if type(said) is int else after
+        after, seen = params["lastSeenServerSeq"], params.get("_meta", {}).get(HIGHEST)
+        highest = max(after, seen) if type(seen) is int else after
         if not self._notes.shares_history(client.client_id, highest) or not self._store.can_replay(after, channels):
             return None
         can_replay = partial(self._windows.can_replay, client.client_id)

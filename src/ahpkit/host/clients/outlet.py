@@ -139,7 +139,7 @@ class Outlet:
         if not kind and dialect.is_same(kind := _kind(payload)):
             return payload
         try:
-            return dialect.action(kind, payload, entry.forms)
+            return dialect.action(kind, payload, entry.outgoing)
         except MustReconnect:
             raise
         except Exception as error:  # Clients of other versions still get the action.
@@ -157,10 +157,10 @@ class Outlet:
 
     def answer_action(self, uri: str, sent: SentAction, seq: int, origin: Origin, reason: str | None = None) -> None:
         """Send a client its own action back, in its own form; with a reason if it was refused."""
-        told = {**envelope(uri, sent, origin), "serverSeq": seq}
+        answer = {**envelope(uri, sent, origin), "serverSeq": seq}
         if reason is not None:
-            told["rejectionReason"] = reason[:MAX_REASON]
-        self.send(self._peer.notify("action", self._dialect.rejection(told)))
+            answer["rejectionReason"] = reason[:MAX_REASON]
+        self.send(self._peer.notify("action", self._dialect.rejection(answer)))
 
     def resync(self) -> None:
         """End the connection because the client cannot get an action. Nothing newer is sent: a newer number would hide
@@ -183,10 +183,10 @@ class Outlet:
         """The states of several channels for an answer. When there are many, they are translated while they are
         written."""
 
-        def told() -> Iterator[Snapshot]:
+        def shown() -> Iterator[Snapshot]:
             return (self.snapshot(uri, state, seq) for uri, state in states.items())
 
-        return [*told()] if len(states) <= _STATES else cast("list[Snapshot]", Items(told))
+        return [*shown()] if len(states) <= _STATES else cast("list[Snapshot]", Items(shown))
 
     def _project_turns(self, uri: str, state: JsonObject, turns: Sequence[Turn]) -> Iterator[Turn]:
         for start in range(0, len(turns), _TURNS):

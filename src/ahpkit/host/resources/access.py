@@ -1,7 +1,7 @@
 """Decides which files a client or an agent may touch.
 
-The result is a check of real paths (`safe_open.Passage`). The worker checks a path and uses it in one step. By default
-a path is refused.
+The result is a `SafeOpener` of `safe_open`: the worker checks a real path and opens it in one step. By default a path
+is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Access:
         return path
 
     def to_read(self, client_id: str, uri: str) -> SafeOpener:
-        """A passage for real paths that may be read. A denial contains the request that would allow the path."""
+        """Opens real paths that may be read. A denial contains the request that would allow the path."""
         read, write = self._granted.get(client_id, (set[Path](), set[Path]()))
         granted = frozenset(read | write)
 
@@ -53,7 +53,7 @@ class Access:
         return SafeOpener(check, self.fence.barred())
 
     def to_write(self, client_id: str, uri: str, *, approved: Path | None = None) -> SafeOpener:
-        """A passage for real paths that may be written. `approved`: a sealed path to which a person has agreed."""
+        """Opens real paths that may be written. `approved`: a sealed path to which a person has agreed."""
         granted = frozenset(self._granted.get(client_id, (set[Path](), set[Path]()))[1])
 
         sealed = self._sealed()
@@ -68,7 +68,7 @@ class Access:
         return SafeOpener(check, self.fence.barred())
 
     def to_restore(self) -> SafeOpener:
-        """A passage for real paths that an operation on a changeset may write: inside the roots, and not sealed."""
+        """Opens real paths that an operation on a changeset may write: inside the roots, and not sealed."""
         sealed = self._sealed()
 
         def check(path: Path) -> None:

@@ -105,9 +105,9 @@ class AgentFiles:
         self._learn = learn
 
     async def read(self, path: Path) -> str:
-        passage = await self._passage(path, lambda: self._access.to_read(_AGENT, path.as_uri()))
+        opener = await self._opener(path, lambda: self._access.to_read(_AGENT, path.as_uri()))
         text = await self._unsaved(_name(path))
-        return text if text is not None else _text(path, await self._run(lambda: self._read(path, passage)))
+        return text if text is not None else _text(path, await self._run(lambda: self._read(path, opener)))
 
     async def needs_approval(self, path: Path) -> Approval | None:
         """The kind of file, if writing it needs a person's approval; None if it needs none, or if it is refused in any
@@ -121,7 +121,7 @@ class AgentFiles:
         found: Approval | None = await self._run(look) if path.is_absolute() else None
         if found is not None:  # A path that no approval could allow is refused without asking anybody.
             allowed = found.path
-            await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
+            await self._opener(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
         return found
 
     async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None:
@@ -130,45 +130,45 @@ class AgentFiles:
         data = reading.decode_content(content, "utf-8")
         if len(data) > reading.MAX_READ:
             raise InvalidParams(f"content: more than {reading.MAX_READ} bytes")
-        passage = await self._passage(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
+        opener = await self._opener(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))
 
         async def work(claim: Claim) -> None:
-            await self._run(lambda: self._write(path, claim.limit(passage), data))
+            await self._run(lambda: self._write(path, claim.limit(opener), data))
 
         await self._claims.run(None, [path], work)
 
-    async def _passage(self, path: Path, make: Callable[[], SafeOpener]) -> SafeOpener:
-        """The passage for a path. The path is checked once now, so that no person is asked about a path that cannot be
+    async def _opener(self, path: Path, make: Callable[[], SafeOpener]) -> SafeOpener:
+        """The opener for a path. The path is checked once now, so that no person is asked about a path that cannot be
         allowed."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {path} is not absolute")
         if self._learn is not None:
             await self._learn()
-        passage = self._in_words(make(), path)
-        await self._run(lambda: passage.check(real_path(path)))
-        return passage
+        opener = self._in_words(make(), path)
+        await self._run(lambda: opener.check(real_path(path)))
+        return opener
 
-    def _in_words(self, passage: SafeOpener, named: Path) -> SafeOpener:
+    def _in_words(self, opener: SafeOpener, named: Path) -> SafeOpener:
         def check(path: Path) -> None:
             try:
-                passage.check(path)
+                opener.check(path)
             except PermissionDenied as denied:
                 if denied.request is None:  # Inside the directory, but not writable.
                     raise
                 raise PermissionDenied(f"{named} is outside the working directory {self._directory}") from None
 
-        return SafeOpener(check, passage.barred)
+        return SafeOpener(check, opener.barred)
 
-    def _read(self, path: Path, passage: SafeOpener) -> ResourceContent:
+    def _read(self, path: Path, opener: SafeOpener) -> ResourceContent:
         with files.errors(path):
-            return reach(path, passage, lambda entry: reading.read(entry, "utf-8"))
+            return reach(path, opener, lambda entry: reading.read(entry, "utf-8"))
 
-    def _write(self, path: Path, passage: SafeOpener, data: bytes) -> None:
+    def _write(self, path: Path, opener: SafeOpener, data: bytes) -> None:
         def write(entry: Entry) -> None:
             files.write(entry, data, mode="truncate", position=0, create_only=False, if_match=None)
 
         with files.errors(path):
-            reach(path, passage, write, make=True)
+            reach(path, opener, write, make=True)
 
 
 def _name(path: Path) -> str:

@@ -50,16 +50,16 @@ class Claim:
             return True
         return any(_related(one, two) for one in self._places for two in other._places)
 
-    def limit(self, passage: SafeOpener) -> SafeOpener:
-        """A passage that lets only the claimed places through."""
+    def limit(self, opener: SafeOpener) -> SafeOpener:
+        """An opener of the claimed places alone."""
 
         def check(path: Path) -> None:
             names = _names(path)
             if not any(names[: len(place)] == place for place in self._places):
                 raise _Elsewhere(path)
-            passage.check(path)
+            opener.check(path)
 
-        return SafeOpener(check, passage.barred)
+        return SafeOpener(check, opener.barred)
 
 
 class Claims:

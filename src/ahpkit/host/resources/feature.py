@@ -216,9 +216,9 @@ class Resources(Feature):
         path = file_path(uri)
 
         def work() -> T:
-            passage = self._access.to_read(client.client_id, uri)
+            opener = self._access.to_read(client.client_id, uri)
             with files.errors(path):
-                return reach(path, passage, use, follow=follow)
+                return reach(path, opener, use, follow=follow)
 
         return await self._learnt(work)
 
@@ -238,9 +238,9 @@ class Resources(Feature):
             )
 
         def work(claim: Claim) -> None:
-            passage = claim.limit(self._access.to_write(client.client_id, uri))
+            opener = claim.limit(self._access.to_write(client.client_id, uri))
             with files.errors(path):
-                reach(path, passage, write, make=self._access.may_grow(real_path(path)))
+                reach(path, opener, write, make=self._access.may_grow(real_path(path)))
 
         await self._change(client, [path], work)
         return {}
@@ -286,14 +286,14 @@ class Resources(Feature):
         path, recursive = file_path(params["uri"]), params.get("recursive", False)
 
         def work(claim: Claim) -> None:
-            passage = claim.limit(self._access.to_write(client.client_id, params["uri"]))
+            opener = claim.limit(self._access.to_write(client.client_id, params["uri"]))
 
             def remove(entry: Entry) -> None:
-                _check_below(entry, entry.path, passage)
+                _check_below(entry, entry.path, opener)
                 files.delete(entry, recursive=recursive)
 
             with files.errors(path):
-                reach(path, passage, remove, follow=False)
+                reach(path, opener, remove, follow=False)
 
         await self._change(client, [path], work)
         return {}
@@ -302,9 +302,9 @@ class Resources(Feature):
         path = file_path(params["uri"])
 
         def work(claim: Claim) -> None:
-            passage = claim.limit(self._access.to_write(client.client_id, params["uri"]))
+            opener = claim.limit(self._access.to_write(client.client_id, params["uri"]))
             with files.errors(path):
-                reach(path, passage, files.mkdir, make=True)
+                reach(path, opener, files.mkdir, make=True)
 
         await self._change(client, [path], work)
         return {}
@@ -369,12 +369,12 @@ def _reach_both(
         reach(source, from_here, inner, follow=follow)
 
 
-def _check_below(entry: Entry, place: Path, passage: SafeOpener) -> None:
+def _check_below(entry: Entry, place: Path, opener: SafeOpener) -> None:
     """Check everything below an entry as if it were at `place`. A link must not take the place of a sealed file."""
-    passage.check(place)
+    opener.check(place)
     try:
         for inner, is_link in files.walk(entry):
-            passage.check(place / inner)
+            opener.check(place / inner)
             if is_link and leads_to_sealed(place / inner):
                 raise PermissionDenied(f"{place / inner} is a link where files that can cause execution belong")
         is_link = entry.is_link()

@@ -87,7 +87,7 @@ class ExcludedPlaces:
 class Fence:
     """Roots and excluded places together. Without `start` everything that is not excluded is allowed."""
 
-    cuts: ExcludedPlaces
+    excluded: ExcludedPlaces
     start: Sequence[Path] | None = None
     """The roots from the start of the host."""
     owner_file: OwnerFile | None = None
@@ -103,7 +103,7 @@ class Fence:
 
     def refusal(self, path: Path) -> str | None:
         """Why no session may live at a real path, with the option that would allow it; None: it may."""
-        if (reason := self.cuts.reason(path)) is not None:
+        if (reason := self.excluded.reason(path)) is not None:
             return f"{path}: {reason}, and --root cannot allow it"
         roots = self.roots()
         if any(path.is_relative_to(root) for root in roots):
@@ -121,19 +121,19 @@ class Fence:
 
     def check_cuts(self, path: Path) -> None:
         """Raise `PermissionDenied` for a real path in an excluded place. The path may lie outside of the roots."""
-        if (reason := self.cuts.reason(path)) is not None:
+        if (reason := self.excluded.reason(path)) is not None:
             raise PermissionDenied(f"{path}: {reason}, and --root cannot allow it")
 
     def check_customization(self, path: Path) -> None:
         """Raise `PermissionDenied` for a customization directory that may not be used. Those of the home may be used
         with any roots. Those of a project must lie inside the roots."""
-        if not self.cuts.opens(path):
+        if not self.excluded.opens(path):
             self.check(path)
 
     def barred(self) -> frozenset[Identity]:
         """The host's own directories, identified by device and inode."""
         found: set[Identity] = set()
-        for path in self.cuts.private:
+        for path in self.excluded.private:
             with suppress(OSError):
                 found.add(identity(os.stat(path)))
         return frozenset(found)
@@ -151,19 +151,19 @@ def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
     return [Path(root) for root in dict.fromkeys(named) if root not in removed]
 
 
-def default_roots(started_in: Path, home: Path, cuts: ExcludedPlaces) -> list[Path]:
+def default_roots(started_in: Path, home: Path, excluded: ExcludedPlaces) -> list[Path]:
     """The default roots: the home directory, and the directory where the host was started if it is suitable."""
     here = Path(followed(started_in))
-    usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and cuts.reason(here) is None
+    usable = here != Path(here.anchor) and here not in map(Path, _HOMES) and excluded.reason(here) is None
     return [*([here] if usable else []), Path(followed(home))]
 
 
-def check_root(root: Path, cuts: ExcludedPlaces) -> Path:
+def check_root(root: Path, excluded: ExcludedPlaces) -> Path:
     """The real path of a directory that somebody names as a root; raises `InvalidParams` when it cannot be a root."""
     real = Path(followed(root))
     if not real.is_dir():
         raise InvalidParams(f"{root} is not a directory, so it cannot be a root")
-    if real != Path(real.anchor) and (reason := cuts.reason(real)) is not None:
+    if real != Path(real.anchor) and (reason := excluded.reason(real)) is not None:
         raise InvalidParams(f"{root} cannot be a root: {reason}")
     return real
 

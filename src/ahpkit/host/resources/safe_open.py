@@ -115,18 +115,18 @@ class SafeOpener:
 
 
 def anywhere() -> SafeOpener:
-    """A passage without a check."""
+    """Opens every path."""
     return SafeOpener(lambda _: None)
 
 
-def reach(path: Path, passage: SafeOpener, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
+def reach(path: Path, opener: SafeOpener, use: Callable[[Entry], T], *, follow: bool = True, make: bool = False) -> T:
     """Resolve, check and use a path in one step. `follow`: a link at the end of the path is followed. `make`: missing
     parents are created."""
     for _ in range(_ATTEMPTS):
         real = real_path(path, follow=follow)
-        passage.check(real)
+        opener.check(real)
         try:
-            with _entered(real, passage.barred, make=make) as entry:
+            with _entered(real, opener.barred, make=make) as entry:
                 return use(entry)
         except PathChanged:
             continue

@@ -126,7 +126,7 @@ class Watches:
         self._services = services
         self._watches: dict[str, _Watch] = {}
         self._watchers = [
-            _Watcher(recursive=recursive, told=self._told, tell=self._tell) for recursive in (False, True)
+            _Watcher(recursive=recursive, changes_of=self._changes_of, tell=self._tell) for recursive in (False, True)
         ]
 
     def recover(self) -> None:
@@ -187,7 +187,7 @@ class Watches:
         if uri in self._watches and not self._services.subscribers(uri):
             self.release(uri)
 
-    def _told(self, changes: _Changes, recursive: bool) -> Iterator[tuple[str, list[ResourceChange]]]:
+    def _changes_of(self, changes: _Changes, recursive: bool) -> Iterator[tuple[str, list[ResourceChange]]]:
         """The changes for each watch, in parts. Runs in a thread, because many changes and patterns take a while."""
         ordered = sorted(changes)
         for uri, watch in list(self._watches.items()):
@@ -203,10 +203,10 @@ class Watches:
 class _Watcher:
     """Reports the changes below a set of paths. The set can be replaced."""
 
-    def __init__(self, *, recursive: bool, told: _Told, tell: _Tell) -> None:
-        """`told` computes the reports, in a thread. `tell` sends one, in the event loop."""
+    def __init__(self, *, recursive: bool, changes_of: _Told, tell: _Tell) -> None:
+        """`changes_of` computes the reports, in a thread. `tell` sends one, in the event loop."""
         self._recursive = recursive
-        self._told = told
+        self._changes_of = changes_of
         self._tell = tell
         self._wanted: frozenset[str] = frozenset()
         self._changing = asyncio.Lock()
@@ -221,12 +221,12 @@ class _Watcher:
                 return
             loop = asyncio.get_running_loop()
 
-            def heard(changes: _Changes) -> Iterator[None]:
-                for uri, items in self._told(changes, self._recursive):
+            def on_changes(changes: _Changes) -> Iterator[None]:
+                for uri, items in self._changes_of(changes, self._recursive):
                     loop.call_soon_threadsafe(self._tell, uri, items)
                     yield
 
-            watched = await asyncio.to_thread(_watch_existing, wanted, self._recursive, heard)
+            watched = await asyncio.to_thread(_watch_existing, wanted, self._recursive, on_changes)
             self._watched = (wanted, watched)
             if old is not None:
                 await asyncio.to_thread(old.close)
@@ -239,9 +239,9 @@ _OnChanges = Callable[[_Changes], Iterator[None]]
 class _WatchedPaths:
     """One set of watched paths, and the thread that waits for their changes."""
 
-    def __init__(self, paths: Sequence[str], recursive: bool, heard: _OnChanges) -> None:
+    def __init__(self, paths: Sequence[str], recursive: bool, on_changes: _OnChanges) -> None:
         self._notify = open_notify(paths, recursive=recursive)
-        self._heard = heard
+        self._on_changes = on_changes
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="resource-watcher", daemon=True)
         self._thread.start()
@@ -255,7 +255,7 @@ class _WatchedPaths:
                 return
             if changes in ("stop", "signal"):
                 return
-            for _ in self._heard(changes) if isinstance(changes, set) else ():
+            for _ in self._on_changes(changes) if isinstance(changes, set) else ():
                 if self._stop.is_set():
                     return
 
@@ -265,11 +265,11 @@ class _WatchedPaths:
         self._notify.close()
 
 
-def _watch_existing(paths: Iterable[str], recursive: bool, heard: _OnChanges) -> _WatchedPaths | None:
+def _watch_existing(paths: Iterable[str], recursive: bool, on_changes: _OnChanges) -> _WatchedPaths | None:
     """Watch the paths that exist; try again when one disappears meanwhile."""
     while there := [path for path in sorted(paths) if os.path.exists(path)]:
         try:
-            return _WatchedPaths(there, recursive, heard)
+            return _WatchedPaths(there, recursive, on_changes)
         except FileNotFoundError:
             continue
         except (OSError, RuntimeError) as error:

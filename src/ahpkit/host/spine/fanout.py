@@ -130,11 +130,11 @@ class Fanout:
         self._deliver_short(entries[start:] if start else entries)
 
     def _deliver_long(self, entry: Entry) -> None:
-        told: dict[Sameness, list[bytes] | None] = {}
+        made: dict[Sameness, list[bytes] | None] = {}
         for receiver in self.subscribers(entry.channel):
-            if receiver.sameness not in told:
-                told[receiver.sameness] = _bodies(receiver, [entry])
-            bodies = told[receiver.sameness]
+            if receiver.sameness not in made:
+                made[receiver.sameness] = _bodies(receiver, [entry])
+            bodies = made[receiver.sameness]
             if bodies is None:
                 receiver.resync()
             for body in bodies or ():
@@ -258,9 +258,9 @@ def _bodies(receiver: Receiver, entries: Sequence[Entry]) -> list[bytes] | None:
     """The envelopes of these actions in the form for a receiver; None when one of them cannot be expressed in that
     form."""
     same = {kind for kind in set(map(_type, entries)) if receiver.is_same(kind)}
-    told = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
+    bodies = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
     try:
-        return [body for body in told if body is not None]
+        return [body for body in bodies if body is not None]
     except MustReconnect:
         return None
 

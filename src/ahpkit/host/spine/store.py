@@ -100,7 +100,7 @@ class _Change:
     """The channel's state after the change; None: the channel is closed."""
     action: JsonObject | None = None
     """The action that an entry of the log belongs to."""
-    told: bytes | None = None
+    for_subscribers: bytes | None = None
     """The envelope for subscribers, if it has an address that the stored one lacks."""
 
 
@@ -334,13 +334,13 @@ class Store(States):
         before, at = channel.state, self._now()
         assert before is not None
         after = self._kinds.reduce(uri, before, action)
-        told, stored = envelope(uri, action, origin), stored_action(action)
-        body = encode(told if stored is action else envelope(uri, stored, origin))
+        sent, stored = envelope(uri, action, origin), stored_action(action)
+        body = encode(sent if stored is action else envelope(uri, stored, origin))
         client_id, client_seq = origin or (None, None)
-        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, OutgoingAction(told)))
+        step = self._log.append(Draft(uri, action["type"], body, client_id, client_seq, at, OutgoingAction(sent)))
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
-        self._uncommitted.append(_Change(step, channel, after, action, None if stored is action else encode(told)))
+        self._uncommitted.append(_Change(step, channel, after, action, None if stored is action else encode(sent)))
         return before, after
 
     def skip(self, uri: str) -> None:
@@ -403,10 +403,10 @@ class Store(States):
         """Note the number that an action got."""
         entry = entries[place]
         self.committed_head = entry.seq
-        if change.told is not None:
+        if change.for_subscribers is not None:
             change.channel.told_at = entry.seq
-            told = Draft(change.channel.uri, entry.type, change.told, None, None, 0).numbered(entry.seq)
-            entries[place] = entry._replace(payload=told.payload)
+            shown = Draft(change.channel.uri, entry.type, change.for_subscribers, None, None, 0)
+            entries[place] = entry._replace(payload=shown.numbered(entry.seq).payload)
 
     def _begun(self, channel: _Channel) -> None:
         """Note that the opening of a channel is durable."""

@@ -193,7 +193,7 @@ def forget_oldest(content: list[TerminalContentPart], *, keep: int = KEPT) -> li
     screen: list[TerminalContentPart] = (
         [{"type": "unclassified", "value": _ENTER}] if _on_alternate_screen(dropped) else []
     )
-    return [terminal_cleared(), *chain.from_iterable(map(_said_again, [*screen, *kept]))]
+    return [terminal_cleared(), *chain.from_iterable(map(_replayed, [*screen, *kept]))]
 
 
 def _line_start(text: str, at: int) -> int:
@@ -202,7 +202,7 @@ def _line_start(text: str, at: int) -> int:
     return text.find("\n", at, at + _NEAR) + 1 or at
 
 
-def _said_again(part: TerminalContentPart) -> Iterator[TerminalAction]:
+def _replayed(part: TerminalContentPart) -> Iterator[TerminalAction]:
     if part["type"] == "command":
         id, line = part["commandId"], part["commandLine"]
         yield terminal_command_executed(command_id=id, command_line=line, timestamp=part["timestamp"])

@@ -62,21 +62,21 @@ def _written_out(attached: MessageChatAttachment, states: States, most: int) -> 
     chat = _chat(attached, states) or NO_CHAT
     turns = turns_until(chat, attached.get("endTurn", "")) or []
     label = str(attached.get("label") or chat.get("title") or "chat")
-    said = _end_of(turns, most)
-    told = f"The chat “{label}”:\n\n{said}" if said else f"The chat “{label}” is empty."
-    return {"type": "simple", "label": label, "modelRepresentation": told}
+    conversation = _end_of(turns, most)
+    text = f"The chat “{label}”:\n\n{conversation}" if conversation else f"The chat “{label}” is empty."
+    return {"type": "simple", "label": label, "modelRepresentation": text}
 
 
 def _end_of(turns: Sequence[Turn], most: int) -> str:
     """The end of the text of some turns, with at most this many characters."""
-    said: list[str] = []
+    exchanges: list[str] = []
     left = most
     for turn in reversed(turns):
-        said.append(f"User: {turn['message']['text']}\n\nAssistant: {_answer(turn)}")
-        left -= len(said[-1])
+        exchanges.append(f"User: {turn['message']['text']}\n\nAssistant: {_answer(turn)}")
+        left -= len(exchanges[-1])
         if left <= 0:
             break
-    return "\n\n".join(reversed(said))[-most:]
+    return "\n\n".join(reversed(exchanges))[-most:]
 
 
 def _answer(turn: Turn) -> str:

@@ -65,8 +65,8 @@ class Questions(Feature):
         answers = await turn.ask([_question(question[:_WORDS], given)])
         if answers.response != "accept":
             return ToolOutcome(success=True, content=[{"type": "text", "text": "The user did not answer."}])
-        said = _said(answers.answers.get("answer"))
-        return ToolOutcome(success=True, content=[{"type": "text", "text": said}])
+        answer = _answer_text(answers.answers.get("answer"))
+        return ToolOutcome(success=True, content=[{"type": "text", "text": answer}])
 
 
 def _question(text: str, given: JsonObject) -> ChatInputQuestion:
@@ -87,7 +87,7 @@ def _question(text: str, given: JsonObject) -> ChatInputQuestion:
     return {**one, "kind": "multi-select"} if given.get("multiple") is True else one
 
 
-def _said(answer: ChatInputAnswer | None) -> str:
+def _answer_text(answer: ChatInputAnswer | None) -> str:
     """An answer as a model reads it."""
     if answer is None or answer["state"] == "skipped":
         return ""

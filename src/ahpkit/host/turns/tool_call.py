@@ -52,8 +52,8 @@ from ahpkit.tools.rules import ASK, Rule, Ruling
 from ahpkit.wire.tasks import unless
 
 _OVER = frozenset({"completed", "cancelled"})
-_TOLD = 1000
-"""Characters of a running tool's output that `told` gets."""
+_PROGRESS = 1000
+"""Characters of a running tool's output that `on_progress` gets."""
 
 _T = TypeVar("_T")
 
@@ -131,7 +131,7 @@ class LiveToolCall:
         self.asks_nobody = False
         """Whether the tool needs no approval. Then `confirm` allows the call at once; it passes the gate when the tool
         is called."""
-        self.told: Callable[[str], None] | None = None
+        self.on_progress: Callable[[str], None] | None = None
         """Called with the text that the tool shows while it runs."""
         self._result: ToolCallResult | None = None
         self._completed: asyncio.Future[ToolCallResult] | None = None
@@ -493,8 +493,8 @@ class LiveToolCall:
 
     def _tell(self, content: Sequence[ToolResultContent]) -> None:
         words = [part["text"] for part in content if part["type"] == "text" and part["text"]]
-        if self.told is not None and words:
-            self.told(words[-1][-_TOLD:])
+        if self.on_progress is not None and words:
+            self.on_progress(words[-1][-_PROGRESS:])
 
     def _decision(self, action: ChatToolCallConfirmedAction, client_id: str | None) -> None:
         self._decider = _decided_by_whom(action), client_id or ""

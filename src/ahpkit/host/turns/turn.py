@@ -225,7 +225,7 @@ class LiveTurn:
         return id
 
     async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, told: Callable[[str], None] | None = None
+        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
     ) -> ToolOutcome:
         key = (name, canonical(tool_input))
         found = self._ports.tool(name)
@@ -236,7 +236,7 @@ class LiveTurn:
         if live is None:
             live = self.tool_call(name, id=id)
             self._made.append((key, live))
-        live.told = told
+        live.on_progress = on_progress
 
         async def run(given: str) -> ToolOutcome:
             return await source.run(self, live, tool, given)
