@@ -167,6 +167,18 @@ def test_large_entries_do_not_share_a_commit() -> None:
     assert sizes == [1, 1, 1, 2]
 
 
+def test_a_commit_has_a_mebibyte_of_entries_because_it_is_sent_to_all_subscribers_in_one_step() -> None:
+    storage = MemoryStorage()
+    storage.commit([opening()])
+    sizes: list[int] = []
+    writer = make(storage, on_commit=lambda batch: sizes.append(len(batch)))
+    for seq in range(1, 13):
+        writer.put([entry(seq)._replace(payload=b"x" * 200_000)])
+    writer.start()
+    writer.stop()
+    assert sizes == [6, 6]
+
+
 def test_the_storage_is_tidied_when_nothing_waits() -> None:
     class Tidy(MemoryStorage):
         times = 0

@@ -22,8 +22,8 @@ from ahpkit.log.storage import Storage
 
 _MAX_BATCH = 2048
 """Steps of one commit. More steps would not be faster per entry, and the first would wait for the last."""
-_MAX_BATCH_BYTES = 4 << 20
-"""Bytes of the entries of one commit, because a commit is delivered in one step of the event loop."""
+_MAX_BATCH_BYTES = 1 << 20
+"""Bytes of the entries of one commit, because one step of the event loop sends them to all subscribers."""
 _RETRY_FIRST_S, _RETRY_MAX_S = 0.05, 2.0
 """A full disk is tried again this soon, so free space is noticed within two seconds."""
 _REST_S = 2.0
