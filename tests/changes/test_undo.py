@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,6 +14,7 @@ from ahpkit.changes import commit
 from ahpkit.changes.git import GitError, find, make
 from ahpkit.changes.record import Record
 from ahpkit.changes.session import SessionChanges
+from ahpkit.changes.sides import Side
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import SafeOpener
 from ahpkit.wire.codec import decode_own, encode
@@ -177,6 +179,23 @@ async def test_both_names_of_one_file_are_undone(repo: Repository, tmp_path: Pat
     await changes.end("t")
     assert (await changes.undo()).left == {}
     assert repo.status() == set()
+
+
+async def test_very_many_files_that_are_gone_already_hold_the_event_loop_for_a_moment_only(
+    repo: Repository, tmp_path: Path
+) -> None:
+    tree = (await following(repo, tmp_path / "ours")).tree
+    blob = await tree.keep(b"x", "x", "100644")
+    written = {f"{number % 100}/{number}": "100644" for number in range(6_000)}
+    record = Record(total={path: (None, Side(path, mode, blob)) for path, mode in written.items()})
+    undoing = asyncio.create_task(SessionChanges(tree, record).undo())
+    steps = list[float]()
+    while not undoing.done():
+        began = time.thread_time()
+        await asyncio.sleep(0.001)  # Long enough to leave git the processor.
+        steps.append(time.thread_time() - began)
+    assert (await undoing).describe() == "Nothing was undone. 6000 files had been put back already."
+    assert max(steps) < sum(steps) / 5, sorted(steps)[-5:]
 
 
 async def test_undo_of_the_session_puts_every_file_back(repo: Repository, tmp_path: Path) -> None:

@@ -188,9 +188,9 @@ class Git:
         await run_git(self.program, *init, cwd=place, env=environment(), deadline=10.0)
 
     async def lines(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> list[str]:
-        """The zero-terminated fields of one answer. Names that are not UTF-8 keep their bytes as surrogates."""
+        """The zero-terminated fields of one answer."""
         data = await self.run(*arguments, stdin=stdin, index=index)
-        return [os.fsdecode(part) for part in data.split(b"\0") if part]
+        return await asyncio.to_thread(fields_of, data)  # There may be very many.
 
     def _settings(self) -> dict[str, str]:
         settings = {**_SAFE, **self.extra}
@@ -200,6 +200,11 @@ class Git:
                 settings[f"filter.{name}.required"] = "false"
             settings |= {f"merge.{name}.driver": _PLAIN_MERGE for name in self.declared.drivers}
         return settings
+
+
+def fields_of(data: bytes) -> list[str]:
+    """Zero-terminated fields. Names that are not UTF-8 keep their bytes as surrogates."""
+    return [os.fsdecode(part) for part in data.split(b"\0") if part]
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
@@ -480,4 +485,15 @@ def _first_line(err: bytes) -> str:
     return f"{first} {', '.join(listed[:_LISTED])}{more}".strip()[:300]
 
 
-__all__ = ["DEADLINE", "MAX_OUTPUT", "Git", "GitError", "environment", "find", "make", "run_git", "size_and_time"]
+__all__ = [
+    "DEADLINE",
+    "MAX_OUTPUT",
+    "Git",
+    "GitError",
+    "environment",
+    "fields_of",
+    "find",
+    "make",
+    "run_git",
+    "size_and_time",
+]

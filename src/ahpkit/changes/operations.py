@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from ahpkit.changes.catalogue import View
 from ahpkit.changes.followed_directories import Followed
 from ahpkit.changes.git import GitError
 from ahpkit.changes.own_tree import OwnTrees
+from ahpkit.changes.sides import FileChange
 from ahpkit.changes.undo import count_files
 from ahpkit.changes.views import Views, changes_of, failure
 from ahpkit.host.feature import Services
@@ -78,11 +80,7 @@ class Operations:
             return await self._own_trees.remove(followed.session)
         async with followed.lock:
             changes = await followed.own(await changes_of(followed, view))
-            meant = [change for change in changes if only is None or change.paths & only]
-            chosen = {
-                path for change in meant if not change.note for path in change.paths if only is None or path in only
-            }
-            noted = {change.path: change.note for change in meant if change.note}
+            chosen, noted = await asyncio.to_thread(_chosen, changes, only)  # There may be very many.
             tree = followed.changes.tree
             match operation:
                 case "undo":
@@ -118,6 +116,13 @@ class Operations:
             return given
         state: JsonObject = self.services.state(followed.session) or {}
         return str(state.get("title") or "Changes of a session")
+
+
+def _chosen(changes: Sequence[FileChange], only: set[str] | None) -> tuple[set[str], dict[str, str]]:
+    """The paths that an operation is about; and those whose content is not known, with the reasons."""
+    meant = [change for change in changes if only is None or change.paths & only]
+    paths = {path for change in meant if not change.note for path in change.paths if only is None or path in only}
+    return paths, {change.path: change.note for change in meant if change.note}
 
 
 def _left_out(noted: Mapping[str, str]) -> str:

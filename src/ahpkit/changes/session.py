@@ -16,7 +16,7 @@ from ahpkit.changes.attribution import Activity, Observation
 from ahpkit.changes.blobs import Blobs
 from ahpkit.changes.record import Record, TurnRecord, UndoRecord, add, with_changes
 from ahpkit.changes.sides import FileChange, Pair, Side, own_steps, paths_of, same
-from ahpkit.changes.undo import MixedChanges, Outcome, undo, versions, without
+from ahpkit.changes.undo import MixedChanges, Outcome, undo, unhurried, versions, without
 from ahpkit.changes.work_tree import IGNORE_FILE, WorkTree
 
 MAX_TURNS = 2_000
@@ -334,7 +334,7 @@ class SessionChanges:
         outcome = await undo(self.tree, changes, exact=last.raw)
         self._of_chats.clear()
         now = outcome.became | outcome.back
-        for path in (*outcome.undone, *outcome.back):
+        async for path in unhurried((*outcome.undone, *outcome.back)):
             if same(now[path], last.files[path][0]):
                 self._count_again(path, last)
             elif path not in outcome.back:
@@ -388,7 +388,7 @@ class SessionChanges:
         """Count files again, as the undo left or found them."""
         self._of_chats.clear()
         record, was, now = self.record, outcome.was | outcome.back, outcome.became | outcome.back
-        for path in (*outcome.undone, *outcome.back):
+        async for path in unhurried((*outcome.undone, *outcome.back)):
             latest = record.total.get(path, (None, None))[1]
             for total in record.chats.values():
                 # A chat whose change lies under a later one keeps it.

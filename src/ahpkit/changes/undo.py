@@ -12,7 +12,7 @@ import asyncio
 import os
 import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -29,6 +29,9 @@ from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
 from ahpkit.protocol.errors import RpcError
 
 T = TypeVar("T")
+
+_AT_ONCE = 500
+"""Files that are handled in one step of the event loop."""
 
 
 class Step(Enum):
@@ -111,20 +114,21 @@ async def undo(
     the last of these changes. `doubts`: paths that others may have written, and why that is not known. `exact`: the
     bytes of the files before, as `Outcome.raw` of an earlier undo has them. `before_writing` gets what is about to be
     undone, before the first file is written."""
-    meant = versions(changes, only)
+    meant = await asyncio.to_thread(versions, changes, only)  # There may be very many.
     outcome = Outcome()
     marks = await asyncio.to_thread(_marks, tree.root, meant)
     now, unknown = await _now(tree, set(meant))
     outcome.left |= {path: f"its present content cannot be compared ({why})" for path, why in unknown.items()}
     outcome.left |= {path: why for path, why in (doubts or {}).items() if path in meant}
     async with Blobs(tree.git) as blobs:
-        for path in _in_order(meant.keys() - outcome.left.keys(), meant):
+        order = await asyncio.to_thread(_in_order, meant.keys() - outcome.left.keys(), meant)
+        async for path in unhurried(order):
             steps = own_steps(meant[path], (between or {}).get(path, ()))
             with _leaving(path, outcome):
                 await _plan(tree, blobs, path, steps, now.get(path), outcome)
         if before_writing is not None:
             await before_writing(outcome)
-        for path in list(outcome.was):
+        async for path in unhurried(list(outcome.was)):
             as_it_was = exact is not None and same(outcome.became[path], meant[path][0])
             with _leaving(path, outcome):
                 await _write(tree, blobs, path, marks[path], outcome, (exact or {}).get(path) if as_it_was else "")
@@ -132,6 +136,14 @@ async def undo(
         if change.note and (only is None or change.path in only):
             outcome.left[change.path] = f"its earlier content was not kept ({change.note})"
     return outcome
+
+
+async def unhurried(paths: Iterable[str]) -> AsyncIterator[str]:
+    """Paths one by one. There may be very many, so others are served now and then."""
+    for number, path in enumerate(paths):
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)
+        yield path
 
 
 @contextmanager
@@ -176,7 +188,8 @@ async def _now(tree: WorkTree, paths: set[str]) -> tuple[Mapping[str, Side], Map
     """The files as they are now; and the files whose present content is not known, with the reasons."""
     checkpoint = await tree.checkpoint(paths)
     now = await tree.sides(checkpoint.tree, paths)
-    ignored = {path: "git ignores it" for path in paths - now.keys() if _is_file(tree, path)}
+    there = await asyncio.to_thread(lambda: [path for path in paths - now.keys() if _is_file(tree, path)])
+    ignored = dict.fromkeys(there, "git ignores it")
     return now, {**ignored, **{path: why for path, why in checkpoint.left_out.items() if path in paths}}
 
 
@@ -447,6 +460,7 @@ __all__ = [
     "count_files",
     "decide",
     "undo",
+    "unhurried",
     "versions",
     "why_left",
     "with_line_ends",

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ahpkit.changes.attribution import COARSE
 from ahpkit.changes.blobs import Blobs
-from ahpkit.changes.git import Git, GitError, size_and_time
+from ahpkit.changes.git import Git, GitError, fields_of, size_and_time
 from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side, same
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere
@@ -493,13 +493,10 @@ class WorkTree:
     async def sides(self, tree: str, paths: Collection[str]) -> dict[str, Side]:
         """What a tree holds at some paths."""
         found: dict[str, Side] = {}
-        ordered = sorted(paths)
+        ordered = await asyncio.to_thread(sorted, paths)
         for start in range(0, len(ordered), _AT_ONCE):
-            for line in await self.git.lines("ls-tree", "-z", tree, "--", *ordered[start : start + _AT_ONCE]):
-                about, _, path = line.partition("\t")
-                mode, kind, oid = about.split(" ")
-                if kind != "tree":
-                    found[path] = Side(path, mode, oid)
+            data = await self.git.run("ls-tree", "-z", tree, "--", *ordered[start : start + _AT_ONCE])
+            found |= await asyncio.to_thread(_read_sides, data)
         return found
 
     async def read(self, side: Side, *, on_disk_form: bool = True) -> bytes:
@@ -594,6 +591,17 @@ def _is_repository(folder: Path) -> bool:
 
 def _index_lines(sides: Collection[Side]) -> bytes:
     return b"".join(os.fsencode(f"{side.mode} {side.oid}\t{side.path}\0") for side in sides)
+
+
+def _read_sides(data: bytes) -> dict[str, Side]:
+    """The output of `ls-tree -z`, without folders."""
+    found: dict[str, Side] = {}
+    for line in fields_of(data):
+        about, _, path = line.partition("\t")
+        mode, kind, oid = about.split(" ")
+        if kind != "tree":
+            found[path] = Side(path, mode, oid)
+    return found
 
 
 def _read_changes(data: bytes, paths: Collection[str] | None) -> list[FileChange]:
