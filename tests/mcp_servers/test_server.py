@@ -210,6 +210,8 @@ async def test_five_thousand_tools_are_listed_once_each() -> None:
         assert len({tool["name"] for tool in server.lists.tools}) == len(server.lists.tools) == 4000
         assert server.lists.left_out == {"every further tool": "the first 4000 are used"}
         assert text_of(await server.call_tool("tool_4999", {}, Answers())) == "called tool_4999"
+        shown = await server.request("tools/list", {}, Answers())
+        assert [tool["name"] for tool in shown["tools"]] == [f"tool_{number}" for number in range(5000)]
 
 
 async def test_the_same_name_twice_is_listed_once() -> None:

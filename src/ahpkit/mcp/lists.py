@@ -15,7 +15,7 @@ from mcp import Client, MCPError
 from pydantic import BaseModel, ValidationError
 
 from ahpkit.mcp.calls import Limits
-from ahpkit.mcp.tolerance import LISTS, LeftOut, TolerantConnection, leave_out, plain, words_of
+from ahpkit.mcp.tolerance import LISTS, REST, LeftOut, TolerantConnection, leave_out, plain, words_of
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema, find_problem
 from ahpkit.wire.codec import decode_own, encode
@@ -85,19 +85,24 @@ class _Reader:
                 if error.code == types.METHOD_NOT_FOUND:
                     break
                 raise
-            for item in cast("list[BaseModel]", getattr(result, attribute)):
-                entry = _written(item, called, self._left_out)
-                name = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))
-                if entry and name in found:
-                    leave_out(self._left_out, called, name, ValueError("it is listed twice; the first one is used"))
-                elif entry:
-                    found[name] = entry
+            items = cast("list[BaseModel]", getattr(result, attribute))
+            await asyncio.to_thread(self._add, [*items, *take_rest(result.meta)], called, found)
             cursor = result.next_cursor
             if not cursor or len(found) > self._limits.listed:
                 break
         if cursor or len(found) > self._limits.listed:
             self._left_out[f"every further {called}"] = f"the first {min(len(found), self._limits.listed)} are used"
         return list(found.values())[: self._limits.listed]
+
+    def _add(self, items: Sequence[BaseModel | JsonObject], called: str, found: dict[str, JsonObject]) -> None:
+        """Add the entries of a page by their names, and name those that are left out."""
+        for item in items:
+            entry = _written(item, called, self._left_out)
+            name = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))
+            if entry and name in found:
+                leave_out(self._left_out, called, name, ValueError("it is listed twice; the first one is used"))
+            elif entry:
+                found[name] = entry
 
     async def _page(self, page: Callable[..., Awaitable[Any]], cursor: str | None) -> Any:
         """One page. The SDK refuses a whole page if one entry is bad. Then the page is requested again, and bad entries
@@ -109,10 +114,22 @@ class _Reader:
             return await page(cursor=cursor)
 
 
-def _written(item: BaseModel, called: str, left_out: LeftOut) -> JsonObject:
-    """An entry as plain data; None if it cannot be written as JSON."""
+def take_rest(meta: JsonObject | None) -> list[JsonObject]:
+    """Remove the entries of a list that the SDK did not see from the `_meta` of its answer, and return them."""
+    rest: Any = (meta or {}).pop(REST, None)
+    return cast("list[JsonObject]", rest) if isinstance(rest, list) else []
+
+
+def whole_list(answer: JsonObject) -> JsonObject:
+    """An answer with all entries of its list again. Other answers are unchanged."""
+    rest = take_rest(answer.get("_meta"))
+    return {**answer, **{key: [*answer[key], *rest] for key in LISTS if rest and key in answer}}
+
+
+def _written(item: BaseModel | JsonObject, called: str, left_out: LeftOut) -> JsonObject:
+    """An entry as plain data; empty if it cannot be written as JSON."""
     try:
-        entry = plain(item)
+        entry = plain(item) if isinstance(item, BaseModel) else item
         decode_own(encode(entry))
     except (ValueError, RecursionError, RpcError) as error:
         leave_out(left_out, called, str(getattr(item, "name", "")), error)
@@ -145,4 +162,4 @@ def result_problem(schema: Any, structured: Any) -> str | None:
     return None if problem is None else f"structured content{problem}"
 
 
-__all__ = ["Lists", "read_lists", "result_problem"]
+__all__ = ["Lists", "read_lists", "result_problem", "whole_list"]

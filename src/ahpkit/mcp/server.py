@@ -34,7 +34,7 @@ from ahpkit import __version__
 from ahpkit.mcp.calls import Call, Caller, Calls, Limits, ServerPort, TokenNeeded, current_call
 from ahpkit.mcp.connect import HttpConnection, ServerConfig, ServerConnection, StdioConnection
 from ahpkit.mcp.errors import McpConfigError, McpError, McpRefused, McpUnavailable
-from ahpkit.mcp.lists import Lists, read_lists, result_problem
+from ahpkit.mcp.lists import Lists, read_lists, result_problem, whole_list
 from ahpkit.mcp.tokens import Challenge, auth_required, resource_of
 from ahpkit.mcp.tolerance import TolerantConnection, plain, unwrapped, words_of
 from ahpkit.protocol.common.state import JsonObject
@@ -443,7 +443,7 @@ class McpServer:
             if client is None:
                 raise McpUnavailable(f"the MCP server {self.config.name} is not running ({self.state['kind']})")
             try:
-                answer = plain(await self._calls.run(partial(send, client), caller))
+                answer = whole_list(plain(await self._calls.run(partial(send, client), caller)))
                 self._was_accepted()
                 return answer
             except TokenNeeded as refused:
