@@ -35,7 +35,7 @@ from ahpkit.wire.transport import Transport
 HELLO_TIMEOUT = 20.0
 """Seconds to answer `initialize`: a Python process with a cold cache needs a few."""
 
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 32 * 1024 * 1024
 """Bytes of one message of an extension."""
 
 NEWS_PER_SECOND = 100.0

@@ -83,7 +83,7 @@ async def test_a_hundred_megabytes_in_one_line_end_that_process_only(scripted: S
     other, opened = await agent.open(quiet), await agent.open(loud)
     turn = RecordingTurn("x", chat=loud)
 
-    with pytest.raises(AgentError, match="more than 67108864 bytes") as error:
+    with pytest.raises(AgentError, match="more than 33554432 bytes") as error:
         await opened.run(turn)
 
     assert error.value.error_type == "acp/message-too-long"

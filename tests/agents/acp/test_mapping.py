@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ahpkit.agents.acp.limits import MAX_KINDS
+from ahpkit.agents.acp.limits import MAX_ATTACHED, MAX_KINDS
 from ahpkit.agents.acp.mapping import MAX_LATE, MAX_UPDATES, PLAN_KEY, USAGE_KEY, SessionMapper, without_reminders
 from ahpkit.agents.acp.options import SessionOptions
 from ahpkit.agents.acp.turn import TURN_UPDATES
@@ -145,6 +145,21 @@ def test_an_unknown_variant_is_kept_and_shown_once() -> None:
     assert verb == "notice"
     assert "subagent_update" in text
     assert more == {"meta": {ACP: {"update": kept}}}
+
+
+@pytest.mark.parametrize("where", ["data", "blob", "text"])
+def test_a_picture_or_file_that_is_too_long_is_named_and_not_stored(where: str) -> None:
+    mapped = Mapped()
+    mapped.mapper.begin(mapped.turn)
+    for length in (MAX_ATTACHED, MAX_ATTACHED + 1):
+        content = {where: "A" * length}
+        block = {"type": "image", **content} if where == "data" else {"type": "resource", "resource": content}
+        mapped.update("agent_message_chunk", content=block)
+
+    stored, notice = mapped.turn.said
+    assert stored[0] == "attach"
+    assert notice[0] == "notice"
+    assert "too long to be shown" in notice[1]
 
 
 def test_what_is_said_between_turns_is_shown_when_the_next_begins() -> None:

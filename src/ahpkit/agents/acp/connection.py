@@ -37,7 +37,7 @@ from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 
 PROTOCOL_VERSION = 1
 
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 32 * 1024 * 1024
 """Bytes of one message: the largest seen is 0.6 MB; an image or a file in one message fits."""
 
 EXITED = "acp/agent-exited"

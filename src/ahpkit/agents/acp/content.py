@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ahpkit.agents.acp.limits import MAX_KINDS, MAX_LISTED, MAX_PIECE, MAX_TEXT, cut, short
+from ahpkit.agents.acp.limits import MAX_ATTACHED, MAX_KINDS, MAX_LISTED, MAX_PIECE, MAX_TEXT, cut, short
 from ahpkit.agents.acp.meta import annotated
 from ahpkit.agents.untrusted_json import integer, obj, objects, text
 from ahpkit.protocol.chat.state import ToolResultContent
@@ -144,6 +144,13 @@ def block_data(block: JsonObject) -> tuple[bytes, str] | None:
     return _decoded(resource.get("blob"), text(resource.get("mimeType")) or "application/octet-stream")
 
 
+def is_too_long(block: JsonObject) -> bool:
+    """Whether a block of a message is too long to be attached."""
+    resource = obj(block.get("resource"))
+    kept = (block.get("data"), resource.get("blob"), resource.get("text"))
+    return any(isinstance(one, str) and len(one) > MAX_ATTACHED for one in kept)
+
+
 def shown_as_text(block: JsonObject) -> str | None:
     """A block of a message that reads as text: text itself, or a link. None for what has to be attached."""
     if block.get("type") == "text":
@@ -225,4 +232,4 @@ def _changed_lines(old: str, new: str) -> FileEditStats:
     return {"added": (after - before).total(), "removed": (before - after).total()}
 
 
-__all__ = ["MAX_DISPLAY", "OUTPUT_KEYS", "Contents", "Store", "as_json", "block_data", "shown_as_text"]
+__all__ = ["MAX_DISPLAY", "OUTPUT_KEYS", "Contents", "Store", "as_json", "block_data", "is_too_long", "shown_as_text"]

@@ -16,6 +16,9 @@ MAX_TEXT = 1024 * 1024
 """Characters of one piece of a tool call: its input, or one item of its output. More is a file, not something to read.
 """
 
+MAX_ATTACHED = 8 * 1024 * 1024
+"""Characters of one picture, sound or file in a message. Storing a longer one would block the event loop."""
+
 MAX_PIECE = 512 * 1024
 """Characters of streamed text that are taken in one step. More is taken piece by piece."""
 

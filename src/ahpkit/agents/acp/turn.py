@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_args
 
-from ahpkit.agents.acp.content import Contents, block_data, shown_as_text
+from ahpkit.agents.acp.content import Contents, block_data, is_too_long, shown_as_text
 from ahpkit.agents.acp.limits import MAX_WORDS, Allowance, cut, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.acp.toolcalls import MappedCall, ToolCalls
@@ -205,6 +205,9 @@ class TurnMapper:
             self._tell_end()
 
     def _attach(self, block: JsonObject) -> None:
+        if is_too_long(block):
+            self.notice(f"The agent sent content that is too long to be shown: {short(repr(block.get('type')))}")
+            return
         data = block_data(block)
         if data is None:
             kind = short(repr(block.get("type")))
