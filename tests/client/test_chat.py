@@ -57,6 +57,7 @@ async def test_a_message_has_text_attachments_and_meta(host: FakeHost, chat: Cha
     }
 
 
+@requirement("session:state:default-chat-may-change")
 @requirement("core:chat:own-channel", "session:state:default-chat-routing")
 async def test_input_to_the_session_goes_to_its_default_chats_channel(host: FakeHost, client: Client):
     other = "ahp-chat:/other"

@@ -166,6 +166,31 @@ async def test_a_client_that_leaves_while_its_plugin_is_read_is_named_and_asked_
     await back.aclose()
 
 
+@requirement("customizations:identity:id-opaque", "customizations:toggle:any-client")
+@requirement("customizations:flow:disconnect-order")
+async def test_plugins_with_any_text_as_their_id_are_switched_by_others_and_go_one_by_one_with_their_client(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    odd = ["ü /§#%20?", " ", "session/customizationToggled"]
+    places = [f"{publisher.uri}/{number}" for number in range(len(odd))]
+    publisher.files = {f"{number}/.plugin/plugin.json": manifest(name=f"mine-{number}") for number in range(len(odd))}
+    plugins = [publisher.plugin(id=id, uri=uri, nonce="1") for id, uri in zip(odd, places, strict=True)]
+    await publisher.claim(session, *plugins)
+    for id in odd:
+        await seen(watcher, lambda entry, id=id: entry["id"] == id and entry["load"]["kind"] == "loaded")
+    await watcher.accepted(session, {"type": "session/customizationToggled", "id": odd[0], "enabled": False})
+    listed = (await desk.bench.state(watcher, session))["customizations"]
+    enabled = {entry["id"]: entry["enabled"] for entry in listed}
+    assert [enabled[id] for id in odd] == [False, True, True]
+    before = len(watcher.actions(session))
+    await publisher.client.aclose()
+    for id in odd:
+        await watcher.action(lambda one, id=id: one["action"] == {"type": "session/customizationRemoved", "id": id})
+    told = [envelope["action"] for envelope in watcher.actions(session)[before:]]
+    assert told[0] == {"type": "session/activeClientChanged", "activeClient": None}
+    assert sorted(one["id"] for one in told[1:] if one["type"] == "session/customizationRemoved") == sorted(odd)
+
+
 @requirement("customizations:publish:removed-on-replacement")
 async def test_it_goes_when_another_client_becomes_active(
     desk: Desk, watcher: RawClient, publisher: Publisher, session: str
