@@ -7,7 +7,9 @@ import gc
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -58,7 +60,7 @@ def is_ours_to_give(name: str) -> bool:
     return name.startswith("_") or name.isupper()
 
 
-PATCHES = r"\b(?:setattr|patch|object|delattr|multiple)\(|(?<!self)\.(?:_\w*|[A-Z][A-Z0-9_]*) = "
+PATCHES = r"\b(?:setattr|patch|object|delattr|multiple|setitem|dict)\(|(?<!self)\.(?:_\w*|[A-Z][A-Z0-9_]*) = "
 """What stands wherever a private name or a constant is replaced."""
 
 
@@ -69,7 +71,7 @@ def patched(path: Path) -> Iterator[str]:
     for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name) and node.args:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-            if called in ("setattr", "patch", "object", "delattr", "multiple"):
+            if called in ("setattr", "patch", "object", "delattr", "multiple", "setitem", "dict"):
                 yield from _patched_by_call(node, modules)
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -115,6 +117,8 @@ def _is_of(target: ast.expr, names: set[str]) -> bool:
         'patch.setattr(a.b, "LIMIT", 1)',
         "patch.multiple(a, LIMIT=1)",
         'patch.multiple("ahpkit.a", LIMIT=1)',
+        "patch.dict(a.__dict__, LIMIT=1)",
+        'monkeypatch.setitem(a.__dict__, "LIMIT", 1)',
     ],
 )
 def test_a_patched_limit_is_seen(line: str, tmp_path: Path) -> None:
@@ -137,7 +141,7 @@ def test_no_test_replaces_a_private_name_or_a_constant_of_ahpkit() -> None:
 
 def test_no_module_cuts_a_path_out_of_a_file_uri_by_itself() -> None:
     """`ahpkit.platform.files` does it: percent signs, hosts and other systems are easy to forget."""
-    cuts = re.compile(r"""removeprefix\(["']file:|\.replace\(["']file:""")
+    cuts = re.compile(r"""\b(?:removeprefix|replace|partition|split|sub|len|lstrip|find|index)\(r?["']\^?file:""")
     assert [path.name for path in sources("src") if cuts.search(path.read_text(encoding="utf-8"))] == []
 
 
@@ -196,6 +200,8 @@ def always_true(test: ast.expr) -> bool:
             return any(map(always_true, values))
         case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
             return ast.dump(left) == ast.dump(right) and not isinstance(left, ast.Call)
+        case ast.Compare(left=ast.Call(func=ast.Name(id="len")), ops=[ast.GtE()], comparators=[ast.Constant(value=0)]):
+            return True
         case ast.Tuple(elts=[_, *_]) | ast.JoinedStr() | ast.Lambda() | ast.GeneratorExp():
             return True
         case _:
@@ -207,8 +213,17 @@ def _kinds(kind: ast.expr) -> set[str]:
     return {dotted(one) for one in (kind.elts if isinstance(kind, ast.Tuple) else [kind])}
 
 
+def never_reached(node: ast.AST) -> Iterator[str]:
+    """The statements behind one that leaves the block."""
+    block: object = getattr(node, "body", None)  # That of a lambda is an expression.
+    for leaving, following in pairwise(cast("list[ast.stmt]", block)) if isinstance(block, list) else ():
+        if isinstance(leaving, ast.Return | ast.Raise | ast.Break | ast.Continue):
+            yield f"{following.lineno}: this is never reached"
+
+
 def cannot_fail(function: ast.AST) -> Iterator[str]:
     for node in walk(function):
+        yield from never_reached(node)
         if not isinstance(node, (ast.For, ast.If, ast.Assert, ast.Call, ast.ExceptHandler)):
             continue
         match node:
@@ -240,6 +255,8 @@ def cannot_fail(function: ast.AST) -> Iterator[str]:
         "assert (x, 'message')",
         "assert (y for y in x)",
         "assert x == x",
+        "assert len(x) >= 0",
+        "for y in x:\n  continue\n  assert y",
         "for y in []: assert y",
         "if False: assert x",
         "pytest.raises(Exception)",
@@ -294,7 +311,9 @@ def test_the_name_of_a_test_is_a_sentence() -> None:
 
 CLOCKS_AND_IDS = {
     *("time.time", "time.time_ns", "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"),
+    *("datetime.datetime.today", "time.ctime", "time.localtime", "time.gmtime", "time.strftime"),
     *("uuid.uuid1", "uuid.uuid4", "random.random", "random.choice", "random.randint", "random.uniform"),
+    *("random.getrandbits", "random.randbytes", "random.randrange", "random.sample", "random.shuffle"),
 }
 """Calls whose result nobody can foresee."""
 
@@ -317,10 +336,13 @@ def test_time_and_ids_are_passed_in() -> None:
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
-MAKES_TASK = {"asyncio.create_task", "asyncio.ensure_future", "loop.create_task"}
+MAKES_TASK = {
+    *("asyncio.create_task", "asyncio.ensure_future", "loop.create_task"),
+    *("asyncio.Task", "asyncio.run_coroutine_threadsafe"),
+}
 """Calls that make a task without an owner. `Tasks.spawn` and task groups own what they run."""
 
-OF_TASKS = "create_task|ensure_future"
+OF_TASKS = r"create_task|ensure_future|\bTask\(|run_coroutine_threadsafe"
 """One of these words is in every file that makes a task."""
 
 LOOPS = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
@@ -428,6 +450,8 @@ def _names(node: ast.AST, name: str) -> bool:
     [
         ("asyncio.create_task(work())", False),
         ("make(work())", False),
+        ("asyncio.Task(work())", False),
+        ("asyncio.run_coroutine_threadsafe(work(), self._loop)", False),
         ("asyncio.get_running_loop().create_task(work())", False),
         ("self._loop.create_task(work())", False),
         ("self.task = asyncio.create_task(work())", False),
