@@ -124,6 +124,32 @@ async def test_an_empty_token_takes_the_login_back(sockets: Bench, guarded: Guar
     assert (await client.refused("createSession", "ahp-session:/b"))["code"] == -32007
 
 
+@pytest.mark.parametrize("version", ["0.4.0", "0.9.0", "1.0.0"])
+async def test_an_agent_that_has_its_token_requires_none_until_the_token_is_gone(
+    sockets: Bench, guarded: Guarded, version: str
+) -> None:
+    """VS Code asks for an account of its own before it uses an agent that requires a token."""
+
+    async def listed() -> list[Any]:
+        agents: list[Json] = (await sockets.state(client, "ahp-root://"))["agents"]
+        return [one.get("required") for one in agents[0]["protectedResources"]]
+
+    client = await sockets.client("ahp-root://", client_id="any", offer=[version])
+    assert await listed() == [None, False]
+    assert (await client.refused("authenticate", resource=VAULT["resource"], token="bad"))["code"] == -32602
+    assert await listed() == [None, False]
+    await client.ask("authenticate", resource=VAULT["resource"], token="t1")
+    assert (await client.action("root/agentsChanged"))["action"]["agents"][0]["protectedResources"][0][
+        "required"
+    ] is False
+    assert await listed() == [False, False]
+    await client.ask("authenticate", resource=VAULT["resource"], token="")
+    assert await listed() == [None, False]
+    await client.ask("authenticate", resource=VAULT["resource"], token="t2", expiresIn=1)
+    assert (await client.notification("auth/required"))["reason"] == "expired"
+    assert await listed() == [None, False]
+
+
 @requirement("gen:auth:only-its-resource", "gen:auth:expires-in")
 async def test_a_token_reaches_every_agent_that_asks_for_its_resource(sockets: Bench, guarded: Guarded) -> None:
     second, picky = Guarded(), Guarded()

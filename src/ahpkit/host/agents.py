@@ -92,9 +92,22 @@ class Agents:
 
     def _listed(self, agent: Agent) -> AgentInfo:
         info: dict[str, object] = {**agent_info(agent)}
+        if agent.protected_resources:
+            info["protectedResources"] = [self._shown(agent, resource) for resource in agent.protected_resources]
         for describe in self._hooks.describe:
             info |= describe(agent.provider)
         return cast("AgentInfo", info)
+
+    def _shown(self, agent: Agent, resource: ProtectedResourceMetadata) -> ProtectedResourceMetadata:
+        """A resource as clients see it: an agent that has a token for it requires no other one.
+
+        Otherwise VS Code would ask for an account of its own, although somebody has logged in with another client.
+        """
+        if (agent.provider, resource["resource"]) not in self._authenticated:
+            return resource
+        given = resource.copy()
+        given["required"] = False
+        return given
 
     def publish(self) -> None:
         """Update the list of agents in root state. This is its only writer."""
@@ -122,6 +135,7 @@ class Agents:
         taken = [await take(client_id, params) for take in self._hooks.authenticate]
         if len(refusals) < len(asking):
             self._token_given(resource, params.get("expiresIn"))
+            self.publish()
         elif refusals:
             raise InvalidParams(_without(token, refusals[0].message)) from refusals[0]
         elif not any(taken):
@@ -164,6 +178,7 @@ class Agents:
             if (advertised := _protected(agent, resource)) is not None:
                 known = advertised
                 self._spawn(agent.revoke(resource))
+        self.publish()
         self._ask_for(ROOT_URI, known, "expired")
 
     def login_needed(self, agent: Agent, session_uri: str) -> None:
@@ -207,8 +222,6 @@ def agent_info(agent: Agent) -> AgentInfo:
         capabilities["multipleWorkingDirectories"] = agent.directories
     if capabilities:
         info["capabilities"] = capabilities
-    if agent.protected_resources:
-        info["protectedResources"] = list(agent.protected_resources)
     meta: JsonObject = {AGENT_META: agent.meta} if agent.meta else {}
     meta |= {MODELS_LATER: True} if agent.models_later and not agent.models else {}
     if meta:
