@@ -42,9 +42,9 @@ export const pathOf = (uri: Uri): string => {
 };
 /** A path as a URI; a URI stays one. */
 export const toUri = (path: string): Uri => (/^[a-z][\w+.-]*:/i.test(path) ? path : `file://${path.split("/").map(encodeURIComponent).join("/")}`);
-export const nameOf = (uri: Uri): string => pathOf(uri).replace(/\/+$/, "").split("/").pop() || uri;
 
 const foldersOf = (uri: Uri): string[] => pathOf(uri).split("/").filter(Boolean);
+export const nameOf = (uri: Uri): string => foldersOf(uri).at(-1) ?? uri;
 
 /** The folders above a directory that distinguish it from others with the same name; empty if its name is unique. */
 export function placeOf(directory: Uri, others: Uri[]): string {

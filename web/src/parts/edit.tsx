@@ -13,7 +13,7 @@ export const editPath = (edit: FileEdit): string => pathOf(edit.after?.uri ?? ed
 
 /** A path inside one of the session's directories is shown relative to it. */
 export function fromRoot(path: string, roots: readonly string[] = []): string {
-  const within = roots.map((root) => pathOf(root).replace(/\/*$/, "/")).filter((root) => path.startsWith(root));
+  const within = roots.map(pathOf).map((root) => (root.endsWith("/") ? root : `${root}/`)).filter((root) => path.startsWith(root));
   return path.slice(Math.max(0, ...within.map((root) => root.length)));
 }
 

@@ -12,7 +12,8 @@ const BYTES = 32_000;
 export function folded(text: string): string {
   const shown = text.includes("\u001b]") ? text.replace(/\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g, "") : text;
   if (!shown.includes("\r")) return shown;
-  return shown.replaceAll("\r\n", "\n").replace(/[^\n]*\r(?!\n)/g, "");
+  // Line by line: a pattern would look at a long line again from each of its characters.
+  return shown.replaceAll("\r\n", "\n").split("\n").map((line) => line.slice(line.lastIndexOf("\r") + 1)).join("\n");
 }
 
 function after(text: string, lines: number, limit: number): number {

@@ -1,7 +1,7 @@
 /** The only way in for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
 
 import DOMPurify from "dompurify";
-import { marked, type Token, type Tokens, type TokensList } from "marked";
+import { Lexer, marked, type Token, type Tokens, type TokensList } from "marked";
 
 const TAGS = [
   "p", "br", "em", "strong", "del", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -49,7 +49,39 @@ function unload(image: HTMLImageElement): void {
   image.replaceWith(link);
 }
 
-export const lex = (text: string): TokensList => marked.lexer(text, { gfm: true });
+/** Marks of emphasis in one paragraph, and in all of a text: with more of them the parser takes seconds or minutes. Nobody writes so many. */
+const MARKS = 2_000;
+const ALL_MARKS = 20_000;
+/** Quotes and list items inside each other. */
+const DEEPEST = 50;
+
+/** What would hold up the page is not looked into: it is plain text. */
+class PatientLexer extends Lexer {
+  #marks = 0;
+  #depth = 0;
+
+  override inlineTokens(text: string, tokens: Token[] = []): Token[] {
+    const marks = text.match(/[*_~]/g)?.length ?? 0;
+    if (marks <= MARKS && this.#marks + marks <= ALL_MARKS) {
+      this.#marks += marks;
+      return super.inlineTokens(text, tokens);
+    }
+    tokens.push({ type: "text", raw: text, text });
+    return tokens;
+  }
+
+  override blockTokens(text: string, tokens: Token[] | TokensList = [], within?: boolean): Token[] & TokensList {
+    if (this.#depth >= DEEPEST) tokens.push({ type: "text", raw: text, text });
+    else {
+      this.#depth += 1;
+      super.blockTokens(text, tokens as Token[], within);
+      this.#depth -= 1;
+    }
+    return tokens as Token[] & TokensList;
+  }
+}
+
+export const lex = (text: string): TokensList => new PatientLexer({ ...marked.defaults, gfm: true }).lex(text);
 
 /** The two lines that make rows a table. */
 export const tableHead = (raw: string): string => raw.split("\n", 2).map((line) => `${line}\n`).join("");

@@ -29,6 +29,16 @@ function aboutCompletion({ insertText, attachment }: Completion): string {
   return attachment && attachment.label.trim() !== insertText.trim() ? attachment.label : "";
 }
 
+/** Characters of the longest word that can be completed. */
+const LONGEST_WORD = 1_000;
+
+/** The word that ends at the caret. It is looked for backwards: a pattern would look at a long pasted text again from each of its letters. */
+function wordBefore(text: string, caret: number): string {
+  let start = caret;
+  while (start > 0 && caret - start < LONGEST_WORD && !/\s/.test(text.charAt(start - 1))) start -= 1;
+  return text.slice(start, caret);
+}
+
 async function asAttachment(file: File): Promise<Attachment | undefined> {
   if (file.size > MAX_ATTACHMENT) {
     toast(`${file.name} is too large to attach (${size(file.size)}; at most ${size(MAX_ATTACHMENT)}).`);
@@ -163,7 +173,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
 
   async function complete(text: string, offset: number): Promise<void> {
     const triggers = hostInfo.value?.completionTriggerCharacters ?? ["/", "@", "#"];
-    const word = /\S*$/.exec(text.slice(0, offset))?.[0] ?? "";
+    const word = wordBefore(text, offset);
     if (!triggers.some((trigger) => word.startsWith(trigger)) || link.value !== "live") return setItems([]);
     const turn = ++asked.current;
     try {
@@ -181,7 +191,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
 
   function accept(item: Completion): void {
     const offset = area.current?.selectionStart ?? draft.text.length;
-    const start = item.rangeStart ?? offset - (/\S*$/.exec(draft.text.slice(0, offset))?.[0].length ?? 0);
+    const start = item.rangeStart ?? offset - wordBefore(draft.text, offset).length;
     const end = (item.rangeEnd ?? askedAt.current) + offset - askedAt.current; // Letters that were typed since then belong to the word.
     const text = `${draft.text.slice(0, start)}${item.insertText}${draft.text.slice(end)}`;
     const plainOne = item.attachment?.type === "simple" && !item.attachment.modelRepresentation;
@@ -204,7 +214,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
         event.preventDefault();
         return choose((chosen + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length);
       }
-      const typed = /\S*$/.exec(draft.text.slice(0, area.current?.selectionStart ?? 0))?.[0];
+      const typed = wordBefore(draft.text, area.current?.selectionStart ?? 0);
       const whole = event.key === "Enter" && items.some((item) => item.insertText.trim() === typed);
       if (!whole && (event.key === "Enter" || event.key === "Tab")) {
         event.preventDefault();

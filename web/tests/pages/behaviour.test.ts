@@ -695,6 +695,11 @@ describe("the composer", () => {
       element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
     });
     await page.locator(".attachments img").waitFor();
+    await composer(page).fill(`${"QUJD".repeat(100_000)} /h`); // A long word that was pasted holds up nothing.
+    await composer(page).press("End");
+    await page.keyboard.type("e");
+    await until(() => host.requests.at(-1)?.params.text?.endsWith(" /he"), "asked for completions");
+    await composer(page).fill("/hello");
     const drag = (type: string, size: number) => page.locator(".transcript").evaluate((element, [kind, length]) => {
       const data = new DataTransfer();
       data.items.add(new File([new Uint8Array(length)], "notes.bin"));

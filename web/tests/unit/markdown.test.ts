@@ -19,6 +19,31 @@ const html = (fragment: DocumentFragment): string => {
 
 const TEXTS = [LONG, "```py\nprint(1)\n```\n\nafter", "~~~\n```\n~~~\n", "1. a\n   - b\n\n2. c", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", "a [link][x]\n\n[x]: https://example.com", "````md\n```js\n1\n```\n````\n", "half ```` fence", "word ".repeat(1_500), "Some **bold words** and `code` in a paragraph that does not end, - with 1. marks. ".repeat(100), "**bold ".repeat(900), `| a | b |\n|---|---|\n${"| some words | and more of them |\n".repeat(250)}\nend`, `| a |\n|---|\n| ${"one endless row ".repeat(400)}`];
 
+describe("Markdown that would hold up a parser for minutes", () => {
+  it.each(["__a__b", "**a", "*_"])("is plain text: %s", (knot) => {
+    const text = knot.repeat(25_000);
+    expect(html(renderMarkdown(`# Title\n\n${text}\n\nand **more**`))).toBe(`<h1>Title</h1>\n<p>${text}</p>\n<p>and <strong>more</strong></p>\n`);
+  });
+
+  it.each([">", "> ", "1. ", "- "])("is cut off where it is too deep: %s", (nested) => {
+    const box = document.createElement("div");
+    box.append(renderMarkdown(`${nested.repeat(30_000)}the end\n\nafter`));
+    const depths = [...box.querySelectorAll("*")].map((each) => {
+      let depth = 0;
+      for (let at: Element | null = each; at && at !== box; at = at.parentElement) depth += 1;
+      return depth;
+    });
+    expect(Math.max(...depths)).toBeLessThan(120);
+    expect(box.textContent).toContain("the end");
+    expect(box.lastElementChild?.textContent).toBe("after");
+  });
+
+  it("is none when there are many marks in code, or a few in each of many paragraphs", () => {
+    const code = "my_name = __init__(*args)\n".repeat(3_000);
+    expect(html(renderMarkdown(`\`\`\`py\n${code}\`\`\`\n\n${"Some **bold** word.\n\n".repeat(900)}`)).match(/<strong>/g)?.length).toBe(900);
+  });
+});
+
 describe("a stream of Markdown", () => {
   for (const [index, text] of TEXTS.entries())
     it(`draws its prefixes and ends like one drawing (${index})`, () => {

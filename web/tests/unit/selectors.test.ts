@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { InputNeeded, ChatState, SessionState, SessionSummary, ToolCall, Turn } from "../../src/ahp/index.ts";
-import { activity, age, comesFrom, duration, elapsed, fields, groups, helpersOf, plain, pretty, price, summaryOf, placeOf, titleOf, toChoose, tokens, total, waiting } from "../../src/mirror/selectors.ts";
+import { activity, age, comesFrom, duration, elapsed, fields, groups, helpersOf, nameOf, plain, pretty, price, summaryOf, placeOf, titleOf, toChoose, tokens, total, waiting } from "../../src/mirror/selectors.ts";
 import { pieces } from "../../src/parts/ansi.ts";
 import { endsAlike, rowsOf } from "../../src/parts/diff.tsx";
 import { changedPart, languageOf, linesOf, piecesOf } from "../../src/parts/diff-lines.ts";
@@ -183,6 +183,10 @@ describe("output", () => {
   });
   it("folds carriage returns", () => {
     expect(folded("10%\r20%\r100%\ndone\r\n")).toBe("100%\ndone\n");
+    expect(folded("10%\r20%\r\nlast\r")).toBe("20%\n");
+    const long = "a".repeat(1_000_000); // For a pattern that begins again at each letter this is many minutes.
+    expect(folded(`x\r\n${long}\r${long}\nend`) === `x\n${long}\nend`).toBe(true);
+    expect(nameOf(`file:///home${"/".repeat(1_000_000)}x//`)).toBe("x");
     expect(folded("\u001b]0;title\u0007a \u001b]8;;https://example.com\u001b\\link\u001b]8;;\u001b\\")).toBe("a link");
   });
 });
