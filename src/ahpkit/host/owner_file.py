@@ -56,7 +56,9 @@ class OwnerFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._alone():
             content = work(dict(self._load()))
-            write_private(self.path, json.dumps(content, ensure_ascii=False, indent=1).encode())
+            text = json.dumps(content, ensure_ascii=False, indent=1)
+            # The bytes of a name that is not UTF-8 are written as JSON writes them: `\udcfc`.
+            write_private(self.path, text.encode(errors="backslashreplace"))
         return content
 
     def _load(self) -> JsonObject:

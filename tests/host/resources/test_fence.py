@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,12 @@ def test_the_owner_adds_and_removes_roots_while_the_host_runs(tmp_path: Path) ->
     assert fence.roots() == [Path("/srv/a")]
     kept.change(lambda said: {"added": ["/srv/b"], "removed": ["/srv/a"]})
     assert fence.roots() == [Path("/srv/b")]
+
+
+def test_a_root_may_have_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"/srv/\xfc")
+    OwnerFile(tmp_path / "roots.json").change(lambda said: {"added": [odd]})
+    assert Fence(CUTS, [], OwnerFile(tmp_path / "roots.json")).roots() == [Path(odd)]
 
 
 def test_a_root_must_be_a_directory_and_not_be_cut_out(tmp_path: Path) -> None:
