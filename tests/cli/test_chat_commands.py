@@ -92,6 +92,15 @@ async def test_queued_messages_are_listed_and_dropped() -> None:
         assert [line[:19] for line in notes.said[2:]] == ["✗ a turn is running"] * 2
 
 
+async def test_steering_while_nothing_runs_is_a_message() -> None:
+    async with commands() as (typed, notes, chat):
+        await typed.run(":steer over here")
+        turn = chat.state.get("activeTurn")
+        assert turn is not None
+        assert turn["message"]["text"] == "over here"
+        assert (notes.said, typed.later) == ([], [])
+
+
 async def test_with_nothing_there_the_commands_say_so() -> None:
     async with commands() as (typed, notes, _):
         for line in (":plan", ":queue", ":drop", ":fork", ":steer"):

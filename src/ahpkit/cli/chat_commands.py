@@ -185,6 +185,9 @@ class Commands:
     async def steer(self, argument: str) -> None:
         if not argument:
             raise Refused("say what: :steer TEXT")
+        if "activeTurn" not in self._chat.confirmed:  # There is no turn to tell, and the next one may be far away.
+            await self._show_turn(self._chat.send(argument))
+            return
         await self._accepted(self._chat.steer(argument))
         self.later.append(argument)
 
