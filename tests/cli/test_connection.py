@@ -6,8 +6,17 @@ from pathlib import Path
 import click
 import pytest
 
-from ahpkit.cli.connection import connected, meant, short_id
+from ahpkit.agents.demo import DemoAgent
+from ahpkit.cli.connection import connected, meant, open_session, short_id
+from ahpkit.host.agent import AgentChat, Chat
+from ahpkit.host.clients.clients import register_client_list
+from ahpkit.host.config import HostConfig
+from ahpkit.host.host import Host
+from ahpkit.log.memory import MemoryStorage
+from ahpkit.testing.memory_host import MemoryHost
+from ahpkit.wire.tasks import running
 from support.process import host_process
+from support.waiting import until
 
 SESSIONS = [
     {"resource": "ahp-session:/3f2a9c11-aaaa", "title": "Release notes"},
@@ -49,3 +58,27 @@ async def test_a_command_says_that_its_host_is_gone_and_does_not_wait_for_ever(
                 host.process.kill()
                 await asyncio.Event().wait()
     assert "connection lost; trying to get it back" in capsys.readouterr().err
+
+
+class Slow(DemoAgent):
+    """An agent that never starts."""
+
+    async def open(self, chat: Chat) -> AgentChat:
+        return await asyncio.Future()
+
+
+async def test_a_start_that_waits_for_room_on_the_disk_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = Host(MemoryStorage(), agents=[Slow()], config=HostConfig(default_directory=tmp_path))
+    register_client_list(host.extension, host.clients, failing=lambda: "the disk is full")
+    async with host, MemoryHost(host).client() as client:
+        opening = open_session(client, None, provider=None, model=None, directory=tmp_path)
+        said: list[str] = []
+
+        def is_said() -> bool:
+            said.append(capsys.readouterr().err)
+            return "The host cannot store anything: the disk is full. Ctrl-C gives up." in "".join(said)
+
+        async with running(opening):
+            await until(is_said)

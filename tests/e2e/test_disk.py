@@ -14,6 +14,7 @@ import pytest
 from support.flow import open_session, state_of, title
 from support.process import finish_cli, host_process, run_cli
 from support.raw_client import RawClient
+from support.terminal import terminal
 from support.waiting import BOUND
 
 ROOT = "ahp-root://"
@@ -108,6 +109,20 @@ async def test_a_prompt_that_runs_when_the_disk_gets_full_says_why_it_waits(tmp_
             prompt.kill()
             await prompt.wait()
             await reading
+
+
+@needs_mount
+async def test_a_chat_whose_turn_runs_when_the_disk_gets_full_says_why_it_waits(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "data") as data:
+        async with host_process(tmp_path), terminal(["chat"], tmp_path) as person:
+            person.enter("/stream 100000")
+            await person.see("delta 1")
+            fill(data)
+            await person.see("! waiting: the host cannot store anything")
+            person.interrupt()
+            await person.see("Ctrl-C again leaves")
+            person.interrupt()
+            await person.exited()
 
 
 async def _accepted_again(client: RawClient, session: str) -> int:

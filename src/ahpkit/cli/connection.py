@@ -23,6 +23,7 @@ from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connec
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
+from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.protocol.session.state import SessionStatus
 
 P = ParamSpec("P")
@@ -38,6 +39,9 @@ _ACTIVITY = 300
 
 _BACK = 20.0
 """Seconds to wait for a lost connection to come back."""
+
+_QUIET = 3.0
+"""If a turn says nothing for so many seconds, the host is asked whether something is wrong."""
 
 _SHORTEST = 4
 """The fewest characters of an id that may stand for the whole id."""
@@ -176,6 +180,27 @@ def tell_connection(client: Client, output: Output) -> None:
     client.on_status(tell)
 
 
+async def say_why_it_waits(client: Client, output: Output, heard: Callable[[], int]) -> None:
+    """If nothing comes for a while, ask the host whether it can store actions. A host that cannot store them sends
+    nothing. `heard()` counts what came."""
+    told: str | None = None
+    while True:
+        before = heard()
+        await asyncio.sleep(_QUIET)
+        if before == heard():
+            reason = await _why_nothing_is_stored(client)
+            if reason is not None and reason != told:
+                output.say(f"! waiting: the host cannot store anything: {reason}", "yellow", error=True)
+            told = reason
+
+
+async def _why_nothing_is_stored(client: Client) -> str | None:
+    with suppress(AhpError, OSError):
+        if CLIENTS in client.host.meta:
+            return (await client.request(f"x-{CLIENTS}/list", {})).get("notStored")
+    return None
+
+
 async def open_session(
     client: Client,
     name: str | None,
@@ -287,6 +312,8 @@ def _slow_start(client: Client, uri: str, provider: str | None) -> Explain:
 
     async def explain(tell: Tell) -> None:
         with suppress(AhpError, TimeoutError):  # The start is over. The command that waits for it reports how it ended.
+            if reason := await _why_nothing_is_stored(client):
+                tell(f"The host cannot store anything: {reason}. Ctrl-C gives up.")
             async with client.subscribe(uri) as session:
                 doing = session.state.get("activity", "")
                 while True:
@@ -382,6 +409,7 @@ __all__ = [
     "last_session",
     "meant",
     "open_session",
+    "say_why_it_waits",
     "session_options",
     "short_id",
     "tell_connection",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ahpkit.cli.chat_commands import Commands, OtherChat
+from ahpkit.cli.connection import say_why_it_waits
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import LineEditor
 from ahpkit.cli.open_decisions import Decisions
@@ -75,6 +76,9 @@ class Conversation:
         self._call = call
         self._now = now
         self._console = console
+        self._client = client
+        self._heard = 0
+        """The number of events of turns that came."""
         self._session = session
         self._chat = chat
         self._channel = channel
@@ -251,7 +255,8 @@ class Conversation:
         self._failed.discard(turn_id)
         began = self._now()
         shown = self._show_events(turn_id, turn, ours=ours, past=past)
-        async with Tasks() as self._asking, running(shown) as showing:
+        explaining = say_why_it_waits(self._client, self._console, lambda: self._heard)
+        async with Tasks() as self._asking, running(explaining), running(shown) as showing:
             try:
                 await self._until_over(showing)
                 if self._now() - began > _LONG:
@@ -309,6 +314,7 @@ class Conversation:
             self._helpers = helpers
             paused = self._now()
             async for event in turn:
+                self._heard += 1
                 # Keys and Ctrl-C are read now and then, however many events have come already.
                 if self._now() - paused > _PAUSE:
                     await asyncio.sleep(0)

@@ -24,6 +24,7 @@ from ahpkit.cli.connection import (
     find_session,
     host_command,
     open_session,
+    say_why_it_waits,
     session_options,
     short_id,
 )
@@ -35,16 +36,11 @@ from ahpkit.client.ask import subagents
 from ahpkit.client.events import ConfirmationNeeded, InputNeeded, TurnCancelled, TurnCompleted, TurnEvent
 from ahpkit.platform.signals import handling_signals
 from ahpkit.protocol.chat.turns import is_resumable
-from ahpkit.protocol.errors import AhpError
-from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.wire.codec import encode
 from ahpkit.wire.tasks import running
 
 _PATIENCE = 3.0
 """Seconds to wait for the first bytes of standard input, if there is also a text."""
-
-_QUIET = 3.0
-"""If the agent says nothing for so many seconds, the host is asked whether something is wrong."""
 
 _LARGEST = 8_000_000
 """Bytes of a message. A host takes a little more than that in one action."""
@@ -272,11 +268,15 @@ class _OneShot:
 
     async def run(self, client: Client, session: Session, begin: Begin, timeout: float | None = None) -> int:
         """Run the turn to its end; returns the exit code."""
+        async with running(say_why_it_waits(client, self.output, lambda: self._events)):
+            return await self._run(session, begin, timeout)
+
+    async def _run(self, session: Session, begin: Begin, timeout: float | None) -> int:
         chat = await session.chat()
         self._opened.set_result(_turn_stays(chat))
         if self._json_lines:
             self.output.say(encode({"event": "Session", "session": session.uri, "chat": chat.uri}).decode())
-        async with _cancelled_by_interrupt(chat, self._printer), running(self._say_why_it_waits(client)):
+        async with _cancelled_by_interrupt(chat, self._printer):
             try:
                 async with asyncio.timeout(timeout):
                     return await self._take(session, chat, begin)
@@ -288,21 +288,6 @@ class _OneShot:
             except ActionRejected as error:
                 self.output.say(f"✗ {error.reason}", "red", error=True)
                 return EXIT_FAILED
-
-    async def _say_why_it_waits(self, client: Client) -> None:
-        """If nothing comes for a while, ask the host whether it can store actions. A host that cannot store them sends
-        nothing."""
-        last_reason: str | None = None
-        while CLIENTS in client.host.meta:
-            seen = self._events
-            await asyncio.sleep(_QUIET)
-            if seen != self._events:
-                continue
-            with suppress(AhpError, OSError):
-                reason: str | None = (await client.request(f"x-{CLIENTS}/list", {})).get("notStored")
-                if reason is not None and reason != last_reason:
-                    self.output.say(f"! waiting: the host cannot store anything: {reason}", "yellow", error=True)
-                last_reason = reason
 
     async def _take(self, session: Session, chat: Chat, begin: Begin) -> int:
         last: Any = None
