@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from ahpkit import __version__
@@ -79,6 +80,22 @@ async def test_a_host_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Pa
     assert "the host did not start" in errors
     assert "Traceback" not in errors
     assert await status(tmp_path) == []
+
+
+async def test_a_host_that_fails_by_a_fault_of_its_own_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\nprintf 'Traceback (most recent call last):\\n  …\\nKeyError: 7\\n' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    with pytest.raises(click.ClickException) as failed:
+        await start_host(tmp_path / "data")
+    assert failed.value.message == (
+        f"the host did not start, because of a fault in ahpkit: KeyError: 7\n"
+        f"The whole error: {tmp_path / 'data/logs/host.err'}"
+    )
 
 
 async def test_ctrl_c_while_a_host_starts_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +217,8 @@ async def test_with_several_hosts_a_command_says_which_one_it_uses_and_why(tmp_p
         _, _, errors = await finish_cli(["sessions", "list"], tmp_path)
         assert "Using the host work at" in errors
         assert "the newest of 2" in errors
+        _, _, errors = await finish_cli(["devices", "list"], tmp_path)
+        assert "Using the host work at" in errors
         _, _, errors = await finish_cli(["prompt", "--host-name", "default", "hello"], tmp_path)
         assert "Using the host default at" in errors
         _, _, errors = await finish_cli(["sessions", "list"], tmp_path, AHPKIT_HOST_NAME="default")

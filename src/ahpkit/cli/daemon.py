@@ -304,6 +304,9 @@ def _private(path: str, flags: int) -> int:
 
 def _why_it_ended(data_dir: Path, code: int) -> str:
     text = error_file(data_dir).read_text(encoding="utf-8", errors="replace").strip()
+    if text.startswith("Traceback"):
+        last = text.rpartition("\n")[2]
+        return f"the host did not start, because of a fault in ahpkit: {last}\nThe whole error: {error_file(data_dir)}"
     full = shutil.disk_usage(data_dir).free < _LITTLE
     said = text.removeprefix("Error: ") or (
         f"the disk of {data_dir} is full" if full else f"it ended with code {code} and wrote no message"

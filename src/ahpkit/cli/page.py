@@ -15,7 +15,8 @@ import click
 
 from ahpkit.cli.config import trusted_settings
 from ahpkit.cli.connection import chosen_name, host_name_option
-from ahpkit.cli.daemon import ensure_host, refuse_unknown_name
+from ahpkit.cli.daemon import ensure_host
+from ahpkit.cli.settings import Settings
 from ahpkit.cli.text import printable
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.client.endpoints import Endpoint, find_endpoint, trusted_certificate
@@ -33,10 +34,15 @@ def _host_options(command: Any) -> Any:
     )
 
 
+def _tell_which(url: str | None, settings: Settings | None = None) -> None:
+    """Say which host is used, if none was named by its address. With `settings`, start one when none runs."""
+    if url is None:
+        asyncio.run(ensure_host(chosen_name(), settings))
+
+
 def _endpoint(url: str | None, token: str | None) -> Endpoint:
     found = Endpoint(url, token) if url else find_endpoint(name=chosen_name())
     if found is None:
-        refuse_unknown_name(chosen_name())
         raise HostNotFound(chosen_name())
     if not found.url.startswith(("ws://", "wss://")):
         raise click.ClickException(f"{found.url.partition('?')[0]} has no page: it is not a WebSocket address")
@@ -78,8 +84,7 @@ def open_page(url: str | None, token: str | None, only_print: bool) -> None:
       ahpkit open
       ahpkit open --print
     """
-    if url is None:
-        asyncio.run(ensure_host(chosen_name(), trusted_settings(None, Path.cwd())))
+    _tell_which(url, trusted_settings(None, Path.cwd()))
     link: str = _ask(url, token, "/page/link", {})["url"]
     if only_print or not webbrowser.open(link):
         click.echo(link)
@@ -103,6 +108,7 @@ def pair(url: str | None, token: str | None, right: str, name: str, json_output:
       ahpkit pair
       ahpkit pair --right watch --name Tablet
     """
+    _tell_which(url)
     made = _ask(url, token, "/page/pair", {"right": right, "name": name})
     if json_output:
         return click.echo(json.dumps(made))
@@ -147,6 +153,7 @@ def list_devices(url: str | None, token: str | None, watching: bool, as_json: bo
     Example:
       ahpkit devices list
     """
+    _tell_which(url)
     repeat(
         lambda: _ask(url, token, "/page/devices")["devices"],
         lambda found: click.echo(json.dumps(found) if as_json else _list(found)),
@@ -172,6 +179,7 @@ def revoke(url: str | None, token: str | None, device: str) -> None:
     Example:
       ahpkit devices revoke 3fa2c1
     """
+    _tell_which(url)
     found = [one for one in _ask(url, token, "/page/devices")["devices"] if one["id"].startswith(device)]
     if len(found) != 1:
         raise click.ClickException(
