@@ -183,15 +183,15 @@ def tell_connection(client: Client, output: Output) -> None:
 async def say_why_it_waits(client: Client, output: Output, heard: Callable[[], int]) -> None:
     """If nothing comes for a while, ask the host whether it can store actions. A host that cannot store them sends
     nothing. `heard()` counts what came."""
-    told: str | None = None
+    last_reason: str | None = None
     while True:
         before = heard()
         await asyncio.sleep(_QUIET)
         if before == heard():
             reason = await _why_nothing_is_stored(client)
-            if reason is not None and reason != told:
+            if reason is not None and reason != last_reason:
                 output.say(f"! waiting: the host cannot store anything: {reason}", "yellow", error=True)
-            told = reason
+            last_reason = reason
 
 
 async def _why_nothing_is_stored(client: Client) -> str | None:
