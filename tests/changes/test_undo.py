@@ -161,6 +161,26 @@ async def test_nothing_is_undone_where_that_cannot_be_remembered(repo: Repositor
     assert changes.record.undone == []
 
 
+async def test_a_redo_that_fails_can_be_repeated(repo: Repository, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    program = tmp_path / "git"
+    program.write_text(f'#!/bin/sh\n[ ! -e "{broken}" ] || exit 1\nexec git "$@"\n')
+    program.chmod(0o755)
+    git = await find(repo.root, objects=tmp_path / "ours", program=str(program))
+    assert git is not None
+    changes = SessionChanges(WorkTree(git))
+    await changes.begin("t")
+    repo.write("a.txt", "agent\n")
+    await changes.end("t")
+    await changes.undo()
+    broken.touch()
+    with pytest.raises(GitError):
+        await changes.redo()
+    broken.unlink()
+    assert (await changes.redo()).undone == ["a.txt"]
+    assert (repo.root / "a.txt").read_text() == "agent\n"
+
+
 async def test_what_a_person_put_back_already_leaves_the_list_with_an_undo(repo: Repository, tmp_path: Path) -> None:
     changes = await following(repo, tmp_path / "ours")
     await changes.begin("t")

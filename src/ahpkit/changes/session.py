@@ -329,9 +329,10 @@ class SessionChanges:
         """Bring back the changes of the last undo. Files that somebody changed since are left alone."""
         if not self.record.undone:
             return Outcome()
-        last = self.record.undone.pop()
+        last = self.record.undone[-1]
         changes = [FileChange(was, now) for was, now in last.files.values()]
         outcome = await undo(self.tree, changes, exact=last.raw)
+        self.record.undone.pop()
         self._of_chats.clear()
         now = outcome.became | outcome.back
         async for path in unhurried((*outcome.undone, *outcome.back)):
