@@ -115,7 +115,8 @@ def _meant(placed: Sequence[Any], name: str) -> Any:
 def show(directory: Path, plugins: tuple[Path, ...], no_user: bool, notes: bool, watching: bool, as_json: bool) -> None:
     """Show what a session in DIRECTORY would get: skills, agents, prompts, rules, hooks, MCP servers.
 
-    Nothing is executed.
+    Nothing is executed. Plugins and switches in the host's settings are not looked at: `ahpkit customizations off`
+    lists what is off in a session, and why.
 
     \b
     Example:
