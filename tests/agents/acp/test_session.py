@@ -441,6 +441,20 @@ class TestOpening:
         with pytest.raises(AgentError, match="without an id"):
             await scripted.open(methods={"session/new": [{"result": None}]})
 
+    async def test_what_an_agent_gets_with_its_servers_is_not_in_what_it_is_quoted_with(
+        self, scripted: Scripted
+    ) -> None:
+        """It may print its whole configuration before it ends, for example."""
+        web = {"url": "http://x", "headers": {"X": "Bearer value-of-two"}}
+        config = {"command": "srv", "env": {"ONE": "value-of-one"}, "http": web}
+        offer = McpServerOffer("1", "one", config, filled={"THREE": "value-of-three"})
+        said = 'env: [{"name": "ONE", "value": "value-of-one"}] args: value-of-three and value-of-two\n'
+        opened, chat = await scripted.open(turns=[[{"stderr": said}, {"exit": 3}]])
+        turn = RecordingTurn("1", chat=chat, context=TurnContext(mcp_servers=[offer]))
+        with pytest.raises(AgentError, match="args: … and …") as error:
+            await opened.run(turn)
+        assert "value-of" not in f"{error.value.message}{error.value.meta}"
+
     async def test_mcp_servers_of_the_turn_are_given_when_the_session_is_opened(self, scripted: Scripted) -> None:
         opened, chat = await scripted.open()
         first = TurnContext(mcp_servers=[McpServerOffer("1", "one", {"command": "srv"})])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,6 +98,7 @@ class AcpConnection:
         self._terminals = terminals
         self._extensions = extensions or {}
         self._secrets = secrets or {}
+        self._hides: set[str] = set()
         self._environ = environ
         self._on_slow = on_slow
         self._stack = AsyncExitStack()
@@ -274,10 +275,15 @@ class AcpConnection:
         tail = "\nIts last output:\n" + "\n".join(short(self._hidden(line)) for line in lines) if lines else ""
         return AgentError(f"The agent {self._config.display_name} {what}.{tail}", error_type=kind, meta=meta)
 
+    def hide(self, values: Collection[str]) -> None:
+        """Leave these values out of what the agent is quoted with in errors and logs."""
+        self._hides.update(values)
+
     def _hidden(self, words: Any) -> Any:
         """What it said without the values of variables that may be keys."""
         values = (self._config.named(self._environ) | dict(self._config.env) | dict(self._secrets)).values()
-        return without_secrets(words, [value for value in values if len(value) >= 8])
+        known = sorted({*values, *self._hides}, key=len, reverse=True)
+        return without_secrets(words, [value for value in known if len(value) >= 8])
 
     def _refused(self, method: str, error: RpcError) -> AgentError:
         kind = _ERROR_TYPES.get(error.code, f"acp/{error.code}")

@@ -50,6 +50,17 @@ def _server(offer: McpServerOffer, capabilities: JsonObject) -> JsonObject | Non
     }
 
 
+def secrets_of(offers: Iterable[McpServerOffer]) -> set[str]:
+    """What the agent gets with these servers and nobody else may see: values of variables and headers, and what was
+    filled in."""
+    found: set[str] = set()
+    for offer in offers:
+        places = (offer.config.get("env"), offer.config.get("headers"), obj(offer.config.get("http")).get("headers"))
+        values = [str(value) for place in places for value in obj(place).values()]
+        found.update(values, (value.partition(" ")[2] for value in values), offer.filled.values())
+    return found
+
+
 def _pairs(entries: object) -> list[JsonObject]:
     return [{"name": name, "value": str(value)} for name, value in obj(entries).items()]
 
@@ -157,4 +168,4 @@ def _hidden(meta: JsonObject, depth: int = 3) -> list[str]:
     return [*([own] if own else []), *below]
 
 
-__all__ = ["SERVER", "HostTool", "host_tool", "is_call_without_tool", "is_search", "mcp_servers"]
+__all__ = ["SERVER", "HostTool", "host_tool", "is_call_without_tool", "is_search", "mcp_servers", "secrets_of"]

@@ -24,7 +24,7 @@ from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnectio
 from ahpkit.agents.acp.content import text_in_pieces
 from ahpkit.agents.acp.limits import MAX_PIECE
 from ahpkit.agents.acp.mapping import SessionMapper
-from ahpkit.agents.acp.mcp_servers import mcp_servers
+from ahpkit.agents.acp.mcp_servers import mcp_servers, secrets_of
 from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import Change, SessionOptions
 from ahpkit.agents.acp.prompt import blocks
@@ -204,6 +204,7 @@ class AcpSession:
     async def _open(self, method: str, params: JsonObject, servers: Sequence[McpServerOffer]) -> Any:
         self.servers = list(servers)
         self._wanted = dict(self._chat.config)
+        self.connection.hide(secrets_of(servers))
         given = mcp_servers(servers, self.connection.mcp_capabilities)
         request = params | {"cwd": str(self._chat.working_directory), "mcpServers": given}
         if meta := passed_on(self._chat.session_meta):
