@@ -1,7 +1,7 @@
 """A small HTTP client for streams of server-sent events: one request, its events one by one.
 
-It does what model endpoints need: TLS, chunked bodies, errors with their text, and a cancel that ends the connection at
-once. It follows no redirects and uses no proxy.
+The client has what model endpoints need: TLS, chunked bodies, errors with their text, and a cancel that ends the
+connection at once. It follows no redirects and uses no proxy.
 """
 
 from __future__ import annotations

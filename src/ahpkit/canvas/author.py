@@ -53,7 +53,7 @@ class Extension:
         if self._refusal is not None:
             raise ExtensionRefused(self._refusal)
 
-    # What the host asks.
+    # Requests from the host.
 
     async def _answer(self, method: str, params: JsonObject) -> Any:
         try:
@@ -88,7 +88,7 @@ class Extension:
         if method == plane.REFUSED:
             self._refusal = str(params.get("message"))
 
-    # What the canvases say.
+    # Messages from the canvases.
 
     def canvas_declared(self, canvas: Canvas) -> None:
         self._notify(plane.REGISTRY_CHANGED, {"canvases": self._declarations()})

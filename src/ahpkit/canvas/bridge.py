@@ -201,8 +201,8 @@ class SessionBridge:
                 self._rehydrate_soon(instance, provider["extensionId"])
 
     def _provides(self, declaration: JsonObject, instance: JsonObject) -> bool:
-        """Whether an instance belongs to a declared canvas. What a client that is gone provided, another client that
-        declares the same canvas can take over."""
+        """Whether an instance belongs to a declared canvas. An instance of a client that is gone can be taken over by
+        another client that declares the same canvas."""
         key = key_of(instance)
         return key_of(declaration) == key or (key not in self._declared and is_heir(declaration, instance))
 
@@ -287,8 +287,8 @@ class SessionBridge:
             _log.info("the canvas instance %s was not closed: %s", instance_id, error)
 
     def _alone(self, instance_id: str) -> asyncio.Lock:
-        """A lock, so that an instance is opened or closed by one call at a time. It exists while somebody holds or
-        awaits it."""
+        """A lock, so that an instance is opened or closed by one call at a time. The lock exists while somebody
+        holds or awaits it."""
         return self._locks.setdefault(instance_id, asyncio.Lock())
 
     async def open(

@@ -40,8 +40,8 @@ MAX_LINE = 32 * 1024 * 1024
 
 NEWS_PER_SECOND = 100.0
 NEWS_BURST = 1_000.0
-"""Pushes of one extension. Each is logged and sent to every client. What changes more often belongs on the extension's
-own page."""
+"""Pushes of one extension. Each is logged and sent to every client. Values that change more often belong on the
+extension's own page."""
 
 MAX_NAME = 200
 """Characters of an extension's id and of its name."""
@@ -111,7 +111,7 @@ class ExtensionProvider:
             raise ProviderGone(f"the canvas extension {self.extension_id} is gone") from error
 
     def on_notification(self, method: str, params: JsonObject) -> None:
-        """News of the extension. What makes no sense is logged and changes nothing."""
+        """Handle a notification of the extension. A malformed one is logged and changes nothing."""
         if method == plane.REGISTRY_CHANGED:
             self._redeclare(params.get("canvases"))
         elif method == plane.UPDATED and self._events is not None:
@@ -199,8 +199,8 @@ _MAX_CONNECTIONS = 64
 class ExtensionProcess:
     """Starts a command and talks to it over its stdin and stdout; starts it again when it ends.
 
-    What it prints to stderr, and lines on stdout that are no messages, are kept for the log: the last lines say why it
-    ended. It runs in a process group of its own and ends with everything it started.
+    Its output on stderr, and lines on stdout that are no messages, are kept for the log: the last lines say why the
+    command ended. The command runs in its own process group and ends with everything that it started.
     """
 
     def __init__(

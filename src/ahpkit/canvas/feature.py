@@ -170,7 +170,7 @@ class Canvases(Feature):
         return self._bridges[uri]
 
     def _reopening(self, extension_id: str) -> asyncio.Semaphore:
-        """It lives for as long as somebody holds or awaits it."""
+        """Limits how many canvases of an extension are opened again at once; exists while somebody uses it."""
         return self._semaphores.setdefault(extension_id, asyncio.Semaphore(_REOPEN_AT_ONCE))
 
     # -- providers -------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ MAX_TEXT: Mapping[str, int] = {"title": 500, "status": 2_000, "url": 64 * 1024}
 """Characters of what a provider says about an instance. A small page fits into a `data:` URL."""
 
 MAX_DEPTH = 64
-"""Levels of nesting in what agents and providers send. It sits deeper inside an action, and readers stop at 200."""
+"""Levels of nesting in values of agents and providers. In an action they are nested deeper, and readers stop at 200."""
 
 _MAX_ERROR = {"code": 100, "message": 2_000}
 
@@ -72,7 +72,7 @@ def own_error(error: CanvasError) -> JsonObject:
 
 
 def own_changes(changes: Mapping[str, Any]) -> JsonObject:
-    """What counts of a provider's push: text that is not too long, or None to clear it. Everything else is dropped."""
+    """The usable members of a provider's push: texts that are not too long, or None to clear one. Drops all others."""
     kept: JsonObject = {}
     for key, limit in MAX_TEXT.items():
         value = changes.get(key, 0)

@@ -30,7 +30,7 @@ class DuplicateExtension(AhpError):
 
 
 class ProviderEvents(Protocol):
-    """What a provider tells the bridge, and what it gets from it."""
+    """The bridge, as a provider uses it."""
 
     @property
     def values(self) -> Values:
@@ -66,7 +66,7 @@ class Provider(Protocol):
 
     @property
     def declarations(self) -> Sequence[ClientCanvasDeclaration]:
-        """What it offers now."""
+        """The canvases that the provider offers now."""
         ...
 
     def attach(self, events: ProviderEvents) -> None:
@@ -83,7 +83,7 @@ class Provider(Protocol):
 
 
 class ProviderRegistrar(Protocol):
-    """Where providers come in and go out while the host runs."""
+    """Adds and removes providers while the host runs."""
 
     def add_provider(self, provider: Provider) -> None:
         """Raises `DuplicateExtension`."""

@@ -15,7 +15,7 @@ CLIENT_PREFIX = "client:"
 _OWNER = frozenset({"extensionId", "extensionName", "source", "clientId"})
 
 Key = tuple[str, str]
-"""What identifies a declaration: extension id and canvas id."""
+"""Identifies a declaration: extension id and canvas id."""
 
 
 def active_client_ids(state: Mapping[str, Any]) -> set[str]:
@@ -56,7 +56,7 @@ def client_entries(active_client: JsonObject) -> list[JsonObject]:
 
 
 def _entry(declaration: Mapping[str, Any], extension_id: str, extension_name: str | None) -> JsonObject:
-    """A declaration with its owner. What it says about that itself does not count."""
+    """A declaration with its owner. Members of the declaration that name another owner are dropped."""
     kept = {key: value for key, value in declaration.items() if key not in _OWNER}
     return {"extensionId": extension_id, **({"extensionName": extension_name} if extension_name else {}), **kept}
 

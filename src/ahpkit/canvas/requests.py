@@ -83,7 +83,7 @@ class Requests:
             return await waiting.answer
         finally:
             deadline.cancel()
-            self._cancel(request_id, "hostShutdown")  # It is still there only when the call was cancelled.
+            self._cancel(request_id, "hostShutdown")  # The request is still open only if the call was cancelled.
 
     def on_completed(self, action: SessionCanvasRequestCompletedAction) -> None:
         """A completion was applied, from the host or from the client it was for."""

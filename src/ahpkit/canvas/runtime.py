@@ -38,8 +38,8 @@ Listener = Callable[[str, JsonObject], Awaitable[None] | None]
 class SessionCanvases:
     """Implements `ahpkit.host.agent.CanvasRuntime`.
 
-    A call goes on when its caller stops waiting, for example because the turn was cancelled: what it began belongs to
-    the session. It ends at its deadline at the latest.
+    A call goes on when its caller stops waiting, for example because the turn was cancelled, because its effects
+    belong to the session. It ends at its deadline at the latest.
     """
 
     def __init__(self, bridge: SessionBridge, services: Services) -> None:
@@ -75,7 +75,7 @@ class SessionCanvases:
 
         return stop
 
-    # What the bridge reports.
+    # Reports of the bridge.
 
     def instance_opened(self, instance: JsonObject, *, reopen: bool) -> None:
         """An instance was opened, or one that is open has changed."""

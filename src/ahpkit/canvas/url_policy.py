@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import Any
 
 KNOWN_SCHEMES = frozenset({"https", "data", "file", "http"})
-"""What a policy can allow besides schemes of its own: https and data always, file and http under conditions."""
+"""The schemes that every policy knows: https and data always, file and http under conditions."""
 
 MAX_LENGTH = 64 * 1024
-"""Characters. A small page fits into a `data:` URL; what is longer belongs on a server."""
+"""Characters. A small page fits into a `data:` URL; longer ones belong on a server."""
 
 SANDBOX = "allow-scripts allow-forms"
 """Tokens of an iframe's `sandbox`. Not among them, on purpose: `allow-same-origin` (the content would share our
@@ -69,7 +69,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlPolicy:
-    """What one renderer allows. The defaults are safe for a renderer that sets nothing."""
+    """The URLs that one renderer allows. The defaults are safe for a renderer that sets nothing."""
 
     extension_schemes: Collection[str] = frozenset()
     """Schemes of the application's own in-process surfaces: `vscode-webview`, `tauri-app`."""
@@ -117,7 +117,7 @@ def check_url(url: Any, policy: UrlPolicy = DEFAULT) -> Verdict:
 def csp_for(*urls: str, **directives: str) -> str:
     """A Content-Security-Policy for the page that shows these URLs: their frames and nothing else.
 
-    The URLs are those of allowed verdicts. What the page itself needs is added by name: `script_src="'nonce-…'"`.
+    The URLs are those of allowed verdicts. Add sources that the page itself needs by name: `script_src="'nonce-…'"`.
     """
     sources = sorted({_source(url) for url in urls})
     policy = {
@@ -193,7 +193,7 @@ def _file(rest: str) -> str:
 
 
 def _extension(rest: str) -> str:
-    """The application knows its own URLs; only what nobody may have is refused."""
+    """Check a URL of the application itself. Only credentials are refused."""
     found = _AUTHORITY.match(rest)
     if found is not None and "@" in found[1]:
         raise _Refused("the URL carries credentials")

@@ -30,7 +30,7 @@ MAX_PATTERNS = 50_000
 """Characters of all patterns together, with repetitions written out: compiling them takes about 50 ms."""
 
 _PER_PATTERN = 100
-"""What compiling the shortest pattern takes, in characters."""
+"""The cost of compiling the shortest pattern, in characters of pattern."""
 
 MAX_STEPS = 2_000_000
 """Subschemas applied to parts of a value in one check: about 50 ms."""
@@ -199,7 +199,7 @@ class _Measured:
         """Whether what is wrong with a value can be said at a bounded cost."""
         return self._is_within(value, _MAX_WORDS // max(len(encode(value)), 1), _required)
 
-    # What a schema costs.
+    # The cost of a schema.
 
     def _count(self, node: Any, path: list[tuple[int, bool]], above: frozenset[int]) -> int:
         """The number of subschemas below one, with references followed. `path` has the schemas above, each with whether
@@ -257,7 +257,7 @@ class _Measured:
             raise _Refused(f"it refers to {reference[:100]}, which is no schema")
         return node
 
-    # What a value costs.
+    # The cost of a value.
 
     def _can_be_counted(self, value: Any) -> bool:
         return self._is_within(value, _MAX_COUNTED_STEPS, self._weigh)
@@ -458,7 +458,7 @@ def _patterns(node: Schema) -> Iterator[str]:
 
 
 def _read_texts(node: Schema) -> Iterator[str]:
-    """What is like a short pattern."""
+    """The short texts that are compiled like patterns."""
     return (text for key in _READ if isinstance(text := node.get(key), str))
 
 

@@ -151,7 +151,7 @@ class _Validator(Protocol):
 
 @cache
 def _checks(shape: Shape) -> tuple[_Validator, Callable[[Any], object] | None]:
-    """What finds errors in values of a shape, and what makes integers in them whole, if there can be any."""
+    """Two functions for a shape: one finds errors in a value, the other makes integers whole (None: there are none)."""
     import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
 
     validator = jsonschema_rs.validator_for(json_schema(shape), mask="value")  # Else an error quotes the value.
@@ -213,7 +213,7 @@ _Fix = Callable[[Any], Any]
 
 @cache
 def _whole_numbers(shape: Any) -> _Fix | None:
-    """What makes the integers of that shape whole; None when it has none."""
+    """The function that makes the integers of a shape whole; None if the shape has no integers."""
     if shape is int:
         return whole
     if not _has_integers(shape):

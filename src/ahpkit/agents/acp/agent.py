@@ -124,7 +124,7 @@ class AcpAgent(Agent):
     async def session_config(
         self, working_directory: Path | None, values: Mapping[str, Any]
     ) -> SessionConfigSchema | None:
-        """What the agent offered last. It says what it offers only when a session is open."""
+        """The options that the agent offered last. Agents offer options only in an open session."""
         return self._schema
 
     async def authenticate(self, resource: str, token: str) -> None:

@@ -1,6 +1,6 @@
 """Answers the requests of an ACP agent to its client: permissions, questions, files, terminals.
 
-Every request is answered. What waits for a person is ended when the turn is: the answer to the agent is then
+Every request is answered. When the turn ends, requests that wait for a person end too: the agent gets the answer
 `cancelled`.
 """
 

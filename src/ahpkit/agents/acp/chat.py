@@ -328,7 +328,7 @@ class AcpChat(AgentChat):
 
 
 def _interrupted(turn: Turn) -> list[TurnRecord]:
-    """What a resumed turn has said before, for a new conversation of the agent that has to continue it."""
+    """The answer of a resumed turn before its interruption, for a new conversation of the agent that continues it."""
     if not turn.resumed or not turn.parts:
         return []
     return [{"id": turn.id, "message": turn.message, "responseParts": list(turn.parts), "state": "error"}]

@@ -77,7 +77,7 @@ class AcpAgentConfig:
         return common | self.named(host) | dict(self.env)
 
     def named(self, host: Mapping[str, str]) -> dict[str, str]:
-        """What it gets of the host's environment by name: these may be keys."""
+        """The variables of the host's environment that `pass_env` names. They may be keys."""
         return {key: value for key, value in host.items() if any(fnmatchcase(key, name) for name in self.pass_env)}
 
 

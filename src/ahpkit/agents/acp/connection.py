@@ -127,7 +127,7 @@ class AcpConnection:
     ) -> None:
         await self._stack.aclose()
 
-    # What it can do.
+    # The agent's capabilities.
 
     @property
     def capabilities(self) -> JsonObject:
@@ -177,7 +177,7 @@ class AcpConnection:
 
     @property
     def mark(self) -> Mapping[str, str]:
-        """Variables for what is started in its name: it ends with the agent."""
+        """Variables for processes that are started for the agent, so that they end with the agent."""
         return {} if self._process is None else {MARK: self._process.mark}
 
     # Talking to it.
@@ -201,7 +201,7 @@ class AcpConnection:
 
     @contextmanager
     def _watch(self, method: str) -> Generator[None]:
-        """While a request waits: when it takes long, say what is waited for, and what the agent has written so far."""
+        """If a request takes long: report which one, and what the agent's process has printed so far."""
         notified = False
 
         def tell() -> None:
@@ -280,7 +280,7 @@ class AcpConnection:
         self._hides.update(values)
 
     def _hidden(self, words: Any) -> Any:
-        """What it said without the values of variables that may be keys."""
+        """A text of the agent without the values of variables that may be keys."""
         values = (self._config.named(self._environ) | dict(self._config.env) | dict(self._secrets)).values()
         known = sorted({*values, *self._hides}, key=len, reverse=True)
         return without_secrets(words, [value for value in known if len(value) >= 8])
@@ -311,7 +311,7 @@ class AcpConnection:
 
 
 def _details(error: RpcError) -> str:
-    """What an agent says besides a message that is often no more than "Internal error"."""
+    """The details of an agent's error. Its message is often no more than "Internal error"."""
     data = obj(error.data)
     found = [error.data, *(data.get(key) for key in ("message", "details", "detail", "error", "reason"))]
     details = next((words for value in found if (words := text(value))), "")

@@ -24,7 +24,7 @@ from ahpkit.protocol.chat.state import ToolResultContent
 from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
 
 _MAX_COMPARED = 1024 * 1024
-"""Characters of a file, before and after, whose changed lines are counted. That takes long, and nobody looks at it."""
+"""Characters of a file, before and after, whose changed lines are counted. Comparing longer files takes too long."""
 
 _MAX_KEPT = 4 * 1024 * 1024
 """Characters of files and pictures that are taken from one update of a tool call: storing them takes long."""
@@ -57,7 +57,7 @@ class Contents:
         self._displayed: dict[str, str] = {}
 
     def tool_content(self, items: Any) -> list[ToolResultContent]:
-        """The content of a tool call. What is too much to be listed is counted in a last text."""
+        """The content of a tool call. If there are too many items, a last text says how many were left out."""
         listed = objects(items)
         shown = [self._item(item) for item in _shortened(listed[:MAX_LISTED])]
         if more := len(listed) - len(shown):

@@ -39,7 +39,7 @@ MAX_WAITING = 64
 
 
 class Allowance:
-    """What one turn may still show. When that is used up, nothing more is shown."""
+    """How much more one turn may show. When that is used up, nothing more is shown."""
 
     def __init__(self) -> None:
         self.parts = MAX_PARTS

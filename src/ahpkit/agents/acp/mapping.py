@@ -181,7 +181,7 @@ class SessionMapper:
     def _contents(self, turn: Turn) -> Contents:
         return Contents(turn.store, root=self._chat.working_directory, terminal_uri=self._terminal_uri)
 
-    # What the agent says.
+    # Updates from the agent.
 
     def update(self, update: JsonObject) -> None:
         """Take the `update` of one `session/update`."""
@@ -240,7 +240,7 @@ class SessionMapper:
             self.turn.notice(f"The agent sent an update of a kind this host does not know: {kind}", update)
 
     def _session_meta(self, message: JsonObject) -> None:
-        """What is said about the session beside the fields of a message is collected in one place."""
+        """Collect the `_meta` of messages about the session under one key."""
         if meta_fields := obj(message.get("_meta")):
             self._tell_fact("session", upward({**self._facts.get("session", {}), **meta_fields}))
 
@@ -284,7 +284,7 @@ class SessionMapper:
         self._plans.pop(str(update.get("planId", "")), None)
         self._report_plan()
 
-    # What the chat is told.
+    # Reports to the chat.
 
     def _report_plan(self) -> None:
         plans = [plan for plan in self._plans.values() if plan.get("entries") != []]

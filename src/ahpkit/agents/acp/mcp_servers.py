@@ -74,7 +74,7 @@ _FORMS = (
     re.compile(rf"{_NAME} \({SERVER} MCP Server\)(?:: .*)?", re.IGNORECASE | re.DOTALL),
 )
 _KINDS = (None, "other", "fetch", "search", "read", "think")
-"""What agents call the kind of an MCP tool. Nothing that runs a command or changes files."""
+"""The kinds that agents give to calls of MCP tools. Kinds of calls that run a command or change files are not here."""
 _COMMANDS = frozenset({"command", "commands", "cmd", "script", "code"})
 
 
@@ -105,7 +105,7 @@ def is_call_without_tool(call: JsonObject, meta: JsonObject) -> bool:
 
 
 def _named(call: JsonObject, meta: JsonObject) -> HostTool | None:
-    """What a call names of the host's server, whether or not there is such a tool."""
+    """The tool of the host's server that a call names, even if there is no such tool."""
     if call.get("kind") not in _KINDS:
         return None
     given = obj(call["rawInput"]) if call.get("rawInput") else _written_out(call.get("content"))
@@ -140,7 +140,7 @@ def _written(candidate: str) -> str | None:
 
 
 def _called(named: HostTool) -> HostTool:
-    """What `call_tool` calls."""
+    """The tool that a call of `call_tool` means; any other tool unchanged."""
     if named.name != "call_tool":
         return named
     inner = named.arguments or {}

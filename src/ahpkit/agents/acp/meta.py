@@ -38,7 +38,7 @@ _SPOKEN = re.compile(
     r"|://[^/\s:@]{0,99}:)[^\s\"',;@]{8,}"
     r"|\b(?:sk-|gh[a-z]_|xox[a-z]-|AIza|eyJ)[\w.-]{8,}"
 )
-"""Secrets in running text: what is named so, passwords in URLs, and what looks like a well-known kind of key. All that
+"""Secrets in running text: values with names such as token, passwords in URLs, and well-known kinds of keys. All that
 stands before the secret is bounded: an agent can send a line of any length, and must not hold up the host with it."""
 
 
@@ -89,7 +89,7 @@ def annotated(shown: T, **facts: JsonObject) -> T:
 
 
 def with_meta_around(inner: Any, around: JsonObject) -> JsonObject:
-    """What a message is about, with the `_meta` of the message added to its own: there is one place for both."""
+    """The object inside a message, with the `_meta` of the message added to the object's own: clients see only one."""
     outer, found = obj(around.get("_meta")), obj(inner)
     return {**found, "_meta": {**outer, **obj(found.get("_meta"))}} if outer else found
 

@@ -60,7 +60,7 @@ class SessionOptions:
         shown = self._mode_option
         self._options = [option | {"currentValue": mode} if option is shown else option for option in self._options]
 
-    # What clients see.
+    # The options as clients see them.
 
     @property
     def schema(self) -> SessionConfigSchema:
@@ -88,10 +88,10 @@ class SessionOptions:
         option = self._model_option
         return text(self._models.get("currentModelId") if option is None else option.get("currentValue"))
 
-    # What a change needs.
+    # Requests to the agent.
 
     def changes(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> list[Change]:
-        """The requests that lead from what the agent has to what is wanted; what it does not know is left alone."""
+        """The requests that change the agent's options as wanted. Options that the agent does not have are left out."""
         wanted = {**config, **((model or {}).get("config") or {})}
         option = self._model_option
         if model is not None and option is not None:

@@ -40,7 +40,7 @@ _IN_WORDS = {
 
 
 def confirmation_options(options: object) -> list[ConfirmationOption]:
-    """What clients show. An option of a kind we do not know counts as a denial: nothing runs by mistake."""
+    """The options that clients show. One of an unknown kind counts as a denial, so that nothing runs by mistake."""
     return [_option(option) for option in objects(options)[:MAX_LISTED] if text(option.get("optionId"))]
 
 

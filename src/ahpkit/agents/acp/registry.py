@@ -32,7 +32,7 @@ class KnownAgent:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What is passed on to it from the host's environment."""
+        """The variables of the host's environment that the agent gets."""
         return (*self.keys, *self.settings)
 
 

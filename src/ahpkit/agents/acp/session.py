@@ -41,7 +41,7 @@ MAX_EARLY = 64
 """Updates kept that arrive before the answer that names their session."""
 
 _PATIENCE = 2.0
-"""Seconds for what is asked last: to close the session, and to take a steering message as the turn ends."""
+"""Seconds for the last requests: to close the session, and to take a steering message as the turn ends."""
 
 _EXTENSION = 60.0
 """Seconds for an agent to answer a client's extension request."""
@@ -119,7 +119,7 @@ class AcpSession:
             await self.authenticate(self._setup.auth_method)
 
     async def aclose(self) -> None:
-        """End the session, then the process. What it still sends is ignored."""
+        """End the session, then the process. Messages that still arrive are ignored."""
         self._over = True
         self._callbacks.stop_waiting()
         try:
@@ -174,7 +174,7 @@ class AcpSession:
         return id
 
     async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
-        """Take up an earlier conversation; False if the agent cannot. What it repeats of it is dropped."""
+        """Take up an earlier conversation; False if the agent cannot. Old messages that it sends again are dropped."""
         ways = ["session/resume"] if self.connection.session_can("resume") else []
         ways += ["session/load"] if self.connection.loads else []
         for way in ways:
@@ -300,14 +300,14 @@ class AcpSession:
         """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
         self._callbacks.stop_waiting()
         if asking.done():
-            return  # It ended by itself: a cancel now could hit the next prompt.
+            return  # The prompt has ended by itself: a cancel now could hit the next one.
         self.connection.notify("session/cancel", {"sessionId": self._id})
         try:
             await asyncio.wait([asking], timeout=self._config.cancel_timeout)
             await self._callbacks.end_commands(mapped)
         finally:
             if not _ended_well(asking):
-                # It ignores the cancel, or failed over it. Either way its session cannot be trusted with a next turn.
+                # The agent ignores the cancel or failed over it, so its session cannot be used for the next turn.
                 self._broken = True
                 self.connection.kill()
                 asking.cancel()
@@ -351,7 +351,7 @@ class AcpSession:
     def extension_notification(self, method: str, params: JsonObject) -> None:
         self.connection.notify(method, {**params, "sessionId": self._id})
 
-    # What the agent says.
+    # Messages from the agent.
 
     async def _on_request(self, method: str, params: JsonObject) -> Any:
         if method.startswith("_"):

@@ -47,7 +47,7 @@ class MappedCall:
         self.asking = False
         """A person is deciding: what the agent says meanwhile waits."""
         self.ran = False
-        """It began to run, or may have: it was approved."""
+        """The call runs, or may run already, because it was approved."""
         self._sent_meta, self._sent_title = self._shown_meta(), self._title
         self._turn = turn
         self._through: HostTool | None = None
@@ -55,8 +55,8 @@ class MappedCall:
         self._id = id
         self._card = self._card_of_host()
         self.mediated = self._card is not None or is_call_without_tool(self._reported, self._meta)
-        """The host runs it, because the agent calls it through the host: the host says how it goes. It has no card here
-        until the agent says which tool it means; the host makes one when it is called first."""
+        """The host runs the tool and reports the progress. The call is not shown until the agent says which tool it
+        means; if the host is called before that, the host shows it."""
         self.gone = self._card is not None and self._card.over
         """The agent calls a tool that the host no longer has."""
         if not self.mediated:

@@ -40,7 +40,7 @@ class Usage:
         self.context = known | ({"meta": meta} if (meta := upward(update.get("_meta"))) else {})
 
     def turn(self, result: JsonObject, *, chunk_meta: JsonObject) -> UsageInfo | None:
-        """What one turn took, from the prompt's result; None when there is nothing to say."""
+        """The tokens that one turn used, from the prompt's result; None if the agent does not say."""
         raw = obj(result.get("usage"))
         tokens = self._this_turn({key: value for key in _COUNTS if (value := integer(raw.get(key))) is not None})
         info: UsageInfo = {}

@@ -39,7 +39,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class PagedCanvas:
-    """What a canvas is. All functions are pure."""
+    """The definition of one canvas. All functions are pure."""
 
     canvas_id: str
     display_name: str
@@ -119,7 +119,7 @@ class PagedProvider(PythonProvider):
         return self._change(kind, request, request["actionName"], request.get("input") or {})
 
     async def _by_user(self, kind: PagedCanvas, request: Mapping[str, Any], done: JsonObject) -> Any:
-        """What came from the page: nobody has checked it yet."""
+        """Apply an action that came from the page. Its input has not been checked yet."""
         action = kind.actions.get(done["action"])
         if action is None or not action.by_user:
             raise CanvasError(f"the page cannot do {done['action']!r}", code=NO_HANDLER)

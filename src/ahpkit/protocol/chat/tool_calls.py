@@ -108,7 +108,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "completed": frozenset({*_PARAMETERS, *_CONFIRMED, *_RESULT}),
     "cancelled": frozenset({*_PARAMETERS, "reason", "reasonMessage", "userSuggestion", "selectedOption"}),
 }
-"""What a call may carry in each status, besides its identity, `_meta` and fields we do not know."""
+"""The members that a call may have in each status, besides its identity, `_meta` and unknown ones."""
 
 _IDENTITY = ("toolCallId", "toolName", "displayName", "intention", "contributor", "_meta")
 _PASSING = frozenset[str]().union(*FIELDS.values())
@@ -116,7 +116,7 @@ _NOT_RESULT = frozenset({"status", *_IDENTITY, *_PASSING.difference(_RESULT)})
 
 
 Event = tuple[str, JsonObject]
-"""What an action means for a call: the event's name and the fields it writes (None: none)."""
+"""What an action does to a call: the name of the event, and the members that it sets (None: none)."""
 
 
 class LifeCycle:
@@ -148,7 +148,7 @@ class LifeCycle:
         return self._entered(call, event, changes if meta is None else {**changes, "_meta": meta})
 
     def skipped(self, call: JsonObject) -> JsonObject:
-        """`call` when its turn ends: what is still open is cancelled, what is over or unknown stays."""
+        """`call` when its turn ends: an open call is cancelled; one that is over or has an unknown status stays."""
         message = call.get("invocationMessage")
         if message is None and call["status"] == "streaming":
             message = ""

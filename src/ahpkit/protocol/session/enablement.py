@@ -54,7 +54,7 @@ class PlacedCustomization:
 
     @property
     def effective(self) -> EffectiveEnablement:
-        """What is in force, taking the container into account."""
+        """Whether the customization is in force, taking its container into account."""
         enabled = is_enabled(self.entry) and (self.container is None or is_enabled(self.container))
         return EffectiveEnablement(
             enabled=enabled,
@@ -125,7 +125,7 @@ def sorted_decisions(decisions: Sequence[_D]) -> list[_D]:
 
 
 def decided_note(kind: str, enabled: bool, since: str | None, *, configured: bool = False) -> JsonObject:
-    """What `DECIDED` says about a decision. `configured`: the host's configuration made it."""
+    """The note under `DECIDED` about a decision. `configured`: the host's configuration made it."""
     where = "by configuration" if configured else "everywhere" if kind == "global" else "here"
     time = f" since {since[:16].replace('T', ' ')}" if since else ""
     note: JsonObject = {"kind": kind, "effective": enabled, "reason": f"{'on' if enabled else 'off'} {where}{time}"}

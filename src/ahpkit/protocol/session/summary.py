@@ -65,7 +65,7 @@ def current_session(session: JsonObject) -> JsonObject:
 
 
 def activity_of(session: Mapping[str, Any]) -> str | None:
-    """What the chat is doing from which a session has its status."""
+    """The activity of the chat that decides the session's status."""
     return _derived(session, session).get("activity")
 
 
@@ -129,7 +129,7 @@ def _preferred(chats: Sequence[JsonObject], default: str | None) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def moment(time: str) -> datetime:
-    """What a text of ISO 8601 means. Cached, because it is called for every chat whenever one changes."""
+    """Parse an ISO 8601 time. Cached, because it is called for every chat whenever one changes."""
     read = datetime.fromisoformat(time)
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
