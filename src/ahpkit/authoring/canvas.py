@@ -51,7 +51,7 @@ class CanvasError(AhpError):
 
 
 class CanvasEvents(Protocol):
-    """What serves a canvas, and receives what the canvas pushes."""
+    """Serves a canvas, and receives its pushes."""
 
     def canvas_declared(self, canvas: Canvas) -> None:
         """Called when its declaration changed."""
@@ -63,7 +63,7 @@ class CanvasEvents(Protocol):
 
 
 class CanvasHandlers(Protocol):
-    """What answers requests: a canvas, or a provider of several. A request has the wire's keys."""
+    """Answers requests: a canvas, or a provider of several. A request has the wire's keys."""
 
     async def open(self, request: Mapping[str, Any]) -> JsonObject: ...
 

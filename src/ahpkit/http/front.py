@@ -65,7 +65,7 @@ class Front:
 
 
 def head_of(scope: Scope) -> Head:
-    """What the gate wants to see of an ASGI request. Headers that were sent twice are joined."""
+    """The parts of an ASGI request that the gate checks. Headers that were sent twice are joined."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")

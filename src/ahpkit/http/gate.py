@@ -33,14 +33,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the gate looks at in a request."""
+    """The parts of a request that the gate checks."""
 
     method: str
     query: str
     headers: Mapping[str, str]
     """Names in lower case."""
     upgrade: bool = False
-    """It asks for a WebSocket."""
+    """Whether the request asks for a WebSocket."""
 
 
 class Gate:

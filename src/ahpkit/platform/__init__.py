@@ -1,7 +1,7 @@
-"""What differs between operating systems, in one place: files, locks, processes, signals, terminals, `file:` URIs.
+"""Everything that differs between operating systems: files, locks, processes, signals, terminals, `file:` URIs.
 
-Everything here can be imported everywhere. What needs a POSIX system says so when it is used (`Unsupported`), not when
-it is imported: a client runs without any of it. A port to another system changes these modules and no others.
+Everything here can be imported on every system. Functions that need POSIX raise `Unsupported` when they are used, not
+when they are imported: a client runs without any of them. A port to another system changes these modules and no others.
 """
 
 from __future__ import annotations

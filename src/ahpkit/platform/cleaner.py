@@ -1,15 +1,15 @@
-"""Ends the processes that we started when we are killed: a small process of ours waits for that.
+"""Ends the processes of a host that is killed: a small process waits for the end of the host.
 
-    with ended_with_us(pid):        # it leads a session of its own
+    with ended_with_us(pid):        # the process leads its own session
         ...
 
-What reads its input to the end leaves by itself when we are gone; this is for what does not. The cleaner, which is this
-file run as a program, reads from a pipe who is running. Nobody else holds the other end, so the pipe ends with us,
-however we end. Whoever was not taken off the list by then is ended with its whole session, and with all that carries
-our mark, where there is /proc. Elsewhere it is ended with its process group. A number that means another process by
-then is left alone: the list says when each process began.
+Programs that read their input to the end leave by themselves when the host is gone; the cleaner is for the others. It is
+this file, run as a program. From a pipe it reads the list of the processes that run. Only the host holds the other end,
+so the pipe ends with the host, however the host ends. Then the cleaner ends every process on the list with its whole
+session and with all processes that carry the host's mark, where there is /proc; elsewhere, with its process group. A
+number that means another process by then is left alone: the list says when each process began.
 
-The cleaner starts with the first process. Without it, the next host to start ends what was left behind.
+The cleaner starts with the first process. Without a cleaner, the next host to start ends the processes that are left.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Cleaner:
             if self._pipe is not None:
                 os.write(self._pipe, line.encode())
                 return
-        except BlockingIOError:  # It was stopped. Later it would act on an old list: another one takes its place.
+        except BlockingIOError:  # The cleaner was stopped, and would act on an old list later: replace it.
             assert self.pid is not None
             os.kill(self.pid, signal.SIGKILL)  # Before its list ends.
             self._collect()
@@ -81,7 +81,7 @@ class Cleaner:
             os.waitpid(self.pid, 0)
 
     def _start(self) -> None:
-        """Start a cleaner, and tell it who is running. Where that is not possible, there is none."""
+        """Start a cleaner and send it the list of processes. On systems without `posix_spawn` there is no cleaner."""
         from ahpkit.platform.processes import MARK, own_name
 
         if not hasattr(os, "posix_spawn"):
@@ -117,7 +117,7 @@ ended_with_us = _ours.ended_with_us
 
 
 def _wait_and_clean(owner: str) -> None:
-    """What the cleaner does."""
+    """The main program of the cleaner."""
     os.chdir("/")
     left: dict[int, str] = {}
     for line in sys.stdin:

@@ -95,7 +95,7 @@ class LogLimit(logging.Filter):
 
 
 class ChildLimits(NamedTuple):
-    """What each process that the host starts, and each that descends from it, may have. None: no limit of ours."""
+    """Limits for each process that the host starts, and for its descendants. None: the host sets no limit."""
 
     memory: int | None = None
     """Bytes."""
@@ -181,7 +181,7 @@ class FreedMemory:
 class Collections:
     """Searches all objects for garbage (cycles that nobody uses) while the process rests, inside its `with`.
 
-    Entered when everything has started: what is there by then is for good, and is not searched. A search holds up the
+    Enter it when everything has started: objects that exist then are kept and not searched. A search holds up the
     event loop, with hundreds of sessions awake for a tenth of a second. Left alone, Python begins it in the middle of
     work. Here it does so only when the process has not rested for long.
     """

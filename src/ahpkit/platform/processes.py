@@ -103,7 +103,7 @@ def _is_orphan_starting(unknown: Sequence[tuple[str, int]], proc: Path) -> bool:
     above us, or by the first of all."""
     above = _ancestors(proc) if unknown else set[int]()
     for directory, parent in unknown:
-        with contextlib.suppress(OSError):  # It is gone, not ours, or a thread of the kernel, which has no `exe`.
+        with contextlib.suppress(OSError):  # The process is gone, not ours, or a thread of the kernel without `exe`.
             if parent in above and not _read(f"{directory}/cmdline") and os.readlink(f"{directory}/exe"):
                 return True
     return False
@@ -114,7 +114,7 @@ _looks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, Snapshot]] = Wea
 
 
 async def look_together(proc: Path = PROC) -> Snapshot:
-    """A look that begins after this call. Those who ask at the same time share it: many processes may end together."""
+    """A snapshot made after this call. Callers at the same time share one, because many processes may end at once."""
     last = _looks.setdefault(asyncio.get_running_loop(), {})
     before = last.get(proc)
     await asyncio.sleep(0)
@@ -214,7 +214,7 @@ def _ancestors(proc: Path) -> set[int]:
 
 
 def end_orphans() -> int:
-    """End what was started by a process of ours that is gone, and return how many that were."""
+    """End processes whose host is gone, and return how many they were."""
     return _end_marked(_is_orphan)
 
 

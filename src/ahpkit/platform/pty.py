@@ -110,7 +110,7 @@ class PtyProcess:
         return len(self._input)
 
     async def read(self) -> bytes:
-        """What it printed since; b"" when there will be no more. What was printed before its end comes before that."""
+        """The output since the last call; b"" after the end of the command, when all output was returned."""
         loop = asyncio.get_running_loop()
         data = bytearray()
         while not data and await self._wait_readable(None):

@@ -31,7 +31,7 @@ def key_by_key(
     def enter() -> None:
         tty.setcbreak(descriptor, termios.TCSADRAIN)
         mode = termios.tcgetattr(descriptor)
-        mode[3] |= termios.NOFLSH  # Otherwise Ctrl-C throws away what is written or typed and not delivered yet.
+        mode[3] |= termios.NOFLSH  # Otherwise Ctrl-C throws away output and keys that are not delivered yet.
         termios.tcsetattr(descriptor, termios.TCSADRAIN, mode)
         on_enter()
 
@@ -47,7 +47,7 @@ def key_by_key(
 
 @contextmanager
 def keys_unseen() -> Generator[None]:
-    """Inside, keys are not echoed into what is drawn. They are kept for whoever reads next."""
+    """Inside, typed keys are not shown on the screen. They are kept for the next reader."""
     if not (can_read_keys() and _has_the_terminal()):
         yield
         return

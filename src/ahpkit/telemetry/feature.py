@@ -1,7 +1,7 @@
 """The feature that serves telemetry: channels for clients, and a page for a scraper.
 
-`ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: a subscriber gets what happens from
-then on, in OTLP/JSON. Nothing is recorded while nobody subscribes. What a reader cannot take in time is dropped and
+`ahp-otlp:/traces`, `ahp-otlp:/metrics` and `ahp-otlp:/logs/{level}` have no state: a subscriber gets new data from
+then on, in OTLP/JSON. Nothing is recorded while nobody subscribes. Data that a slow reader cannot take is dropped and
 counted.
 """
 

@@ -31,7 +31,7 @@ from ahpkit.host.registration import AnyApplied
 _OUTCOMES = {"chat/turnComplete": "completed", "chat/turnCancelled": "cancelled", "chat/error": "failed"}
 
 _SECONDS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-"""Bounds of the histogram of turns. Those of OpenTelemetry are made for milliseconds: most turns were in the first."""
+"""Bounds of the histogram of turns. OpenTelemetry's own are for milliseconds: too many turns fall into one bucket."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 

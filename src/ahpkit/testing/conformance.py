@@ -40,7 +40,7 @@ Reduce = Callable[[JsonObject, JsonObject], JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What one version means: a reducer for each kind of channel, and the types by name."""
+    """One version of the protocol: a reducer for each kind of channel, and the types by name."""
 
     reducers: Mapping[str, Reduce]
     types: Mapping[str, Any]

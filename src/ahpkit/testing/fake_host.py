@@ -69,7 +69,7 @@ class FakeHost:
         """Called after each applied action of a client: where a scripted agent answers."""
         self.meta: JsonObject = {}
         self.telemetry: JsonObject = {}
-        """Where it reports what; these channels have no state, and `notify` sends to them."""
+        """The telemetry channels that it announces. They have no state, and `notify` sends to them."""
         self.accepting = True
         """Whether `dial` succeeds."""
         self._oldest = 0
@@ -84,7 +84,7 @@ class FakeHost:
         self.drop()
         await asyncio.gather(*self._tasks)
 
-    # What a test does.
+    # For tests.
 
     def open(self, uri: str, state: JsonObject) -> None:
         self.states[uri] = state

@@ -91,7 +91,7 @@ async def _outcome(name: str, check: Check, target: Target) -> HostOutcome:
         return HostOutcome(name, sentence, "skipped", str(reason))
     except AhpError as error:
         return HostOutcome(name, sentence, "failed", str(error))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # It sent something of another shape.
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # The host sent something of another shape.
         return HostOutcome(name, sentence, "failed", f"an answer has another shape than expected: {error!r}")
     return HostOutcome(name, sentence, "passed")
 

@@ -98,7 +98,7 @@ def _own_words(message: Json, key: str = "content") -> str:
 
 
 def _since_reply(messages: list[Json], model: str = "assistant", key: str = "content") -> list[Json]:
-    """What the user's side added since the model, or the user in words, last spoke: results of tools, reminders."""
+    """The messages since the last words of the model or the user: results of tools, reminders."""
     spoke = [
         index for index, message in enumerate(messages) if message.get("role") == model or _own_words(message, key)
     ]

@@ -5,8 +5,8 @@
     assert turn.said == [("text", "Hi "), ("text", "there")]
 
 Every call becomes one tuple in `said`: the verb, what it is about, and, only when the agent gave more, a dict of the
-rest. Calls of a sub-chat and of the chat itself are in their own lists. What must wait for a person is answered from
-a script; an answer may also be an awaitable, for a test that holds the agent there.
+rest. Calls of a sub-chat and of the chat itself are in their own lists. Questions to a person are answered from a
+script; an answer may also be an awaitable, so that a test can make the agent wait.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ class RecordingTurn:
         return "".join(said[1] for said in self.said if said[0] == "text")
 
     def verbs(self) -> list[str]:
-        """What was said, without what it was about."""
+        """The verbs of all calls, in order."""
         return [said[0] for said in self.said]
 
     def steer(self, text: str, *, meta: JsonObject | None = None) -> None:

@@ -56,7 +56,7 @@ def _plain(own: Sequence[ConfirmationOption], kind: str) -> ConfirmationOption |
 
 
 def _kinds(subject: Subject) -> list[tuple[RuleKind, str]]:
-    """What a rule can be about here, the narrowest first."""
+    """The kinds of rules that fit this call, the narrowest first, each with its pattern."""
     kinds: list[tuple[RuleKind, str]] = []
     if (prefix := command_prefix(subject.command)) is not None:
         kinds.append(("command", f"`{prefix} …`"))

@@ -41,14 +41,14 @@ WAY: Final[Mapping[Step, Mapping[Event, Step]]] = {
     "denied": {},
     "withdrawn": {},
 }
-"""Step → event → next step. What is not listed cannot happen."""
+"""Step → event → next step. All other events are errors."""
 
 OVER: Final = frozenset(step for step, events in WAY.items() if not events)
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What a guard has against a call. With `asks` a person has to decide; without, the call is denied."""
+    """The reason of a guard against a call. With `asks`, a person has to decide; without it, the call is denied."""
 
     reason: str
     asks: bool = False

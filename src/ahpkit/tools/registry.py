@@ -82,7 +82,7 @@ class Tool:
     name: str
     owner: Owner
     own_name: str
-    """What its owner calls it."""
+    """The owner's name for the tool."""
     definition: ToolDefinition
     """With the name the model sees."""
     also: tuple[Owner, ...] = ()
@@ -271,7 +271,7 @@ FINDERS: tuple[ToolDefinition, ...] = (
 
 
 def listed(tools: Sequence[Tool]) -> list[ToolDefinition]:
-    """What is listed of these tools: all, or only the host's own when there are too many."""
+    """The definitions that an agent gets of these tools: all, or only the host's own if there are too many."""
     few = len(tools) <= MAX_LISTED
     return [tool.definition for tool in tools if few or tool.owner.kind == "host"]
 

@@ -34,8 +34,8 @@ KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
 """The narrowest first, as `SCOPES`."""
 
 _OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#]|[^\S \t]|[\0-\x08\x0b-\x1f\x7f-\x9f]|^\s*\w+\+?=|(?:^|\s)=\S")
-"""What makes a shell do something else than run one program with these words. Control characters and spaces that not
-every shell takes for a space are among it, and so is `=rm`, which is `/bin/rm` for zsh."""
+"""Characters with which a shell does more than run one program with these words. Among them are control characters,
+spaces that only some shells take for a space, and `=rm`, which is `/bin/rm` for zsh."""
 
 _LAUNCHERS = frozenset(
     {
@@ -62,7 +62,7 @@ _LAUNCHERS = frozenset(
 )
 """Programs and shell words that run what follows them; what follows is not examined."""
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "toybox", "eval"})
-"""Those to which a command line is given as one text."""
+"""Programs that get a command line as one text."""
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl"})
 _INTERPRETERS = re.compile(r"(python|pypy|node|deno|bun|perl|ruby|php|lua|osascript|Rscript|[gmn]?awk)[\d.]*")
 _RUN = frozenset({"run", "exec", "x", "dlx"})
@@ -110,7 +110,7 @@ class Rule:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """What it says, whoever made it. Of two rules with the same meaning one is enough."""
+        """The meaning of the rule, whoever made it. Of two rules with the same meaning one is enough."""
         return self.decision, self.kind, self.owner, self.tool, self.pattern, self.scope, self.place
 
     def as_json(self) -> dict[str, Any]:

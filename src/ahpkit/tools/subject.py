@@ -46,7 +46,7 @@ _NO_FILE_KEYS = _TEXT_KEYS | _HARMLESS | {*_COMMAND_KEYS}
 
 _GLOB = re.compile(r"[*?\[]")
 _WILD = re.compile(r"[*?\[{$]")
-"""What some tools replace by names of files: wildcards, alternatives, variables."""
+"""Characters that some tools replace by names of files: wildcards, alternatives, variables."""
 
 _UP = re.compile(r"(?:^|[/,{])\.\.(?:$|[/,}])")
 
@@ -60,7 +60,7 @@ _FOR_EACH_FILE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a call is, as far as rules care."""
+    """The facts about a call that rules look at."""
 
     owner: str
     """A stable name of who runs it: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
@@ -208,7 +208,7 @@ def _looks_like_file(key: str, text: str) -> bool:
 
 
 def _readings(text: str, workspace: str, home: str) -> list[str]:
-    """The absolute paths that a text may stand for. What follows a NUL is not seen by the system. Some tools take
+    """The absolute paths that a text may stand for. The system ignores everything after a NUL. Some tools take
     spaces away, read a backslash as a slash, or `%2e` as a dot."""
     text = text.partition("\0")[0]
     if _is_file_uri(text):
@@ -264,7 +264,7 @@ def _runs_more(given: Mapping[str, Any]) -> bool:
 
 
 def _command(given: Mapping[str, Any], is_inside: Callable[[str], bool]) -> str | None:
-    """The one command line of an input that says nothing else of importance. It runs in a folder that `is_inside`."""
+    """The command line of an input, if nothing else in the input matters. It must run in a folder that `is_inside`."""
     named = [key for key in _COMMAND_KEYS if key in given]
     others = given.keys() - set(named) - _HARMLESS
     folders = {key: given[key] for key in others & _FOLDER_KEYS}

@@ -108,7 +108,7 @@ class MemoryTransport:
 
     def abort(self) -> None:
         for pipe in (self._outbox, self._inbox):
-            # What a clean close left to be read stays, as a socket would keep it.
+            # After a clean close, unread messages stay, as in a socket.
             pipe.end("connection aborted", ABNORMAL_CLOSURE, drop=pipe.closed is None)
 
 

@@ -175,9 +175,10 @@ class ChildProcess:
             try:
                 await self.wait_exit(self._term_patience)
                 await self._descendants_gone(_TERM_PATIENCE)
-                await asyncio.wait(self._tasks[1:], timeout=_TERM_PATIENCE)  # It ends those who hold the pipes.
+                # One of the tasks ends the processes that still hold the pipes.
+                await asyncio.wait(self._tasks[1:], timeout=_TERM_PATIENCE)
             finally:
-                self._process.close()  # Also ends pipes that somebody holds who got away.
+                self._process.close()  # Also closes pipes that a process still holds.
             await asyncio.gather(*self._tasks)
 
     @property

@@ -190,7 +190,7 @@ async def open_stdio(*, max_bytes: int = MAX_LINE) -> AsyncGenerator[LineTranspo
 async def over_pipes(
     stdin: FileIO, stdout: FileIO, *, address: str, max_bytes: int = MAX_LINE
 ) -> AsyncGenerator[LineTransport]:
-    """A transport over two open files, which may be the two ends of one socket. It closes them in the end."""
+    """A transport over two open files, which may be the two ends of one socket. The files are closed at the end."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             reader, writer = await _streams(stdin, stdout, stack)

@@ -4,10 +4,10 @@ A code is shown once (in a link, or as letters to type), works once and for a sh
 browser keeps as a cookie. Only hashes are stored, so the file cannot be used to get in.
 
     watch        see everything, change nothing
-    answer       also approve, deny, and answer questions; not with an input of one's own
-    everything   what the token may
+    answer       also approve, deny, and answer questions, but not change the input of a call
+    everything   whatever the token allows
 
-The host never sees what is refused. The client gets a rejection, so that it takes back its optimistic change. A device
+Refused messages never reach the host. The client gets a rejection, and takes back its optimistic change. A device
 without the right `everything` gets no address where something can be changed, and answers no agent.
 """
 
@@ -136,7 +136,7 @@ class Devices:
         return self._add(grant.name or name, grant.right)
 
     def _key(self, code: str) -> str:
-        """What a code is kept under; people type spaces and hyphens between the letters."""
+        """The hash that a code is stored under. People type spaces and hyphens between the letters."""
         as_it_is = _hash(code)
         return as_it_is if as_it_is in self._codes else _hash(code.replace("-", "").replace(" ", "").strip())
 
@@ -224,7 +224,7 @@ WATCHING = frozenset(
         "_ahpkit/approvals/list",
     }
 )
-"""Methods that only look. What they tell of calls and their inputs can be read in the chats as well."""
+"""Methods that change nothing. The calls and inputs in their answers can be read in the chats as well."""
 
 ANSWERS = frozenset(
     {
@@ -269,7 +269,7 @@ def refusal(right: Right, method: str, params: JsonObject) -> str | None:
 
 
 def _without_extensions(call: Request | Notification) -> bytes:
-    """A greeting that announces none but ours: an agent asks whoever announces an extension, and does what it says."""
+    """A greeting with ahpkit's own extensions only: agents ask clients that announce others, and trust the answers."""
     params, meta = call.params, _object(call.params.get("_meta"))
     if "capabilities" in params:
         params = {**params, "capabilities": _ours(params["capabilities"])}
@@ -374,11 +374,11 @@ class RightsTransport:
         self._inner.abort()
 
     def _judge(self, right: Right, message: bytes) -> bytes | None:
-        """What the host gets of a message; None: nothing, and the device got a rejection."""
+        """The message as the host gets it; None: the host does not get it, and the device got a rejection."""
         try:
             call = decode(message)
         except RpcError:
-            return message  # The host says what is wrong with it.
+            return message  # The host answers with the error.
         if not isinstance(call, Request | Notification):
             return None  # Nobody asks such a device.
         reason = refusal(right, call.method, call.params)

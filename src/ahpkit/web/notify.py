@@ -50,7 +50,7 @@ class Watcher:
         self._looked = False
 
     def look(self, summaries: Iterable[Mapping[str, Any]], *, now: float) -> Iterator[Event]:
-        """What happened since the last look. The first look only records what is there."""
+        """The events since the last call. The first call only records the present state."""
         first, self._looked = not self._looked, True
         for summary in summaries:
             uri, status = summary["resource"], int(summary["status"])

@@ -32,7 +32,7 @@ Begin = Callable[[str, str], Awaitable[str]]
 
 
 class SignInFailed(Exception):
-    """It did not begin; the text says why."""
+    """The sign-in did not begin; the text says why."""
 
 
 class SignIns:
