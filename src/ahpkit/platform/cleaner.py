@@ -3,11 +3,11 @@
     with ended_with_us(pid):        # the process leads its own session
         ...
 
-Programs that read their input to the end leave by themselves when the host is gone; the cleaner is for the others. It is
-this file, run as a program. From a pipe it reads the list of the processes that run. Only the host holds the other end,
-so the pipe ends with the host, however the host ends. Then the cleaner ends every process on the list with its whole
-session and with all processes that carry the host's mark, where there is /proc; elsewhere, with its process group. A
-number that means another process by then is left alone: the list says when each process began.
+Programs that read their input to the end leave by themselves when the host is gone; the cleaner is for the others. The
+cleaner is this file, run as a program. From a pipe it reads the list of the processes that run. Only the host holds the
+other end, so the pipe ends with the host, however the host ends. Then the cleaner ends every process on the list with
+its whole session and with all processes that carry the host's mark, where there is /proc; elsewhere, with its process
+group. A number that means another process by then is left alone: the list says when each process began.
 
 The cleaner starts with the first process. Without a cleaner, the next host to start ends the processes that are left.
 """
