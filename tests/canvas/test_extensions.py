@@ -397,12 +397,12 @@ async def test_a_process_that_dies_while_opening_leaves_no_request(tmp_path: Pat
         await agent.open("board", "b1")
 
 
-async def test_fifty_megabytes_of_a_process_are_no_answer(tmp_path: Path) -> None:
+async def test_thirty_megabytes_of_a_process_are_no_answer(tmp_path: Path) -> None:
     async with host(tmp_path, process()) as (_, client, agent):
         await declared(agent)
         await agent.open("board", "b1")
         async with asyncio.timeout(BOUND):
-            error = await failure(agent.invoke("b1", "huge", 50_000_000))
+            error = await failure(agent.invoke("b1", "huge", 30_000_000))
         assert error.code == "canvas_provider_error"
         assert "at most" in error.message
         assert await agent.invoke("b1", "add", {"card": 1}) == {"cards": [1]}
