@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -237,6 +238,32 @@ async def test_a_permission_covers_one_call_with_the_same_input_only(tmp_path: P
         turn = await stage.turn("go", decisions=["allow-once"] * 4)
         asked = [json.loads(one["toolInput"]) for one in turn.approvals]
         assert asked == [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": 9, "b": 1}, {"a": 1, "b": 1}]
+
+
+async def test_a_call_that_was_allowed_before_its_server_was_switched_off_fails_on_its_one_card(tmp_path: Path) -> None:
+    agent, allowed, off = ScriptedAgent(), asyncio.Event(), asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        given = '{"a": 1, "b": 1}'
+        card = turn.announce("test_add", given)
+        assert card is not None
+        card.covered(await card.confirm(tool_input=given))
+        allowed.set()
+        await off.wait()
+        turn.text(str((await turn.call_tool("test_add", given)).error))
+
+    async def switch_off() -> None:
+        await allowed.wait()
+        await stage.switch("test", on=False)
+        off.set()
+
+    agent.script = script
+    async with staged(agent, tmp_path, servers=server(tmp_path)) as stage, asyncio.TaskGroup() as tasks:
+        await stage.server("test", "ready")
+        tasks.create_task(switch_off())
+        turn = await stage.turn("go", decisions=["allow-once"])
+        assert "there is no tool 'test_add' now" in turn.text
+        assert [(call["status"], call["success"]) for call in turn.calls] == [("completed", False)]
 
 
 def test_an_input_that_is_shown_as_text_counts_and_a_search_needs_nobody() -> None:

@@ -259,9 +259,14 @@ class LiveTurn:
 
     def _call_gone(self, key: tuple[str, str], id: str | None) -> ToolOutcome:
         """A call of a tool that is gone fails, and people see it."""
-        if _taken(self._announced_gone, key) is None and (live := self._show_gone(key[0], id)) is not None:
+        why = no_tool(key[0])
+        if (announced := _taken(self._announced, key)) is not None:  # The tool went after that.
+            if announced.status == "pending-confirmation":
+                announced.withdraw(why)
+            announced.complete(success=False, error=why)
+        elif _taken(self._announced_gone, key) is None and (live := self._show_gone(key[0], id)) is not None:
             self._made.append((key, live))
-        return ToolOutcome(success=False, error=no_tool(key[0]))
+        return ToolOutcome(success=False, error=why)
 
     def _show_gone(self, name: str, id: str | None) -> LiveToolCall | None:
         """Show a call of a tool that is gone as failed, without asking anybody. None: this turn never had such a
