@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
-from ahpkit.host.feature import Feature, Services
+from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.host import steady
-from ahpkit.host.registration import Registration
+from ahpkit.host.registration import Command, Registration
 from ahpkit.log.datadir import open_storage
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.wire.codec import decode_json
@@ -93,6 +95,33 @@ async def test_a_restart_that_changes_nothing_lists_the_agents_not_again(tmp_pat
 
 def plugin(name: str) -> dict[str, str]:
     return {"type": "plugin", "id": name, "uri": f"file:///{name}", "name": name}
+
+
+@pytest.mark.parametrize("registered", ["x-acme/notes", "_acme/notes"])
+async def test_a_command_of_a_feature_is_served_under_both_forms_of_its_private_name(
+    tmp_path: Path, registered: str
+) -> None:
+    heard: list[Any] = []
+
+    async def notes(client: ConnectedClient, params: Any) -> Mapping[str, Any]:
+        return {"notes": ["milk"]}
+
+    class Notes(Feature):
+        def register(self, host: Registration, services: Services) -> None:
+            host.commands.add(Command(registered, notes))
+            host.commands.hear(f"{registered}/seen", lambda client, params: heard.append(params["at"]))
+
+    bench = Bench(tmp_path)
+    bench.features = [Notes()]
+    await bench.start()
+    try:
+        client = await bench.client()
+        for name in ("x-acme/notes", "_acme/notes"):
+            client.send({"jsonrpc": "2.0", "method": f"{name}/seen", "params": {"channel": "ahp-root://", "at": name}})
+            assert await client.ask(name) == {"notes": ["milk"]}
+        assert heard == ["x-acme/notes", "_acme/notes"]
+    finally:
+        await bench.stop()
 
 
 async def test_an_agent_that_changes_keeps_what_features_say_about_it(tmp_path: Path) -> None:

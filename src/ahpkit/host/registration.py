@@ -24,6 +24,7 @@ from ahpkit.protocol.chat.state import ChatState, Message
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.protocol.extensions import extension_method
 from ahpkit.protocol.session.actions import SessionAction
 from ahpkit.protocol.session.state import SessionState, ToolDefinition
 from ahpkit.protocol.telemetry import TelemetryCapabilities
@@ -113,13 +114,14 @@ class CommandTable:
 
     def add(self, command: Command) -> None:
         """Serve a request method."""
-        if command.name in self._commands:
+        method = extension_method(command.name)
+        if method in self._commands:
             raise LocalProtocolError(f"{command.name} is served by another part of the host already")
-        self._commands[command.name] = command
+        self._commands[method] = command
 
     def hear(self, name: str, hear: Callable[[Any, Any], None]) -> None:
         """`hear(client, params)`: handle a notification of clients."""
-        self._notifications[name] = hear
+        self._notifications[extension_method(name)] = hear
 
     def find(self, name: str) -> Command | None:
         """The row of a method."""
