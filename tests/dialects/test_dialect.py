@@ -298,6 +298,11 @@ def test_a_repeated_action_is_known_by_what_the_client_said_of_it(host: Host) ->
     taken: Json = {"type": "session/activeClientChanged", "activeClient": {"clientId": "me", "tools": []}}
     entered = with_hints(dialect.read_action(SESSION, taken, host.reading()), host.states[SESSION], by=V.V0_4)
     assert dialect.is_repeat(taken, entered)
+    host.states[SESSION]["activeClients"] = [entered["activeClient"]]
+    tools: Json = {"type": "session/activeClientToolsChanged", "tools": [{"name": "t"}]}
+    renewed = with_hints(dialect.read_action(SESSION, tools, host.reading()), host.states[SESSION], by=V.V0_4)
+    assert dialect.is_repeat(tools, renewed)
+    assert not dialect.is_repeat({**tools, "tools": []}, renewed)
 
 
 # -- active clients and the one that 0.4 sees
