@@ -257,6 +257,30 @@ async def test_a_script_that_a_trusted_hook_names_is_part_of_what_was_trusted(si
     assert ran.read_text() == "good\n"
 
 
+async def test_a_plugin_that_changed_since_the_start_is_shown_as_changed_and_runs_once_it_is_trusted_again(
+    site: Site,
+) -> None:
+    plugin, ran = site.home / "plugin", site.home / "ran"
+    place(plugin / ".claude-plugin" / "plugin.json", '{"name": "p"}')
+    command = {"type": "command", "command": "sh ${CLAUDE_PLUGIN_ROOT}/run.sh"}
+    place(plugin / "hooks" / "hooks.json", json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [command]}]}}))
+    script = place(plugin / "run.sh", f"echo good >> {ran}\n")
+    async with site.serving("--allow-hooks", "--plugin", str(plugin)):
+        _, chat = await site.session()
+        await site.turn(chat)
+        assert await site.run("trust", "list", "--json") == ""
+        script.write_text(f"echo changed >> {ran}\n")
+        await site.turn(chat)
+        item = json.loads(await site.run("trust", "list", "--json"))
+        assert (item["state"], item["files"].keys()) == ("changed", {str(script)})
+        assert ran.read_text() == "good\n"
+        assert item["name"] in await site.run("trust", "show", item["id"])
+        await site.run("trust", "add", item["id"])
+        await site.turn(chat)
+        assert json.loads(await site.run("trust", "list", "--json"))["state"] == "trusted"
+    assert ran.read_text() == "good\nchanged\n"
+
+
 _REMEMBERING = """
 import json, sys
 for line in sys.stdin:

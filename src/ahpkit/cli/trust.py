@@ -60,9 +60,21 @@ def look(trust: Trust) -> list[Item]:
     local = [one for one in entries if not one.of_client]
     places = {*trust.directories(), *(one.source for one in local if not _within(one.source, trust.directories()))}
     found = [one for place in sorted(places) for one in found_at(Path(place))]
+    own, plugins = trust.own()
+    present, again = _own(plugins) if own or plugins else [], {one.source for one in local}
+    found += [one for one in present if one.source in again]
+    changed = _compared(own, [one for one in present if one.source not in again])
     items = [Item("trusted", one) for one in entries if one.of_client]
     items += [Item("asks", entry.runnable) for entry in trust.asked()]
+    items += [item for item in changed if item.state in ("changed", "new")]
     return [*_compared(local, list({(one.source, one.digest): one for one in found}.values())), *items]
+
+
+def _own(plugins: Sequence[Path]) -> list[Runnable]:
+    """What the owner's own configuration would run now."""
+    from ahpkit.customizations.runnables import own_runnables
+
+    return own_runnables(Path.home(), plugins)
 
 
 def found_at(path: Path) -> list[Runnable]:

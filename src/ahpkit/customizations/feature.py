@@ -163,7 +163,9 @@ class Customizations(Feature):
         home, trust, own = self._settings.home, self._settings.trust, Trust(None)
         if trust.path is not None:
             trust.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # The folder must exist to be watched.
-        own.add(own_runnables(home, self._settings.plugins), now=self.services.now())
+        found, now = own_runnables(home, self._settings.plugins), self.services.now()
+        own.add(found, now=now)
+        trust.remember_own(found, self._settings.plugins, now=now)
         for folder in self._settings.trusted:
             real = Path(followed(folder))
             if str(real) not in trust.directories():

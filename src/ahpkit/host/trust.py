@@ -97,6 +97,8 @@ class _Content(TypedDict, total=False):
     trusted: list[_Entry]
     asked: list[_Entry]
     directories: list[str]
+    own: list[_Entry]
+    plugins: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,22 @@ class Trust:
     def stamp(self) -> object:
         """A value that changes whenever the owner may have changed a decision."""
         return self._changes if self._file is None else self._file.stamp
+
+    # -- the owner's own configuration -----------------------------------------------------------------------------
+
+    def remember_own(self, runnables: Iterable[Runnable], plugins: Iterable[Path], *, now: int) -> None:
+        """Store what the owner's own configuration runs as the host starts. It is trusted for this run of the host; the
+        command line compares it with the present content."""
+        entries = [Trusted(one, one.digest, now).as_json() for one in runnables]
+        folders = [str(path) for path in plugins]
+        content = self._content()
+        if entries or folders or content.get("own") or content.get("plugins"):
+            self._change(lambda content: {**content, "own": entries, "plugins": folders})
+
+    def own(self) -> tuple[list[Runnable], list[Path]]:
+        """What the owner's own configuration ran when the host started, and the plugins that were named then."""
+        content = self._content()
+        return [_trusted(entry).runnable for entry in content.get("own", ())], [*map(Path, content.get("plugins", ()))]
 
     # -- what waits for a decision ---------------------------------------------------------------------------------
 
