@@ -2,7 +2,7 @@
 
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { ChannelKind, ChatState, InputNeeded, SessionState, SessionSummary, Uri } from "../ahp/index.ts";
-import { activity, asksPerson, isArchived, isRead, keyOf, plain, titleOf, waiting } from "./selectors.ts";
+import { activity, asksPerson, inShort, isArchived, isRead, keyOf, plain, titleOf, waiting } from "./selectors.ts";
 import { type Seen, sessions, signIns, watch } from "./store.ts";
 
 export interface InboxItem {
@@ -83,7 +83,7 @@ export const sessionUrl = (session: Uri, chat?: Uri): string =>
 
 function wantedBy(request: InputNeeded): Pick<InboxItem, "kind" | "what"> {
   if (request.kind === "chatInput") return { kind: "question", what: "Asks a question" };
-  const call = plain(request.toolCall.displayName) || request.toolCall.toolName;
+  const call = inShort(plain(request.toolCall.displayName) || request.toolCall.toolName);
   if (request.kind === "toolAuthentication") return { kind: "sign-in", what: `Needs a sign-in for ${call}` };
   const result = request.toolCall.status === "pending-result-confirmation";
   return { kind: "approval", what: result ? `Asks you to check the result of ${call}` : `Asks to use ${call}` };

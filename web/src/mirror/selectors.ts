@@ -32,6 +32,10 @@ export function plain(value: StringOrMarkdown | undefined): string {
   return typeof value?.markdown === "string" ? value.markdown.replace(AROUND, "") : "";
 }
 
+/** Characters of what is a name or stands in one line. */
+const NAME = 500;
+export const inShort = (text: string): string => (text.length > NAME ? `${text.slice(0, NAME)}…` : text);
+
 export const pathOf = (uri: Uri): string => {
   if (!uri.startsWith("file:")) return uri;
   try {
@@ -102,7 +106,7 @@ export function opening(summary: SessionSummary | undefined): string | undefined
 }
 
 /** The title of a session in lists. */
-export const titleOf = (summary: SessionSummary): string => opening(summary) ?? (summary.title || "Untitled");
+export const titleOf = (summary: SessionSummary): string => opening(summary) ?? (inShort(summary.title) || "Untitled");
 
 // Sessions: what waits comes first, then the newest.
 

@@ -3,8 +3,8 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { SessionState, ToolCall, ToolContent, Uri } from "../ahp/index.ts";
-import { failed, type Helper as HelperChat, helpersOf, isOpen, plain, waitsForPerson } from "../mirror/selectors.ts";
-import { Mark } from "../ui/bits.tsx";
+import { failed, helpersOf, inShort, isOpen, plain, type Helper as HelperChat, waitsForPerson } from "../mirror/selectors.ts";
+import { Lengthy, Mark } from "../ui/bits.tsx";
 import { EditView } from "./edit.tsx";
 import { size } from "./markdown.tsx";
 import { Output } from "./output.tsx";
@@ -30,7 +30,10 @@ function stateOf(call: ToolCall): "needs" | "failed" | "running" | "done" {
 
 const REASONS: Record<string, string> = { denied: "Denied", skipped: "Not run", "result-denied": "Result discarded" };
 
-export function oneLine(call: ToolCall): string {
+/** What a call does or did, in a line. */
+export const oneLine = (call: ToolCall): string => inShort(described(call));
+
+function described(call: ToolCall): string {
   const name = call.displayName || call.toolName;
   if (call.status === "streaming") return plain(call.invocationMessage) || `Preparing ${name}`;
   if (call.status === "completed") return plain(call.pastTenseMessage) || name;
@@ -116,7 +119,7 @@ function Body({ call, around }: { call: ToolCall; around: Around }): JSX.Element
         : <Payload call={call} />}
       {isOpen(call) && call.edits?.items.map((edit, index) => <EditView key={index} edit={edit} roots={around.session?.workingDirectories} />)}
       {call.content?.map((content, index) => <Content key={index} content={content} live={call.status === "running"} fromEnd={isOpen(call) || failed(call)} />)}
-      {call.error && call.error.message !== "failed" && <p class="note danger break">{call.error.message}</p>}
+      {call.error && call.error.message !== "failed" && <p class="note danger break"><Lengthy text={call.error.message} /></p>}
       {call.reasonMessage && <p class="small break">{plain(call.reasonMessage)}</p>}
       {call.userSuggestion && <p class="small break">“{call.userSuggestion.text}”</p>}
       {call.confirmed === "setting" && <p class="small muted">Allowed by a rule{call.selectedOption ? `: ${call.selectedOption.label}` : ""}.</p>}

@@ -5,7 +5,7 @@ import { Component, type ComponentChildren, type FunctionComponent, h, type JSX,
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Action, ChannelKind, Uri } from "../ahp/index.ts";
 import { pointed } from "../mirror/inbox.ts";
-import { type Activity, WORDS } from "../mirror/selectors.ts";
+import { type Activity, inShort, WORDS } from "../mirror/selectors.ts";
 import { dispatch } from "../mirror/store.ts";
 
 /** Draw a component again only if one of its properties changed. */
@@ -101,6 +101,16 @@ export function Exact({ text, input = false }: { text: string; input?: boolean }
   const hidden = input ? UNSEEN_OR_ODD : UNSEEN;
   if (!hidden.test(text)) return <>{text}</>;
   return <>{text.split(hidden).map((part, index) => (index % 2 ? <span key={index} class="unseen">U+{part.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span> : part))}</>;
+}
+
+/** Characters of a text that are drawn at once: millions of them take the browser many seconds. */
+const MUCH = 20_000;
+
+/** A text of any length. Of a very long one the beginning is shown, and all of it on request. */
+export function Lengthy({ text }: { text: string }): JSX.Element {
+  const [all, set] = useState(false);
+  if (all || text.length <= MUCH) return <Exact text={text} />;
+  return <><Exact text={text.slice(0, MUCH)} />… <button type="button" class="btn tiny" onClick={() => set(true)}>Show all</button></>;
 }
 
 /** If drawing the content fails, only this part of the page is lost. With another `of` it is drawn again. */
@@ -276,7 +286,8 @@ export async function act(channel: Uri, action: Action, kind: ChannelKind): Prom
 
 const said = signal("");
 export const announce = (text: string): void => {
-  said.value = said.peek() === text ? `${text}\u00a0` : text;
+  const words = inShort(text);
+  said.value = said.peek() === words ? `${words}\u00a0` : words;
 };
 export const Announcer = (): JSX.Element => <div class="sr" role="status" aria-live="polite">{said.value}</div>;
 

@@ -6,12 +6,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChatState, ConfirmationOption, InputNeeded, SessionState, StringOrMarkdown, ToolCall, Uri } from "../ahp/index.ts";
 import { mayAnswer, mayWrite, onlyWords } from "../local/me.ts";
 import { pointed } from "../mirror/inbox.ts";
-import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty, waitsForPerson } from "../mirror/selectors.ts";
+import { fields, keyOf, inputText, nameOf, ownerOf, pathOf, plain, pretty, waitsForPerson, inShort } from "../mirror/selectors.ts";
 import { agentName, dispatch, known, readText } from "../mirror/store.ts";
 import { EditView } from "../parts/edit.tsx";
 import { Markdown, size } from "../parts/markdown.tsx";
 import { ends, Output } from "../parts/output.tsx";
-import { act, Exact, focusNow, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
+import { act, Exact, focusNow, Lengthy, Mark, Menu, type MenuEntry, tellRefused, toast, usePointed } from "../ui/bits.tsx";
 import { SignIn, type SignInServer } from "./signin.tsx";
 
 type Approval = Extract<InputNeeded, { kind: "toolConfirmation" }>;
@@ -134,17 +134,17 @@ export function Payload({ call }: { call: ToolCall }): JSX.Element | null {
 }
 
 export const Words = ({ text }: { text: StringOrMarkdown | undefined }): JSX.Element | null =>
-  text === undefined || text === "" ? null : typeof text === "string" ? <p class="break"><Exact text={text} /></p> : <Markdown content={String(text.markdown)} />;
+  text === undefined || text === "" ? null : typeof text === "string" ? <p class="break"><Lengthy text={text} /></p> : <Markdown content={String(text.markdown)} />;
 
 function Risk({ call }: { call: ToolCall }): JSX.Element | null {
   const risk = call.riskAssessment;
   if (!risk) return null;
-  if (risk.status !== "complete") return <p class="note small">Somebody is looking at the risk… <Exact text={plain(risk.reason)} /></p>;
+  if (risk.status !== "complete") return <p class="note small">Somebody is looking at the risk… <Lengthy text={plain(risk.reason)} /></p>;
   const unsafe = (risk.safety ?? 1) < 0.5;
   return (
     <div class={`note small break ${unsafe ? "needs" : ""}`}>
       <strong>{unsafe ? "Judged risky. " : "Judged safe. "}</strong>
-      <Exact text={plain(risk.reason)} />
+      <Lengthy text={plain(risk.reason)} />
     </div>
   );
 }
@@ -159,7 +159,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
   const helper = chat?.origin?.kind === "tool" || (session && request.chat !== session.defaultChat && session.chats.length > 1);
   const folder = chat?.workingDirectories?.[0] ?? session?.workingDirectories?.[0];
   const result = call.status === "pending-result-confirmation";
-  const name = call.displayName || call.toolName;
+  const name = inShort(call.displayName || call.toolName);
   const owner = ownerOf(call, session);
   const asked = plain(call.invocationMessage);
   const title = plain(call.confirmationTitle) || (result ? `Check the result of ${name}` : asked.includes("\n") || !asked ? name : asked);
@@ -172,9 +172,9 @@ function Question({ request, session }: { request: Approval; session: SessionSta
           {agent}{helper && <> › <Exact text={chat?.title || "helper"} /></>}{title === name && !owner ? "" : <> · <Exact text={name} />{owner && <> of <Exact text={owner} /></>}</>}
           {folder && <> · in <span title={pathOf(folder)}><Exact text={nameOf(folder)} /></span></>}
         </div>
-        <h3 class="break"><Exact text={title} /></h3>
+        <h3 class="break"><Lengthy text={title} /></h3>
         {asked !== title && <Words text={call.invocationMessage} />}
-        {call.intention && <p class="small muted break">Why: <Exact text={call.intention} /></p>}
+        {call.intention && <p class="small muted break">Why: <Lengthy text={call.intention} /></p>}
         <Risk call={call} />
       </div>
       {edits.map((edit, index) => <EditView key={index} edit={edit} roots={session?.workingDirectories} />)}
@@ -268,7 +268,7 @@ function Answers({ request }: { request: Approval }): JSX.Element {
 
 export function ApprovalCard(props: { request: Approval; session: SessionState | undefined; card?: Ref<HTMLElement>; children?: preact.ComponentChildren }): JSX.Element {
   return (
-    <section class="card needs approval" tabIndex={-1} {...(props.card ? { ref: props.card } : {})} aria-label={`Needs approval: ${plain(props.request.toolCall.displayName)}`}>
+    <section class="card needs approval" tabIndex={-1} {...(props.card ? { ref: props.card } : {})} aria-label={`Needs approval: ${inShort(plain(props.request.toolCall.displayName))}`}>
       {props.children}
       <div class="scroll"><Question request={props.request} session={props.session} /></div>
       <Answers key={keyOf(props.request)} request={props.request} />
@@ -284,7 +284,7 @@ export function InlineApproval({ request }: { request: Approval; session: Sessio
   const call = request.toolCall;
   const key = keyOf(request);
   return (
-    <div class="tool open waiting row small"><Mark of="needs" /><span class="name break grow">{plain(call.invocationMessage) || call.displayName}</span>
+    <div class="tool open waiting row small"><Mark of="needs" /><span class="name break grow">{inShort(plain(call.invocationMessage) || call.displayName)}</span>
       {docked.value === key ? <span class="muted">Asked below</span> : <button type="button" class="btn tiny" onClick={() => (pointed.value = key)}>Show</button>}
     </div>
   );
@@ -321,7 +321,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
       <section class="card needs approval" aria-label={`${approvals.length} approvals`}>
         <div class="row"><strong class="grow">{approvals.length} calls wait</strong><button type="button" class="btn quiet" onClick={() => list(false)}>One by one</button></div>
         <div class="scroll">{approvals.map((each) => (
-          <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small break"><Exact text={plain(each.toolCall.invocationMessage) || each.toolCall.displayName} /></strong><Payload call={each.toolCall} /></div>
+          <div key={keyOf(each)} class="stack" style={{ gap: "4px" }}><strong class="small break"><Lengthy text={plain(each.toolCall.invocationMessage) || each.toolCall.displayName} /></strong><Payload call={each.toolCall} /></div>
         ))}</div>
         {first && mayAnswer() && <AllowAll count={approvals.length} run={allowAll} />}
       </section>
@@ -353,7 +353,7 @@ function SignInDock({ requests, uri, card }: { requests: InputNeeded[]; uri: Uri
   const first = requests[0] as Extract<InputNeeded, { kind: "toolAuthentication" }>;
   return (
     <section class="card needs approval" tabIndex={-1} ref={card} aria-label="Needs a sign-in">
-      <h3>{first.toolCall.displayName} needs a sign-in</h3>
+      <h3>{inShort(first.toolCall.displayName)} needs a sign-in</h3>
       <SignIn auth={first.toolCall.auth} server={serverOf(first.toolCall, uri)} onCancel={() => cancelCall(first.chat, first.turnId, first.toolCall)} />
     </section>
   );

@@ -12,7 +12,7 @@ import { Counts } from "../parts/edit.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { Referred } from "../parts/referred.tsx";
 import { type Around, Finished, oneLine, Shown, showsMore, ToolCallView } from "../parts/toolcall.tsx";
-import { act, announce, Boundary, confirmed, CopyButton, focusNow, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
+import { act, announce, Boundary, confirmed, CopyButton, focusNow, Lengthy, Mark, MarkIcon, memo, Menu, type MenuEntry, tellRefused, toast, useNow } from "../ui/bits.tsx";
 import { ApprovalDock, InlineApproval, Payload } from "./approvals.tsx";
 import { Composer } from "./composer.tsx";
 import { QuestionForm } from "./questions.tsx";
@@ -68,7 +68,7 @@ const Part = memo(function Part({ part, live, around, onMessage }: { part: Respo
     case "inputRequest":
       return <QuestionForm chat={around.chat} request={part.request} response={part.response} expired={!live && part.response === undefined} onSendAsMessage={onMessage} />;
     case "error":
-      return <div class="note danger break" role="alert"><strong>Failed.</strong> {part.error.message}</div>;
+      return <div class="note danger break" role="alert"><strong>Failed.</strong> <Lengthy text={part.error.message} /></div>;
     case "systemNotification":
       return <div class="note break"><Markdown content={typeof part.content === "string" ? part.content : String(part.content?.markdown ?? "")} /></div>;
     case "contentRef":

@@ -14,6 +14,8 @@ const SHARE = 500;
 /** Completions that are shown; the list says how many more there are. */
 const SHOWN = 50;
 const MAX_ATTACHMENT = 8_000_000;
+/** Characters of a draft: a browser takes seconds for each key in a longer field. What is pasted beyond that is attached. */
+const LONGEST_DRAFT = 200_000;
 
 interface Completion {
   insertText: string;
@@ -91,7 +93,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const [further, setFurther] = useState(0);
   const [chosen, choose] = useState(0);
   const [model, setModel] = useState<ModelSelection | undefined>(() => chat.draft?.model ?? chat.turns.at(-1)?.message.model);
-  const shared = useRef(chat.draft?.text ?? "");
+  const shared = useRef(sharedDraft(chat));
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const asked = useRef(0);
   /** Where the caret was when the completions were asked for. */
@@ -103,7 +105,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
   const agent = root.value?.agents.find((each) => each.provider === session?.provider);
 
   // Another window has changed the draft: take it over, unless this window has unsent changes.
-  const remote = chat.draft?.text ?? "";
+  const remote = sharedDraft(chat);
   useEffect(() => {
     if (remote === shared.current) return;
     const untouched = draft.text === shared.current;
@@ -322,6 +324,8 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
         }}
         onPaste={(event) => {
           const files = [...(event.clipboardData?.files ?? [])];
+          const text = event.clipboardData?.getData("text/plain") ?? "";
+          if (!files.length && text.length > LONGEST_DRAFT) files.push(new File([text], "pasted text.txt", { type: "text/plain" }));
           if (!files.length) return;
           event.preventDefault();
           void attach(files);
@@ -368,5 +372,11 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
 function firstDraft(chatUri: Uri, chat: ChatState): Draft {
   const mine = loadDraft(chatUri);
   if (mine) return mine;
-  return { text: chat.draft?.text ?? "", attachments: [], at: 0 };
+  return { text: sharedDraft(chat), attachments: [], at: 0 };
+}
+
+/** The draft that all windows share, unless it is longer than a field can hold. */
+function sharedDraft(chat: ChatState): string {
+  const text = chat.draft?.text ?? "";
+  return text.length > LONGEST_DRAFT ? "" : text;
 }

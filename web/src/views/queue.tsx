@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 import type { ChatState, PendingMessage } from "../ahp/index.ts";
 import { arrived, discard, failedMessages, sendMessage } from "../local/outbox.ts";
 import { mayWrite } from "../local/me.ts";
-import { act, copy, focusNow, Icon, Menu, toast } from "../ui/bits.tsx";
+import { inShort } from "../mirror/selectors.ts";
+import { act, copy, focusNow, Icon, Lengthy, Menu, toast } from "../ui/bits.tsx";
 
 export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   const [editing, edit] = useState<{ id: string; text: string } | undefined>(undefined);
@@ -32,13 +33,13 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   return (
     <ul class="queue" aria-label="Queued messages">
       {steering && (
-        <li><span class="chip needs">Steering</span><span class="cut grow" title={steering.message.text}>{steering.message.text}</span>
+        <li><span class="chip needs">Steering</span><span class="cut grow" title={inShort(steering.message.text)}>{inShort(steering.message.text)}</span>
           {mayWrite() && <button type="button" class="btn quiet icon" aria-label="Take the steering message back" onClick={() => void take(steering, "steering")}><Icon name="close" /></button>}
         </li>
       )}
       {queue.map((each, index) => (
         <li key={each.id}>
-          {!mayWrite() ? <span class="text grow" title={each.message.text}>{each.message.text}</span> : editing?.id === each.id ? (
+          {!mayWrite() ? <span class="text grow" title={inShort(each.message.text)}>{inShort(each.message.text)}</span> : editing?.id === each.id ? (
             <form class="row grow" onSubmit={(event) => {
               event.preventDefault();
               void act(uri, { type: "chat/pendingMessageSet", kind: "queued", id: each.id, message: { ...each.message, text: editing.text } }, "chat");
@@ -51,7 +52,7 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
             </form>
           ) : (
             <>
-              <span class="text grow" title={each.message.text}>{each.message.text}</span>
+              <span class="text grow" title={inShort(each.message.text)}>{inShort(each.message.text)}</span>
               <button type="button" class="btn quiet" onClick={() => edit({ id: each.id, text: each.message.text })}>Edit</button>
               {maySteer && <button type="button" class="btn quiet wide-only" title="The agent reads it while it works" onClick={() => void steer(each)}>Steer</button>}
               <button type="button" class="btn quiet icon wide-only" aria-label="Move up" disabled={index === 0} onClick={() => move(index, -1)}><Icon name="up" /></button>
@@ -79,7 +80,7 @@ export function Unsent({ state }: { state: ChatState }): JSX.Element | null {
     <>
       {mine.map((each) => (
         <div key={each.id} class="said" role="alert">
-          <div class="text">{each.message.text}</div>
+          <div class="text"><Lengthy text={each.message.text} /></div>
           <p class="small danger break">Not sent: {each.reason}</p>
           <div class="row wrap">
             <button type="button" class="btn" onClick={() => void sendMessage(chat, each.message, each.how, each.id)}>Try again</button>

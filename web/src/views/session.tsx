@@ -8,7 +8,7 @@ import { mayAnswer, mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
-import { activity, comesFrom, isArchived, isRead, nameOf, opening, pathOf, price, total, tokens, WORDS } from "../mirror/selectors.ts";
+import { activity, comesFrom, inShort, isArchived, isRead, nameOf, opening, pathOf, price, tokens, total, WORDS } from "../mirror/selectors.ts";
 import { agentName, clientId, creating, dispatch, link, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
@@ -108,7 +108,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       <div class="grow" style={{ lineHeight: 1.25 }}>
         {renaming
           ? <Rename uri={at.session} title={title} onEnd={() => rename(false)} />
-          : <h1 class={`cut${command ? " muted" : ""}`} style={{ fontSize: "1rem" }} dir="auto" title={title} onDblClick={() => rename(mayWrite())}>{command ?? (title || "Untitled")}</h1>}
+          : <h1 class={`cut${command ? " muted" : ""}`} style={{ fontSize: "1rem" }} dir="auto" title={inShort(title)} onDblClick={() => rename(mayWrite())}>{command ?? (inShort(title) || "Untitled")}</h1>}
         <div class="small muted cut" style={{ fontSize: ".75rem" }}>
           {fresh ? "Ready" : WORDS[doing]} · {agentName(state?.provider ?? summary?.provider)}<Places directories={chat?.workingDirectories ?? state?.workingDirectories} worktree={state?.config?.values.isolation === "worktree"} />{cost ? ` · ${cost}` : ""}
         </div>

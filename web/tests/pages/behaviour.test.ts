@@ -931,6 +931,29 @@ describe("the transcript", () => {
     expect(perFrame).toBeLessThan(8);
   });
 
+  it("draws no more of endless names, words and drafts than can be read, and the rest when asked (21)", async () => {
+    const endless = "long words of a text ".repeat(240_000);
+    const made = approval();
+    ask(made, "p2", "make", { displayName: endless, invocationMessage: endless, intention: endless, confirmationTitle: endless });
+    host.unneed(made.session, "n-p1");
+    host.act(made.session, { type: "session/titleChanged", title: endless });
+    host.summarize(made.session, { title: endless, status: 24 });
+    host.act(made.chat, { type: "chat/draftChanged", draft: { text: endless, origin: { kind: "user" } } });
+    host.act(made.chat, { type: "chat/pendingMessageSet", kind: "queued", id: "q", message: { text: endless, origin: { kind: "user" } } });
+    const page = await visit(at(made.session));
+    await page.locator(".dock .approval").getByText("make", { exact: true }).waitFor();
+    expect(await page.evaluate(() => document.body.innerHTML.length)).toBeLessThan(300_000);
+    expect(await composer(page).inputValue()).toBe("");
+    await page.locator(".dock .approval h3").getByRole("button", { name: "Show all" }).dispatchEvent("click");
+    expect((await page.locator(".dock .approval h3").textContent())?.length).toBe(endless.length);
+    await composer(page).evaluate((element) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", "pasted ".repeat(50_000));
+      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    });
+    await page.locator(".composer .attachments").getByText("pasted text.txt").waitFor();
+  });
+
   it("folds finished calls, shows failures and helpers, and a code block can be copied", async () => {
     busy(host);
     const page = await visit(at("ahp-session:/parser"));
