@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from ahpkit.authoring.canvas import canvas
 from ahpkit.canvas import CanvasError, Canvases
 from ahpkit.canvas.builtin import builtin_provider
 from ahpkit.canvas.pages import Pages
+from ahpkit.host.agent import ToolOutcome, Turn
 from ahpkit.testing.memory_host import MemoryHost
 from support import requirement
-from support.bench import Bench
+from support.bench import Bench, say
 from support.canvases import complete, runtime
 from support.clients import eventually
 from support.raw_client import Json, RawClient
@@ -184,6 +187,37 @@ async def test_a_lost_connection_makes_instances_stale_at_once_also_where_the_en
     assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
     with pytest.raises(CanvasError, match="gone"):
         await agent.invoke("d1", "any")
+
+
+@requirement("canvas:provider:stale-invoke-fails")
+async def test_a_canvas_whose_provider_left_can_still_be_called_by_a_model_and_closed(bench: Bench) -> None:
+    """The tools went with the last declaration: a model heard that there was no such tool, and nobody closed it."""
+    client, watcher, session, chat = await _provides(bench)
+    outcomes: list[ToolOutcome] = []
+
+    async def ended(turn_id: str, calls: Sequence[tuple[str, Json]]) -> None:
+        async def script(turn: Turn) -> None:
+            for name, given in calls:
+                outcomes.append(await turn.call_tool(name, json.dumps({"instanceId": "d1", **given})))
+
+        bench.agent.script = script
+        await watcher.accepted(chat, say("go", turn_id))
+        await watcher.action(
+            lambda e: (e["action"]["type"], e["action"].get("turnId")) == ("chat/turnComplete", turn_id)
+        )
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ended("first", [("canvas_open", {"canvasId": "drawing"})]))
+        await complete(client, session, await _asked(client, session), result={"kind": "open", "title": "One"})
+    await client.aclose()
+    await watcher.action("session/canvasInstanceUpdated")
+    assert (await bench.state(watcher, session))["canvasRegistry"] == []
+    await ended("second", [("canvas_invoke", {"actionName": "any"}), ("canvas_close", {})])
+    assert [outcome.success for outcome in outcomes] == [True, False, True]
+    assert "canvas_provider_unavailable" in (outcomes[1].error or "")
+    assert not (await bench.state(watcher, session)).get("openCanvases")
+    names = [tool.name for tool in bench.host.services.tools(session)]
+    assert not [name for name in names if name.startswith("canvas_")], "nothing is left to open or to close"
 
 
 @requirement("canvas:provider:lost-connection")

@@ -373,6 +373,7 @@ class SessionBridge:
             self._requests.cancel_instance(instance_id)
             self._dispatch(session_canvas_instance_closed(instance_id=instance_id))
             self.publish()  # A built-in canvas that nobody can show was declared only while it was open.
+            self._services.tools_changed(self.uri)
 
     def _call(self, subject: JsonObject, **extra: Any) -> JsonObject:
         identity = {key: subject[key] for key in ("extensionId", "canvasId", "instanceId")}

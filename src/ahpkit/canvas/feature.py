@@ -124,7 +124,7 @@ class Canvases(Feature):
         host.clients.back.add(self._client_back)
         host.clients.offered_again.add(self._client_repeated)
         host.turns.canvases.provide(self._runtime)
-        host.tools.add(CanvasTools(lambda uri: self._bridge(uri).runtime))
+        host.tools.add(CanvasTools(lambda uri: self._bridge(uri).runtime, self._has_canvases))
         host.actions.refuse(self._refuse, "session/canvas", "session/activeClientSet")
         host.actions.listen(self._on_applied, "session/canvas", "session/activeClient")
 
@@ -168,6 +168,11 @@ class Canvases(Feature):
                 reopening=self._reopening,
             )
         return self._bridges[uri]
+
+    def _has_canvases(self, uri: str) -> bool:
+        """Whether a canvas of a session can be opened or is open, also one whose provider is gone."""
+        bridge = self._bridge(uri)
+        return bool(bridge.registry or bridge.instances)
 
     def _reopening(self, extension_id: str) -> asyncio.Semaphore:
         """Limits how many canvases of an extension are opened again at once; exists while somebody uses it."""

@@ -237,12 +237,14 @@ _OWNER = Owner("host", "canvas")
 class CanvasTools:
     """The canvas calls as a source of tools for every session. The user sees what happens, so nobody is asked."""
 
-    def __init__(self, runtime_of: Callable[[str], CanvasRuntime]) -> None:
+    def __init__(self, runtime_of: Callable[[str], CanvasRuntime], has_canvases: Callable[[str], bool]) -> None:
+        """`has_canvases`: whether a canvas of a session can be opened or is open, also one whose provider is gone."""
         self._runtime_of = runtime_of
+        self._has_canvases = has_canvases
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
-        """Nothing, as long as there is no canvas to open."""
-        return [(_OWNER, TOOLS)] if self._runtime_of(session_uri).list() else []
+        """Nothing, as long as there is no canvas to open or to close."""
+        return [(_OWNER, TOOLS)] if self._has_canvases(session_uri) else []
 
     def asks(self, tool: Tool) -> bool:
         return False
