@@ -163,6 +163,14 @@ async def test_what_an_agent_says_about_a_login_ends_with_one_full_stop(tmp_path
             await agent.request("session/list", {})
 
 
+async def test_an_agent_that_names_no_way_to_log_in_is_told_with_its_key(tmp_path: Path) -> None:
+    config = {"keys": ("FIRST_KEY", "SECOND_KEY")}
+    silent: dict[str, Any] = {"authMethods": []}
+    async with connection(tmp_path, config=config, initialize=silent, requires_env="NO_SUCH_KEY") as agent:
+        with pytest.raises(AgentError, match=r"Log in first with its own program, or set FIRST_KEY$"):
+            await agent.request("session/new", {"cwd": "/", "mcpServers": []})
+
+
 async def test_a_message_over_the_limit_ends_the_connection_with_a_clear_error(tmp_path: Path) -> None:
     flood = {"session/list": [{"zeros": 3_000_000}, {"sleep": None}]}
     async with connection(tmp_path, methods=flood, limits={"max_line": 1_000_000}) as agent:

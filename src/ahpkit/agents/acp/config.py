@@ -42,6 +42,8 @@ class AcpAgentConfig:
     """Set for the agent."""
     pass_env: tuple[str, ...] = ()
     """Variables of the host's own environment that the agent gets too. `NAME_*` stands for all that begin so."""
+    keys: tuple[str, ...] = ()
+    """Those of them that may hold the agent's key, the usual one first."""
     cwd: Path | None = None
     """Where the process runs; without it, in the chat's working directory."""
     title: str = ""
@@ -98,6 +100,7 @@ def parse_agent_option(option: str) -> AcpAgentConfig:
         command=words[0],
         args=tuple(words[1:]),
         pass_env=known.variables if known else (),
+        keys=known.keys if known else (),
         loads_servers=known.loads_servers if known else (),
     )
 
@@ -188,6 +191,7 @@ def _of_known(known: KnownAgent | None) -> dict[str, Any]:
         "args": known.args,
         "title": known.title,
         "pass_env": known.variables,
+        "keys": known.keys,
         "loads_servers": known.loads_servers,
     }
 

@@ -290,11 +290,16 @@ class AcpConnection:
         meta = wrapped({"code": error.code, "data": self._hidden(upward(error.data))})
         words = self._hidden(cut(error.message, MAX_WORDS) + _details(error))
         if kind == AUTH_REQUIRED:
-            names = ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods)
-            advice = f". Log in first: {names}" if names else ". Log in first"
-            return LoginNeeded(f"{self._config.display_name}: {words.rstrip('. ')}{advice}", error_type=kind, meta=meta)
+            text = f"{self._config.display_name}: {words.rstrip('. ')}. Log in first{self._ways_in()}"
+            return LoginNeeded(text, error_type=kind, meta=meta)
         message = f"{self._config.display_name} answered {method} with an error: {words}"
         return AgentError(message, error_type=kind, meta=meta)
+
+    def _ways_in(self) -> str:
+        """The ways to log in. An agent that names none takes a key, or was logged in by its own program."""
+        if names := ", ".join(short(str(method.get("name") or method["id"])) for method in self.auth_methods):
+            return f": {names}"
+        return f" with its own program, or set {self._config.keys[0]}" if self._config.keys else ""
 
     async def _ended(self, closed: TransportClosed) -> AgentError:
         if closed.code == TOO_BIG:
