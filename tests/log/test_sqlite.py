@@ -69,6 +69,22 @@ def test_durability_is_how_often_the_disk_is_waited_for(tmp_path: Path, durabili
     storage.close()
 
 
+def test_a_client_that_waits_for_one_action_waits_for_one_row_and_three_pages(tmp_path: Path) -> None:
+    """The entry and its two indexes."""
+    storage, wal = loaded(tmp_path / "log.db"), tmp_path / "log.db-wal"
+    storage.commit([opening()])
+    storage.commit([entry(1, client=("me", 1))])
+    statements: list[str] = []
+    (writer, *_readers) = storage._connections  # pyright: ignore[reportPrivateUsage]  # Its connections are not public.
+    writer.set_trace_callback(statements.append)
+    before = wal.stat().st_size
+    storage.commit([entry(2, client=("me", 2))])
+    assert wal.stat().st_size - before == 3 * (24 + 4096)
+    assert [statement.split()[0] for statement in statements] == ["INSERT"]
+    assert [one.client_seq for one in storage.read(0)] == [1, 2]
+    storage.close()
+
+
 def test_what_was_written_moves_into_the_main_file_bit_by_bit(tmp_path: Path) -> None:
     """Not all at once, during a commit that everybody waits for."""
     storage = loaded(tmp_path / "log.db", durability="normal")

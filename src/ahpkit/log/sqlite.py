@@ -81,6 +81,8 @@ class SqliteStorage:
     ) -> None:
         self._path = path
         self._wal = path.with_name(path.name + "-wal")
+        self._names = str(path), str(self._wal)
+        """The two as texts, because each commit looks at the files."""
         self._check_whole_bytes = check_whole_bytes
         self._convert = convert
         self._durability = durability
@@ -169,9 +171,11 @@ class SqliteStorage:
         `at_rest`: move all of it. From then on nothing depends on the write-ahead log.
         """
         with self._explained():
-            self._check_wal()
-            forgotten = self._writer.forget_removed()
-            self._written += forgotten
+            forgotten = 0
+            if self._writer.has_removed:
+                self._check_wal()
+                forgotten = self._writer.forget_removed()
+                self._written += forgotten
             if self._written >= _TIDY_BYTES:
                 self._move()
             if at_rest and self._wal_size and not forgotten:
@@ -184,7 +188,7 @@ class SqliteStorage:
         _busy, written, moved = self._connections[0].execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         if written == moved:  # Else somebody was reading: the rest follows the next time.
             self._unmoved.clear()
-        found = _stat(self._wal)
+        found = _stat(self._names[1])
         self._wal_size = found.st_size if found else 0
 
     def mark(self, seq: int) -> LogPosition:
@@ -264,9 +268,9 @@ class SqliteStorage:
 
         While it is open nothing is lost: it is put back before the commit is reported.
         """
-        found = [_stat(self._path), _stat(self._wal)]
-        present = tuple(None if one is None else one.st_ino for one in found)
-        self._wal_size = found[1].st_size if found[1] else 0
+        main, wal = _stat(self._names[0]), _stat(self._names[1])
+        present = None if main is None else main.st_ino, None if wal is None else wal.st_ino
+        self._wal_size = wal.st_size if wal else 0
         if self._files is None:
             self._files = present
         elif present != self._files:
@@ -274,7 +278,7 @@ class SqliteStorage:
 
     def _check_wal(self) -> None:
         """A write-ahead log that was cut off under us has lost what is not in the main file yet: write it again."""
-        found = _stat(self._wal)
+        found = _stat(self._names[1])
         if found is None or found.st_size >= min(self._wal_size, _WAL_LIMIT):
             return
         _log.warning("%s: it was cut off while it was in use; it is made again", self._wal)
@@ -352,11 +356,11 @@ class SqliteStorage:
             raise StorageError(f"{self._path}: {exc.strerror or exc}") from exc
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def _stat(path: str) -> os.stat_result | None:
     """The status of the path itself. Links are not followed, because SQLite does not open a write-ahead log through a
     link."""
     try:
-        return path.lstat()
+        return os.lstat(path)
     except FileNotFoundError:
         return None
 

@@ -180,8 +180,11 @@ class Tables:
         head_after(self._head, batch)
         self._current = False
         before, self._part_bytes = self._total, 0
-        with transaction(self._db):
+        if len(batch) == 1 and type(batch[0]) is Entry:  # One row is a transaction of its own.
             self.apply(batch)
+        else:
+            with transaction(self._db):
+                self.apply(batch)
         self._current = True
         return self._total - before + self._part_bytes
 
@@ -206,6 +209,11 @@ class Tables:
 
     def remember_clients(self, clients: dict[str, int]) -> None:
         self._db.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?)", clients.items())
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether parts of a channel that is gone may be left."""
+        return bool(self._removed)
 
     def forget_removed(self) -> int:
         """Delete one part of a channel that is gone; returns its size, 0 when there is none.
