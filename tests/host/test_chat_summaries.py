@@ -444,7 +444,7 @@ def test_an_action_about_a_call_costs_the_same_after_thousands_of_others() -> No
     parts = [*(Untouched() for _ in range(5000)), {"kind": "toolCall", "toolCall": call}]
     after = {"activeTurn": {"id": "t1", "responseParts": parts}}
     action = {"type": "chat/toolCallReady", "turnId": "t1", "toolCallId": "c"}
-    needed.on_applied(Applied("ahp-chat:/c", action, None, {}, after))
+    needed.on_applied(Applied("ahp-chat:/c", action, None, {}, after, 0))
     assert [each["request"]["kind"] for each in listed] == ["toolConfirmation"]
 
 

@@ -347,7 +347,7 @@ def test_what_streams_is_decoded_for_nobody_and_framed_once_for_all_generations(
         raise AssertionError("an action that is the same for all was decoded")
 
     monkeypatch.setattr("ahpkit.dialects.actions_down.decode_own", never)
-    monkeypatch.setattr("ahpkit.host.clients.outlet.decode_own", never)
+    monkeypatch.setattr("ahpkit.host.spine.store.decode_own", never)
     fanout, wires = every_generation(Counting)
     Counting.framed = 0
     fanout.deliver([logged(number, action) for number, action in enumerate(STREAMED)])

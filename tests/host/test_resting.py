@@ -357,7 +357,7 @@ async def test_a_channel_at_rest_is_its_text_until_the_next_action() -> None:
     assert store.state(ROOT_URI) == store.committed(ROOT_URI) == state
     assert store.state(ROOT_URI) is not store.state(ROOT_URI)
     assert store.shown(ROOT_URI)
-    before, after = store.apply(ROOT_URI, {"type": "root/activeSessionsChanged", "activeSessions": 3})
+    before, after, _ = store.apply(ROOT_URI, {"type": "root/activeSessionsChanged", "activeSessions": 3})
     assert (before["activeSessions"], after["activeSessions"]) == (0, 3)
     assert store.committed(ROOT_URI) == state
     await store.rest(ROOT_URI)

@@ -47,7 +47,7 @@ def test_a_channel_is_seen_once_its_opening_is_durable(store: Store, log: LateLo
 def test_readers_see_what_is_durable_and_the_next_action_what_is_newest(store: Store, log: LateLog) -> None:
     store.open(ROOT, STATE)
     store.apply(ROOT, sessions(1))
-    before, after = store.apply(ROOT, sessions(2), Origin("me", 5))
+    before, after, _ = store.apply(ROOT, sessions(2), Origin("me", 5))
     assert (before["activeSessions"], after["activeSessions"]) == (1, 2)
 
     store.commit(log.commit(2))

@@ -52,6 +52,7 @@ from ahpkit.host.turns.new_state import OPENING_PREFIX
 from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
+from ahpkit.log.entry import Entry
 from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
@@ -94,13 +95,14 @@ class Spine:
     def register(self, registered: Registration) -> None:
         registered.actions.listen(self.unsettled.on_applied, "session/", "chat/")
 
-    def restore(self) -> None:
-        """Take over the states and values that an earlier run has stored."""
+    def restore(self) -> Sequence[Entry]:
+        """Take over the states and values that an earlier run has stored; returns the actions after these states."""
         recovery = self.log.take_recovery()
         for problem in recovery.problems:
             _log.warning("%s", problem)
         self.values.restore(recovery.values)
         self.store.restore(recovery)
+        return recovery.tail
 
 
 class ClientParts:
@@ -116,7 +118,7 @@ class ClientParts:
             not_stored=common.registered.actions.not_stored,
             reader_patience=config.reader_patience,
         )
-        self.times = SessionTimes(spine.values, common.now, spine.dispatcher.before_storing)
+        self.times = SessionTimes(spine.values, common.now)
         self.catalogue = SessionCatalogue(
             spine.store.committed,
             self.clients,
@@ -130,6 +132,7 @@ class ClientParts:
             spine.fanout,
             listener=self.catalogue.follow,
             on_refused=self.clients.not_stored,
+            before_checkpoint=self.times.keep,
             max_backlog=config.max_log_backlog,
         )
 

@@ -97,6 +97,7 @@ class Host:
         self._tasks = common.tasks
         self._delivery = clients.delivery
         self._catalogue = clients.catalogue
+        self._times = clients.times
         self._agents = turns.agents
         self._extensions = turns.extensions
         self._connection_parts = front.connection_parts
@@ -134,7 +135,7 @@ class Host:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.spine.log)
-            self.spine.restore()
+            self._times.restore(self.spine.restore())
             await stack.enter_async_context(self._delivery)
             await stack.enter_async_context(self._tasks)
             self._recover()

@@ -149,6 +149,8 @@ class Applied(NamedTuple, Generic[_ActionT, _StateT]):
     """The state of the channel before the action."""
     after: _StateT
     """The same object as `before` when the action changed nothing."""
+    at: int
+    """When it was applied, in milliseconds since the epoch. The log has this time, too."""
 
 
 AnyApplied = Applied[StateAction, JsonObject]

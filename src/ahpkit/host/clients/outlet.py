@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,12 +19,11 @@ from typing import Any, cast
 from ahpkit.dialects.base import Dialect, MustReconnect, SentAction
 from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message, action_pieces
-from ahpkit.host.spine.store import Origin, envelope
+from ahpkit.host.spine.store import Origin, action_type, envelope
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject, Snapshot
 from ahpkit.protocol.errors import RequestId, RpcError
-from ahpkit.wire.codec import decode_own
 from ahpkit.wire.peer import Peer
 from ahpkit.wire.pieces import PIECE, Items, is_light, write_pieces
 from ahpkit.wire.rpc import Params
@@ -39,9 +37,6 @@ _STATES = 20
 
 _TURNS = 50
 """Turns of a chat that are projected in one step."""
-
-_KIND = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
-"""The beginning of most envelopes."""
 
 
 class Outlet:
@@ -136,7 +131,7 @@ class Outlet:
         dialect, kind, payload = self._dialect, entry.type, entry.payload
         if dialect.is_same(kind):
             return payload
-        if not kind and dialect.is_same(kind := _kind(payload)):
+        if not kind and dialect.is_same(kind := action_type(payload)):
             return payload
         try:
             return dialect.action(kind, payload, entry.outgoing)
@@ -397,12 +392,6 @@ async def _message(head: bytes, result: AsyncIterator[bytes]) -> AsyncIterator[b
     async for piece in result:
         yield piece
     yield b"}"
-
-
-def _kind(payload: bytes) -> str:
-    """The type of the action in an envelope."""
-    found = _KIND.match(payload)
-    return found[1].decode() if found else decode_own(payload)["action"]["type"]
 
 
 __all__ = ["Outlet"]

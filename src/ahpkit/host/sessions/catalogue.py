@@ -16,8 +16,9 @@ from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.feature import Values
 from ahpkit.host.registration import AnyApplied
-from ahpkit.host.spine.store import ChannelChanges
+from ahpkit.host.spine.store import ChannelChanges, action_type
 from ahpkit.host.turns.new_state import entry_of, is_named, present
+from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.reducing import iso_time
@@ -52,23 +53,30 @@ _UNKNOWN: Final = Times(iso_time(0), iso_time(0))
 
 
 class SessionTimes:
-    """The times of all sessions of a host."""
+    """The times of all sessions of a host.
 
-    def __init__(
-        self, values: Values, now: Callable[[], int], before_storing: Callable[[Callable[[], None]], None]
-    ) -> None:
+    The log has the time of each action. So a change of a session is not written twice: its time is stored beside the
+    log only before the session's state is, because a restart reads the actions after that state.
+    """
+
+    def __init__(self, values: Values, now: Callable[[], int]) -> None:
         self._values = values
         self._now = now
-        self._before_storing = before_storing
         self._started = now()
-        self._changed: set[str] = set()
-        """Sessions that a person changed in this step of the event loop."""
+        self._changed: dict[str, int] = {}
+        """By session: when a person changed it last, if that was after its state was stored."""
+
+    def restore(self, tail: Iterable[Entry]) -> None:
+        """Take over the changes of an earlier run: the actions after the stored states."""
+        for entry in tail:
+            if entry.client_id is not None and _is_change(entry):
+                self._changed[entry.channel] = entry.at
 
     def created(self, uri: str, now: int) -> None:
         self._values.set(PREFIX + uri, Times(iso_time(now), iso_time(now)))
 
     def forget(self, uri: str) -> None:
-        self._changed.discard(uri)
+        self._changed.pop(uri, None)
         self._values.set(PREFIX + uri, None)
 
     def knows(self, uri: str) -> bool:
@@ -77,7 +85,11 @@ class SessionTimes:
 
     def of(self, uri: str) -> Times:
         kept = self._values.get(PREFIX + uri)
-        return _UNKNOWN if kept is None else Times(*kept)
+        if kept is None:
+            return _UNKNOWN
+        created, modified = kept
+        changed = self._changed.get(uri)
+        return Times(created, modified if changed is None else iso_time(changed))
 
     def past(self, time: str) -> str:
         """A time for clients. A time in the future was written by a wrong clock; it is replaced by the time at which
@@ -90,17 +102,21 @@ class SessionTimes:
     def on_applied(self, applied: AnyApplied) -> None:
         """One of the actions in `STAMPING` was applied. If a client dispatched it, the session was changed now."""
         if applied.client_id is not None and applied.after is not applied.before:
-            if not self._changed:
-                self._before_storing(self._stamp)
-            self._changed.add(applied.channel)
+            self._changed[applied.channel] = applied.at
 
-    def _stamp(self) -> None:
-        changed, self._changed = self._changed, set()
-        modified = iso_time(self._now())
-        for uri in changed:
-            created, before = self.of(uri)
-            if modified != before:
-                self._values.set(PREFIX + uri, Times(created, modified))
+    def keep(self, uri: str) -> None:
+        """Store the times of a session, if they changed. Called before its state is stored."""
+        if uri in self._changed:
+            if self.knows(uri):
+                self._values.set(PREFIX + uri, self.of(uri))
+            del self._changed[uri]
+
+
+def _is_change(entry: Entry) -> bool:
+    try:
+        return action_type(entry.payload) in STAMPING
+    except Exception:  # An action that cannot be read is left out of the state, too.
+        return False
 
 
 _ANNOTATIONS = "/annotations"

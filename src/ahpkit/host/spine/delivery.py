@@ -37,6 +37,7 @@ class Delivery:
         *,
         listener: CommitListener,
         on_refused: Callable[[Entry], None],
+        before_checkpoint: Callable[[str], None],
         max_backlog: int,
     ) -> None:
         self._log = log
@@ -46,6 +47,8 @@ class Delivery:
         self._on_refused = on_refused
         """Called for each action that could not be stored. Before the call, the channel's state is reset to the state
         without that action."""
+        self._before_checkpoint = before_checkpoint
+        """Called with a channel before its state is stored. After that, a restart does not see the actions before."""
         self._max_backlog = max_backlog
         self.commits = 0
         """Commits of the log since the start."""
@@ -106,6 +109,7 @@ class Delivery:
             while self._due:
                 uri = next(iter(self._due))
                 try:
+                    self._before_checkpoint(uri)
                     await self._store.checkpoint(uri)
                 except Exception:  # It is due again after the next commit.
                     _log.exception("the state of %s could not be stored", uri)

@@ -81,8 +81,8 @@ class Dispatcher:
         made = cast("JsonObject", action)
         if kind in HINTED:
             made = with_hints(made, self._store.state(uri), by=None)
-        before, after = self._store.apply(uri, made, origin)
-        self._call_listeners(Applied(uri, made, origin.client_id if origin else None, before, after))
+        before, after, at = self._store.apply(uri, made, origin)
+        self._call_listeners(Applied(uri, made, origin.client_id if origin else None, before, after, at))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. The actions that `do` applies are stored together with those of the

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -326,8 +327,8 @@ class Store(States):
             self._kinds.release(uri)
             self._uncommitted.append(_Change(self._log.close(uri), channel, None))
 
-    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject]:
-        """Reduce and log one action; returns the states before and after it."""
+    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject, int]:
+        """Reduce and log one action; returns the states before and after it, and its time."""
         channel = self._channels[uri]
         if channel.text is not None:
             self.wake(uri)
@@ -341,7 +342,7 @@ class Store(States):
         # From here on nothing can fail: an action that could not be reduced or encoded has changed nothing.
         channel.state = after
         self._uncommitted.append(_Change(step, channel, after, action, None if stored is action else encode(sent)))
-        return before, after
+        return before, after, at
 
     def skip(self, uri: str) -> None:
         """Use a number of the sequence for a message to one subscriber of a channel. No state changes."""
@@ -476,4 +477,14 @@ def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
     return made
 
 
-__all__ = ["ChannelChanges", "Origin", "Prepared", "Store", "envelope"]
+_TYPE = re.compile(rb'\{"channel":"[^"\\]*","action":\{"type":"([^"\\]+)"')
+"""The beginning of most envelopes."""
+
+
+def action_type(payload: bytes) -> str:
+    """The type of the action in an envelope of the log."""
+    found = _TYPE.match(payload)
+    return found[1].decode() if found else decode_own(payload)["action"]["type"]
+
+
+__all__ = ["ChannelChanges", "Origin", "Prepared", "Store", "action_type", "envelope"]
