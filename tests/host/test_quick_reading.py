@@ -26,8 +26,16 @@ def compact(message: Json) -> bytes:
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def test_an_action_as_clients_write_it_is_read_in_one_step() -> None:
-    read = read_dispatched(compact(MESSAGE))
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(compact(MESSAGE), id="compact"),
+        pytest.param(json.dumps(MESSAGE, ensure_ascii=False).encode(), id="with spaces"),
+        pytest.param(json.dumps(MESSAGE, ensure_ascii=False, indent=1).encode() + b"\n", id="in lines"),
+    ],
+)
+def test_an_action_as_clients_write_it_is_read_in_one_step(data: bytes) -> None:
+    read = read_dispatched(data)
     assert read is not None
     assert (read.channel, read.clientSeq, read.action) == ("ahp-session:/s", 7, ACTION)
 
@@ -35,7 +43,6 @@ def test_an_action_as_clients_write_it_is_read_in_one_step() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(json.dumps(MESSAGE).encode(), id="with spaces"),
         pytest.param(compact({"method": "dispatchAction", "jsonrpc": "2.0", "params": PARAMS}), id="another order"),
         pytest.param(compact({**MESSAGE, "id": 1}), id="a request"),
         pytest.param(compact({**MESSAGE, "method": "unsubscribe"}), id="another method"),
@@ -47,6 +54,7 @@ def test_an_action_as_clients_write_it_is_read_in_one_step() -> None:
         pytest.param(compact({**MESSAGE, "params": {**PARAMS, "action": []}}), id="no action"),
         pytest.param(compact({**MESSAGE, "params": {**PARAMS, "channel": "a" * 400}}), id="long"),
         pytest.param(compact(MESSAGE).replace(b'"title":', b'"title":"","title":'), id="a name twice"),
+        pytest.param(compact(MESSAGE).replace(b'"title":', b'"title": "", "title": '), id="a name twice, with spaces"),
         pytest.param(compact(MESSAGE).replace(b"Ein", b"\\ud800"), id="a lone surrogate"),
         pytest.param(compact(MESSAGE).replace(b"Ein", b"\xff"), id="not UTF-8"),
         pytest.param(compact(MESSAGE)[:-1], id="cut off"),
@@ -68,9 +76,13 @@ VALUES = st.recursive(
     channel=st.text(max_size=20) | VALUES,
     number=st.integers(-1, 2**53) | st.floats(-1, 10) | VALUES,
     action=st.dictionaries(st.sampled_from(["type", "title", "\u2028", "a\\b"]), VALUES) | VALUES,
+    indent=st.none() | st.integers(0, 2),
 )
-def test_what_is_read_in_one_step_is_what_the_general_way_reads(channel: Any, number: Any, action: Any) -> None:
-    data = compact({**MESSAGE, "params": {"channel": channel, "clientSeq": number, "action": action}})
+def test_what_is_read_in_one_step_is_what_the_general_way_reads(
+    channel: Any, number: Any, action: Any, indent: int | None
+) -> None:
+    message = {**MESSAGE, "params": {"channel": channel, "clientSeq": number, "action": action}}
+    data = compact(message) if indent is None else json.dumps(message, indent=indent, ensure_ascii=False).encode()
     read = read_dispatched(data)
     if read is not None:
         general = decode(data)

@@ -47,7 +47,7 @@ def read_dispatched(data: bytes) -> Dispatched | None:
     """The action that a message dispatches; None if the message has to be read in several steps.
 
     The message is encoded again and compared. Equal bytes prove that it has the usual order and spelling, and no
-    repeated name.
+    repeated name. Spaces do not count, because many libraries write them.
     """
     if len(data) > _SHORT:
         return None
@@ -55,7 +55,8 @@ def read_dispatched(data: bytes) -> Dispatched | None:
         call = _decoder.decode(data)
     except _UNREADABLE:
         return None
-    return call.params if encode(call) == data else None
+    written = encode(call)
+    return call.params if written == data or written == msgspec.json.format(data, indent=-1) else None
 
 
 _MAX_NAMES = 4096
