@@ -209,18 +209,18 @@ def payload(logged: bytes, stream: Stream, outgoing: OutgoingAction | None = Non
 
     With its `outgoing`, all readers of the stream get the same bytes object.
     """
-    if stream not in _AS:
+    generation = _AS.get(stream)
+    if generation is None:
         return logged
     if outgoing is None:
-        return _written(decode_own(logged), stream)
-    if stream not in outgoing.made:
+        envelope: JsonObject = decode_own(logged)
+        return encode({**envelope, "action": _projected(envelope["action"], generation)})
+    made = outgoing.made.get(stream)
+    if made is None:
         seq = int(logged[logged.rindex(b":") + 1 : -1])  # The number is added at the end.
-        outgoing.made[stream] = _written({**outgoing.envelope, "serverSeq": seq}, stream)
-    return outgoing.made[stream]
-
-
-def _written(envelope: JsonObject, stream: Stream) -> bytes:
-    return encode({**envelope, "action": _projected(envelope["action"], _AS[stream])})
+        action = _projected(outgoing.envelope["action"], generation)
+        made = outgoing.made[stream] = encode({**outgoing.envelope, "action": action, "serverSeq": seq})
+    return made
 
 
 CLIENT_SET: Final = "session/activeClientSet"

@@ -9,7 +9,7 @@ A long action is not framed here: each receiver writes it piece by piece, from b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -188,11 +188,11 @@ def latency_class(milliseconds: float) -> float:
     return max(seconds for seconds in LATENCIES if seconds * 1000 <= max(0, milliseconds))
 
 
-def _add_run(uri: str, entries: list[Entry], subscribers: Iterable[Receiver]) -> None:
+def _add_run(uri: str, entries: list[Entry], subscribers: Collection[Receiver]) -> None:
     """Add the frames of one channel's actions to `parts` of each subscriber."""
     run = _Run(entries)
     for receiver in subscribers:
-        buffer = run.frames(receiver)
+        buffer = run.make(receiver) if len(subscribers) == 1 else run.frames(receiver)
         if buffer is None:
             receiver.resync()
         else:
@@ -236,13 +236,14 @@ class _Run:
     def _find(self, receiver: Receiver) -> bytes | None:
         forms = [form for kind in self._types if (form := receiver.form(kind)) is not None]
         if len(forms) < len(self._types):
-            return self._make(receiver)
+            return self.make(receiver)
         key = receiver.sameness.framing, *forms
         if key not in self._formed:
-            self._formed[key] = self._make(receiver)
+            self._formed[key] = self.make(receiver)
         return self._formed[key]
 
-    def _make(self, receiver: Receiver) -> bytes | None:
+    def make(self, receiver: Receiver) -> bytes | None:
+        """Like `frames`, for the only receiver, or the first one in its form: nothing is looked up."""
         bodies = _bodies(receiver, self._entries)
         if bodies is None:
             return None
@@ -257,9 +258,12 @@ class _Run:
 def _bodies(receiver: Receiver, entries: Sequence[Entry]) -> list[bytes] | None:
     """The envelopes of these actions in the form for a receiver; None when one of them cannot be expressed in that
     form."""
-    same = {kind for kind in set(map(_type, entries)) if receiver.is_same(kind)}
-    bodies = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
     try:
+        if len(entries) == 1:
+            body = receiver.project(entries[0])
+            return [] if body is None else [body]
+        same = {kind for kind in set(map(_type, entries)) if receiver.is_same(kind)}
+        bodies = (entry.payload if entry.type in same else receiver.project(entry) for entry in entries)
         return [body for body in bodies if body is not None]
     except MustReconnect:
         return None

@@ -12,6 +12,7 @@ from ahpkit.host.feature import Values
 from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.states import NO_CHAT, States
+from ahpkit.protocol.chat import tool_calls
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.session.state import SessionState
@@ -108,7 +109,9 @@ _UNDER_WAY: Final = frozenset(
 )
 """Members of a session's or chat's state that have a value while something is under way in it."""
 
-_NEVER: Final = STREAMED_TEXT | {"terminal/data", "session/titleChanged", "chat/draftChanged"}
+_NEVER: Final = frozenset(
+    {*STREAMED_TEXT, *tool_calls.ACTIONS, "terminal/data", "session/titleChanged", "chat/draftChanged"}
+)
 """The most frequent actions among those that neither begin nor end anything."""
 
 
