@@ -167,7 +167,8 @@ class LineStream:
             raise anyio.EndOfStream from None
 
     async def send(self, item: SessionMessage) -> None:
-        await self._transport.drain()
+        if self._transport.buffered:
+            await self._transport.drain()
         if self._transport.is_over:
             raise anyio.BrokenResourceError
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True)

@@ -104,6 +104,21 @@ class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
         self.exited.set()
 
 
+class _AtOnce(asyncio.Protocol):
+    """Passes what a child wrote on at once. asyncio's own protocol does so one step of the event loop later; it still
+    learns of the end."""
+
+    def __init__(self, streams: _Streams, end: asyncio.BaseProtocol) -> None:
+        self._streams = streams
+        self._end = end
+
+    def data_received(self, data: bytes) -> None:
+        self._streams.pipe_data_received(1, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.connection_lost(exc)
+
+
 class ChildProcess:
     """`async with ChildProcess([...], env=…, cwd=…) as process`. Leaving ends it and all it started."""
 
@@ -148,6 +163,9 @@ class ChildProcess:
         assert streams.stdin is not None
         assert streams.stdout is not None
         assert streams.stderr is not None
+        stdout = self._process.get_pipe_transport(1)
+        assert isinstance(stdout, asyncio.ReadTransport)
+        stdout.set_protocol(_AtOnce(streams, stdout.get_protocol()))
         name = Path(self._command[0]).name
         self.transport = self._transport_type(
             streams.stdout, streams.stdin, address=name, max_bytes=self._max_line, log=self.log

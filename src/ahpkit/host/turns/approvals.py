@@ -262,6 +262,7 @@ class CallGate:
         self._provider = provider
         self._new_id = new_id
         self._now = now
+        self._home = os.path.expanduser("~")
         self.setting = setting
 
     async def guard(self, name: str, tool_input: str, owner: str | None) -> Objection | None:
@@ -278,7 +279,7 @@ class CallGate:
             workspace=_folder(self._place().workspace),
             is_server=owner is not None and owner.startswith("mcp:"),
             paths=paths,
-            home=os.path.expanduser("~"),
+            home=self._home,
             real=_real_name,
             is_folder=os.path.isdir,
         )

@@ -87,6 +87,7 @@ class LiveChat:
         self._default_directory = default_directory
         self._directories: tuple[Sequence[str], Sequence[Path]] = ((), ())
         """Working directories as URIs and as paths."""
+        self._workspace: tuple[Path | None, str] = None, ""
         self._extensions = extensions
         self._commands = commands
         self._servers = servers
@@ -111,6 +112,14 @@ class LiveChat:
     @property
     def working_directory(self) -> Path:
         return next(iter(self.working_directories), self._default_directory)
+
+    @property
+    def workspace(self) -> str:
+        """The URI of the working directory. It is asked for several times in each tool call."""
+        folder = self.working_directory
+        if folder is not self._workspace[0]:
+            self._workspace = folder, folder.as_uri()
+        return self._workspace[1]
 
     @property
     def working_directories(self) -> Sequence[Path]:

@@ -76,21 +76,23 @@ class InputNeeded:
 
     def _bring_in_step(self, session: str, chat_uri: str, chat: ChatState, call_id: str | None = None) -> None:
         """Update the entries of a chat; with `call_id` only those of that call."""
-        before = {entry["id"]: entry for entry in self._listed(session) if entry["chat"] == chat_uri}
-        if call_id is None:
-            now = {entry["id"]: entry for entry in _waiting(chat_uri, chat)}
-        else:
+        listed = self._listed(session)
+        waiting = list(_waiting(chat_uri, chat) if call_id is None else _waiting_in_call(chat_uri, chat, call_id))
+        if not listed and not waiting:
+            return
+        before = {entry["id"]: entry for entry in listed if entry["chat"] == chat_uri}
+        if call_id is not None:
             id = f"{chat_uri}#{call_id}"
             before = {id: before[id]} if id in before else {}
-            now = {entry["id"]: entry for entry in _waiting_in_call(chat_uri, chat, call_id)}
+        now = {entry["id"]: entry for entry in waiting}
         for id in before.keys() - now.keys():
             self._dispatch(session, session_input_needed_removed(id=id))
         for id, entry in now.items():
             if before.get(id) != entry:
                 self._dispatch(session, session_input_needed_set(request=entry))
 
-    def _listed(self, session: str) -> list[SessionInputRequest]:
-        return list((self._states.session(session) or NO_SESSION).get("inputNeeded") or ())
+    def _listed(self, session: str) -> Sequence[SessionInputRequest]:
+        return (self._states.session(session) or NO_SESSION).get("inputNeeded") or ()
 
 
 def _waiting(chat_uri: str, chat: ChatState) -> Iterator[SessionInputRequest]:

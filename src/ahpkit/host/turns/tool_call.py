@@ -446,11 +446,14 @@ class LiveToolCall:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
 
     def complete(self, **given: Unpack[CompleteOptions]) -> None:
-        self.running()
-        if self.over:
+        state = self._state
+        status = state["status"] if state else None
+        if status in _OVER or self._ports.turn_over():
             return
+        if status == "streaming":
+            self.running()
         success = given.get("success", True)
-        message = given.get("message") or self._past_tense(success)
+        message = given.get("message") or _past_tense(state["displayName"] if state else self.name, success)
         result: ToolCallResult = {"success": success, "pastTenseMessage": message}
         if content := given.get("content"):
             result["content"] = list(content)
@@ -567,10 +570,6 @@ class LiveToolCall:
         state = self._state
         return str(state.get("toolInput") or state.get("partialInput") or "") if state else ""
 
-    def _past_tense(self, success: bool) -> str:
-        name = state["displayName"] if (state := self._state) else self.name
-        return f"Used {name}" if success else f"{name} failed"
-
     @property
     def _about(self) -> _CallAction:
         return {"turn_id": self._ports.turn_id, "tool_call_id": self.id}
@@ -585,6 +584,10 @@ class LiveToolCall:
     def _merged(self, shown: JsonObject) -> JsonObject:
         """The `_meta` for an action. An action replaces all of `_meta`, so keys that a client has set are repeated."""
         return {key: value for key, value in shown.items() if key not in self._dropped and key != SETTLED} | self._meta
+
+
+def _past_tense(name: str, success: bool) -> str:
+    return f"Used {name}" if success else f"{name} failed"
 
 
 def _decided_by_whom(action: Mapping[str, Any]) -> By:
@@ -602,10 +605,13 @@ def _refusal(reason: str | None, suggestion: Message | None) -> str:
     return f"{why}\nThe user suggests instead: {suggestion['text']}" if suggestion and suggestion["text"] else why
 
 
+_SORTED = json.JSONEncoder(sort_keys=True)
+
+
 def canonical(tool_input: str) -> str:
     """The input in one form for all spellings of the same JSON, because agents format JSON differently."""
     try:
-        return json.dumps(json.loads(tool_input or "{}"), sort_keys=True)
+        return _SORTED.encode(json.loads(tool_input or "{}"))
     except (ValueError, RecursionError):
         return tool_input
 

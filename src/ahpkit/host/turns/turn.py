@@ -193,10 +193,14 @@ class LiveTurn:
         return self._ports.store_content(data, content_type)
 
     def tool_call(self, name: str, **given: Unpack[ToolCallOptions]) -> LiveToolCall:
+        found = self._ports.tool(name) if given.get("contributor") is None else None
+        return self._start_call(name, found, given)
+
+    def _start_call(self, name: str, found: tuple[Tool, ToolSource] | None, given: ToolCallOptions) -> LiveToolCall:
+        """Begin a call. `found` is its tool, if somebody contributes one of that name."""
         self.new_part()
         contributor, display_name, owner = given.get("contributor"), given.get("display_name"), None
         meta = given.get("meta") or None
-        found = self._ports.tool(name) if contributor is None else None
         if found is not None:
             tool = found[0]
             contributor, name = contributor_of(tool, self.client_id), tool.own_name
@@ -234,7 +238,7 @@ class LiveTurn:
         tool, source = found
         live = _taken(self._announced, key)
         if live is None:
-            live = self.tool_call(name, id=id)
+            live = self._start_call(name, found, {"id": id})
             self._made.append((key, live))
         live.on_progress = on_progress
 

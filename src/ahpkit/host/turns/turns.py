@@ -280,7 +280,7 @@ class Turns:
 
     def _gate(self, chat: LiveChat) -> CallGate:
         def place() -> Place:
-            return Place(chat=chat.uri, session=chat.session_uri, workspace=chat.working_directory.as_uri())
+            return Place(chat=chat.uri, session=chat.session_uri, workspace=chat.workspace)
 
         provider = chat.session.get("provider", "")
         policy = self._ports.agents.of_session(provider).permissions
