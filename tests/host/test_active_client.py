@@ -411,6 +411,24 @@ async def test_after_a_restart_a_client_that_stays_away_loses_its_place(bench: B
     assert (await bench.state(watcher, session))["activeClients"] == []
 
 
+@requirement("gen:project:repeat-detection")
+async def test_a_role_that_was_given_up_is_not_given_up_twice_when_its_client_says_so_again(bench: Bench) -> None:
+    """Whoever is active beside it is what 0.4 readers are told, and not what the client said."""
+    _, session, _ = await active(bench, "1.0.0")
+    old = await bench.client(session, client_id="old")
+    await claim(old, session, TOOL)
+    left = {"type": "session/activeClientChanged", "activeClient": None}
+    seq = old.post(session, left)
+    given = await old.action(lambda said: said.get("origin", {}).get("clientSeq") == seq)
+    assert given["action"]["activeClient"]["clientId"] == "owner"
+    await gone(bench, old)
+    back = await bench.connect("old")
+    await back.ask("reconnect", clientId="old", lastSeenServerSeq=given["serverSeq"], subscriptions=[session])
+    back.post(session, left, client_seq=seq)
+    assert await back.action(lambda said: said.get("origin", {}).get("clientSeq") == seq) == given
+    assert "only" in await back.rejected(session, left), "a new one is a new one"
+
+
 async def test_the_role_that_0_4_knows_is_not_taken_from_who_has_it_now(bench: Bench) -> None:
     owner, session, _ = await active(bench, "0.4.0")
     other = await bench.client(session)

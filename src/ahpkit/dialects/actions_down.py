@@ -241,6 +241,14 @@ _HOSTS_TIMES = ("startedAt", "duration")
 """Members that the host sets by its own clock, whatever the client sent."""
 
 
+def as_said(logged: JsonObject) -> JsonObject:
+    """A logged action as its sender said it. A 0.4 client that gives up the role does not say who has it next."""
+    meta: JsonObject = logged.get("_meta") or {}
+    if logged["type"] != "session/activeClientRemoved" or PRIMARY not in meta:
+        return logged
+    return {**logged, "_meta": {**meta, PRIMARY: None}}
+
+
 def is_repeat(sent: JsonObject, logged: JsonObject) -> bool:
     """Whether an action that a client sends again is the same as a logged one. Both are in the client's version.
 
@@ -262,4 +270,4 @@ def _covers(sent: Any, logged: Any) -> bool:
     return sent == logged
 
 
-__all__ = ["CLIENT_SET", "action", "is_repeat", "payload", "without_canvases"]
+__all__ = ["CLIENT_SET", "action", "as_said", "is_repeat", "payload", "without_canvases"]

@@ -160,7 +160,7 @@ class GenerationDialect:
         return result
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
-        projected = self._action(logged)
+        projected = self._action(actions_down.as_said(logged))
         return projected is not None and actions_down.is_repeat(client_needs.without_stand_in(sent), projected)
 
     # -- to the client ---------------------------------------------------------------------------------------------
