@@ -51,7 +51,8 @@ def test_json_is_one_object_and_has_the_same_exit_status(failing: Path) -> None:
 
 @pytest.mark.parametrize("command", ["reducers", "round-trips"])
 def test_a_directory_that_is_none_or_holds_no_fixture_exits_with_2(tmp_path: Path, command: str) -> None:
-    (tmp_path / "file").write_text("{}")
+    for name in ("file", "other.json"):
+        (tmp_path / name).write_text("{}")
     for directory in (tmp_path / "missing", tmp_path / "file", tmp_path):
         result = run(command, directory)
         assert result.exit_code == 2

@@ -79,6 +79,7 @@ def test_a_report_for_machines(tmp_path: Path) -> None:
         "passed": 0,
         "failed": 1,
         "failures": [{"fixture": "a.json", "problem": "wrong state", "differences": [{"path": "$.agents", "got": []}]}],
+        "skipped": [],
     }
 
 
@@ -88,13 +89,38 @@ def test_a_report_for_machines(tmp_path: Path) -> None:
         (reducer_fixture(reducer="nobody"), "unknown reducer 'nobody'"),
         (reducer_fixture(reducer="telemetry"), "unknown reducer 'telemetry'"),
         (reducer_fixture(initial=[]), '"initial" is a list'),
-        ({}, 'has no "reducer"'),
-        ([], "is not a JSON object"),
+        ({"initial": {}, "actions": [], "expected": {}}, 'has no "reducer"'),
+        ({"reducer": "root", "actions": []}, 'has no "initial"; has no "expected"'),
     ],
 )
 def test_a_broken_reducer_fixture_is_a_failure_with_a_reason(tmp_path: Path, fixture: Any, problem: str) -> None:
     (failure,) = run_reducer_fixtures(write(tmp_path, "a.json", fixture)).failures
     assert problem in failure.problem
+
+
+def test_json_that_is_no_fixture_is_named_and_does_not_fail(tmp_path: Path) -> None:
+    others: dict[str, Any] = {"package.json": {"type": "module"}, "schema.json": {"type": "object"}, "list.json": []}
+    for name, other in others.items():
+        write(tmp_path, name, other)
+    nothing = run_reducer_fixtures(tmp_path)
+    assert (nothing.passed, nothing.failed) == (0, 0)
+    write(tmp_path, "reducers/a.json", reducer_fixture())
+    write(tmp_path, "round-trips/a.json", round_trip())
+    skipped = ("list.json", "package.json", "round-trips/a.json", "schema.json")
+    assert run_reducer_fixtures(tmp_path) == Report(passed=1, failures=(), skipped=skipped)
+    report = run_round_trips(tmp_path)
+    assert (report.passed, report.failed) == (1, 0)
+    assert report.to_json()["skipped"] == [*report.skipped]
+    assert str(report) == (
+        "skipped list.json: no fixture\n"
+        "skipped package.json: no fixture\n"
+        "skipped reducers/a.json: no fixture\n"
+        "skipped schema.json: no fixture\n"
+        "\n"
+        "1 passed, 0 failed, 4 skipped"
+    )
+    (tmp_path / "broken.json").write_text("{")
+    assert run_round_trips(tmp_path).failed == 1, "it may be one"
 
 
 def test_actions_that_are_not_actions_change_nothing(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ _protocol = click.option(
 def conformance() -> None:
     """Check implementations of AHP: reducers and types against fixtures, a running host by talking to it.
 
-    The last line is "N passed, M failed"; the exit status is 1 when one failed and 2 when there is nothing to run.
+    The last line is "N passed, M failed", with ", K skipped" when there is JSON that is no fixture; the exit status is
+    1 when one failed and 2 when there is nothing to run.
 
     \b
     Example:
@@ -64,7 +65,7 @@ def conformance() -> None:
 @_protocol
 @_as_json
 def reducers(directory: Path, *, protocol: str | None, as_json: bool) -> None:
-    """Fold the actions of every fixture in DIR with our reducers. Every *.json under DIR is a fixture.
+    """Fold the actions of every fixture in DIR with our reducers. They are the *.json files under DIR.
 
     \b
     Example:
@@ -78,7 +79,7 @@ def reducers(directory: Path, *, protocol: str | None, as_json: bool) -> None:
 @_protocol
 @_as_json
 def round_trips(directory: Path, *, protocol: str | None, as_json: bool) -> None:
-    """Decode, check and encode the input of every fixture in DIR. Every *.json under DIR is a fixture.
+    """Decode, check and encode the input of every fixture in DIR. They are the *.json files under DIR.
 
     \b
     Example:

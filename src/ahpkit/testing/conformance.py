@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from ahpkit.dialects.v0_4 import channels as channels_0_4
 from ahpkit.dialects.v0_4 import registry as registry_0_4
@@ -93,6 +93,8 @@ class Report:
 
     passed: int
     failures: tuple[Failure, ...]
+    skipped: tuple[str, ...] = ()
+    """JSON files that are no fixtures of this kind."""
 
     @property
     def failed(self) -> int:
@@ -100,12 +102,16 @@ class Report:
         return len(self.failures)
 
     def __str__(self) -> str:
-        return "\n\n".join([*map(str, self.failures), f"{self.passed} passed, {self.failed} failed"])
+        counts = f"{self.passed} passed, {self.failed} failed"
+        if not self.skipped:
+            return "\n\n".join([*map(str, self.failures), counts])
+        others = "\n".join(f"skipped {name}: no fixture" for name in self.skipped)
+        return "\n\n".join([*map(str, self.failures), others, f"{counts}, {len(self.skipped)} skipped"])
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
         failures = [failure.to_json() for failure in self.failures]
-        return {"passed": self.passed, "failed": self.failed, "failures": failures}
+        return {"passed": self.passed, "failed": self.failed, "failures": failures, "skipped": [*self.skipped]}
 
 
 def run_reducer_fixtures(directory: str | PathLike[str], *, protocol: str | None = None) -> Report:
@@ -127,20 +133,27 @@ _Check = Callable[[Protocol, str, Fixture], Failure | None]
 
 def _run(directory: str | PathLike[str], members: Mapping[str, type], check: _Check, protocol: str | None) -> Report:
     root = Path(directory)
-    paths = fixture_paths(root)
-    outcomes = [_outcome(path, path.relative_to(root).as_posix(), members, check, protocol) for path in paths]
-    failures = tuple(failure for failure in outcomes if failure is not None)
-    return Report(passed=len(paths) - len(failures), failures=failures)
+    outcomes = {
+        path.relative_to(root).as_posix(): _outcome(path, path.relative_to(root).as_posix(), members, check, protocol)
+        for path in fixture_paths(root)
+    }
+    failures = tuple(outcome for outcome in outcomes.values() if isinstance(outcome, Failure))
+    skipped = tuple(name for name, outcome in outcomes.items() if outcome == "skipped")
+    return Report(passed=len(outcomes) - len(failures) - len(skipped), failures=failures, skipped=skipped)
 
 
-def _outcome(path: Path, name: str, members: Mapping[str, type], check: _Check, protocol: str | None) -> Failure | None:
+def _outcome(
+    path: Path, name: str, members: Mapping[str, type], check: _Check, protocol: str | None
+) -> Failure | Literal["skipped", "passed"]:
     try:
         fixture = read_fixture(path, members)
+    except NoFixture:
+        return "skipped"
     except MalformedFixture as exc:
         return Failure(name, str(exc))
     versions = [protocol] if protocol is not None else _meant(path, fixture)
     failures = [check(PROTOCOLS[version], name, fixture) for version in versions]
-    return None if None in failures else min(filter(None, failures), key=lambda failure: len(failure.differences))
+    return "passed" if None in failures else min(filter(None, failures), key=lambda failure: len(failure.differences))
 
 
 def _meant(path: Path, fixture: Fixture) -> Sequence[str]:
@@ -196,7 +209,11 @@ def _check_shape(shape: Any, value: Any) -> None:
 
 
 class MalformedFixture(ValueError):
-    """A file that is not a fixture; the text says what is wrong with it."""
+    """A file that cannot be used as a fixture; the text says what is wrong with it."""
+
+
+class NoFixture(MalformedFixture):
+    """A JSON file that is meant for something else: it has one of the required members at most."""
 
 
 def fixture_paths(directory: Path) -> list[Path]:
@@ -211,11 +228,12 @@ def read_fixture(path: Path, required: Mapping[str, type | tuple[type, ...]]) ->
     except (OSError, ValueError, RecursionError) as exc:
         raise MalformedFixture(f"cannot be read: {exc}") from exc
     if not isinstance(data, dict):
-        raise MalformedFixture("is not a JSON object")
+        raise NoFixture("is not a JSON object")
     fixture = cast("Fixture", data)
     problems = list(_problems(fixture, required))
     if problems:
-        raise MalformedFixture("; ".join(problems))
+        is_meant = len(fixture.keys() & required.keys()) > 1
+        raise (MalformedFixture if is_meant else NoFixture)("; ".join(problems))
     return fixture
 
 
@@ -300,6 +318,7 @@ __all__ = [
     "Failure",
     "Fixture",
     "MalformedFixture",
+    "NoFixture",
     "Report",
     "differences",
     "fixture_paths",
