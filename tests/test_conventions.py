@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 
+from support import requirement
 from support.syntax import dotted, forget, full_name, tree_of, walk
 
 TOP = Path(__file__).resolve().parent.parent
@@ -324,6 +325,7 @@ GIVEN_HERE = {"host/host.py", "log/sqlite.py", "platform/processes.py"}
 """Where the host's clock and ids come from, the name of a damaged file, and the mark of a process."""
 
 
+@requirement("gen:turn:no-clock")
 def test_time_and_ids_are_passed_in() -> None:
     found: set[str] = set()
     for path in with_words(r"(?:import|from).*\b(?:time|datetime|uuid|random)\b", "src"):

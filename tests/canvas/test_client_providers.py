@@ -111,7 +111,7 @@ async def test_a_canvas_of_the_sdk_pushes_through_its_client(bench: Bench) -> No
         await eventually(lambda: titles() == ["pushed"])
 
 
-@requirement("canvas:builtin:where-shown")
+@requirement("canvas:builtin:where-shown", "gen:project-action:canvas-capability")
 @pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
 async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench: Bench, version: str) -> None:
     client = await bench.client()
@@ -125,8 +125,14 @@ async def test_built_in_canvases_are_declared_where_somebody_can_show_one(bench:
     await plain.initialize(session, protocolVersions=[version])
     shown = (await plain.ask("subscribe", session))["snapshot"]["state"]
     assert ("canvasRegistry" in shown) is (version == "0.4.0")
+    announced = await bench.connect()
+    await announced.initialize(session, **NEWER)
     await client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
     assert (await bench.state(client, session))["canvasRegistry"] == []
+    assert (await announced.action("session/canvasRegistryChanged"))["action"]["canvases"] == []
+    await plain.ask("ping")
+    heard = [one for one in plain.actions(session) if one["action"]["type"] == "session/canvasRegistryChanged"]
+    assert bool(heard) is (version == "0.4.0")
     await client.accepted(session, claim(client, canRenderCanvases=True))
     agent = await runtime(bench, client, chat)
     await agent.open("checklist", "list")

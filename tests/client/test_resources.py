@@ -167,6 +167,7 @@ SKILL = "---\nname: tidy\ndescription: Tidy up\n---\nTidy up."
 
 
 @requirement("customizations:sources:virtual-plugin", "session:active-client:virtual-plugins")
+@requirement("gen:enablement:client-global")
 @pytest.mark.usefixtures("bounded")
 async def test_a_real_host_expands_a_plugin_from_memory_into_its_children(tmp_path: Path):
     feature = Customizations(CustomizationSettings(default_directory=tmp_path))
@@ -181,6 +182,7 @@ async def test_a_real_host_expands_a_plugin_from_memory_into_its_children(tmp_pa
         assert skill.container is not None
         assert (skill.container["name"], skill.container["clientId"]) == ("notes", client.client_id)
         assert skill.container["load"] == {"kind": "loaded"}
+        assert skill.container["enablement"] == [{"kind": "global", "enabled": True}]
 
 
 async def test_the_host_reads_a_plugin_that_exists_only_in_memory(host: FakeHost, client: Client):

@@ -434,7 +434,7 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
 @requirement("customizations:identity:persistent-reference-is-uri")
 @requirement("enablement:invocation:agent-user-gate", "enablement:invocation:agent-model-gate")
 @requirement("session:summary:agent-uri")
-@requirement("commands:create-session:agent", "session:fork:takes-over")
+@requirement("commands:create-session:agent", "session:fork:takes-over", "gen:project-command:model-up")
 async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
     mine = text("You are A.", disable_model_invocation="true")
     desk.files({".github/agents/a.md": mine, ".github/agents/b.md": text("B", user_invocable="false")})

@@ -157,22 +157,30 @@ async def test_chats_inside_an_attached_chat_are_not_read(sockets: Bench) -> Non
 @requirement("gen:project-state:origin-kinds")
 async def test_older_clients_see_the_label_of_an_attached_chat(sockets: Bench) -> None:
     client, chat, other = await two_chats(sockets)
-    old = await sockets.client("ahp-root://", client_id="old")
-    middle = await sockets.client("ahp-root://", client_id="middle", offer=["0.6.0"])
-    vscode = await sockets.client("ahp-root://", client_id="vscode", offer=["0.9.0"])
-    for one in (old, middle, vscode):
-        await one.ask("subscribe", chat)
+    shown_by_version = {
+        "0.4.0": ("simple", "systemNotification"),
+        "0.6.0": ("simple", "systemNotification"),
+        "0.7.0": ("chat", "systemNotification"),
+        "0.8.0": ("chat", "systemNotification"),
+        "0.9.0": ("chat", "automation"),
+        "1.0.0": ("chat", "automation"),
+    }
+    readers = {
+        version: await sockets.client("ahp-root://", chat, client_id=f"reader-{version}", offer=[version])
+        for version in shown_by_version
+    }
     await run_turn(client, other, start("fact", "o1"))
     await run_turn(client, chat, start("hi", "t1", attached(other)))
     automated: Any = {"text": "by itself", "origin": {"kind": "automation"}}
     begun = chat_turn_started(turn_id="t2", started_at=STARTED, message=automated)
     sockets.host.services.dispatch(chat, begun)
-    for one, kind in ((old, "systemNotification"), (middle, "systemNotification"), (vscode, "automation")):
+    for version, (attachment, kind) in shown_by_version.items():
+        one = readers[version]
         said = (await one.action(lambda said: said["action"].get("turnId") == "t2"))["action"]
         assert said["message"]["origin"]["kind"] == kind
         state = await sockets.state(one, chat)
         shown = state["turns"][0]["message"]["attachments"][0]
-        assert shown["type"] == ("chat" if one is vscode else "simple")
+        assert shown["type"] == attachment, version
         assert shown["label"] == "the other chat"
         assert state["turns"][-1]["message"]["origin"]["kind"] == kind
 

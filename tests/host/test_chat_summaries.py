@@ -271,6 +271,40 @@ async def test_a_call_that_a_rule_denies_is_not_listed_for_a_moment(bench: Bench
     assert not [one for one in owner.actions(session) if "inputNeeded" in one["action"]["type"]]
 
 
+@requirement("gen:input-needed:no-orphans")
+@pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
+async def test_after_a_restart_nothing_waits_whose_turn_ended_with_the_host(bench: Bench, version: str) -> None:
+    async def script(turn: Turn) -> None:
+        if turn.chat.uri == other:
+            await turn.ask([{"id": "q", "kind": "text", "message": "?"}])
+        elif turn.prompt == "look":
+            await turn.tool_call("look").run_by_client(tool_input="{}")
+        else:
+            await turn.tool_call("rm").confirm(tool_input="{}")
+
+    other = "ahp-chat:/other"
+    bench.agent.script = script
+    owner = await bench.client(client_id="owner", offer=[version])
+    session, chat = await bench.session(owner)
+    looks = {"clientId": "owner", "tools": [{"name": "look"}]}
+    await owner.accepted(session, {"type": "session/activeClientSet", "activeClient": looks})
+    for place in (other, "ahp-chat:/third"):
+        await owner.ask("createChat", session, chat=place)
+        await owner.ask("subscribe", place)
+    await owner.accepted(chat, TURN_STARTED)
+    await owner.accepted(other, TURN_STARTED)
+    look = {**TURN_STARTED, "message": {**MESSAGE, "text": "look"}}
+    await owner.accepted("ahp-chat:/third", look)
+    for kind in ("toolConfirmation", "chatInput", "toolClientExecution"):
+        await asked(owner, kind)
+    assert len((await bench.state(owner, session))["inputNeeded"]) == 3
+    await bench.restart()
+    reader = await bench.client(client_id="reader", offer=[version])
+    state = await bench.state(reader, session)
+    assert "inputNeeded" not in state
+    assert state["status"] & 16 == 0
+
+
 async def test_a_note_of_a_client_hides_no_question(bench: Bench) -> None:
     """Only the host says that nobody is asked about a call."""
 

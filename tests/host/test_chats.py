@@ -276,14 +276,12 @@ async def test_a_source_is_another_chat_of_the_same_session(sockets: Bench) -> N
 @requirement("gen:project-state:side-chat")
 async def test_older_clients_see_a_side_chat_as_a_fork(sockets: Bench) -> None:
     client, session, chat = await opened(sockets, "one")
-    old = await sockets.client("ahp-root://", client_id="old")
-    middle = await sockets.client("ahp-root://", client_id="middle", offer=["0.6.0"])
-    vscode = await sockets.client("ahp-root://", client_id="vscode", offer=["0.9.0"])
-    for one in (old, middle, vscode):
-        await one.ask("subscribe", session)
+    versions = ("0.4.0", "0.6.0", "0.7.0", "0.9.0")
+    readers = [await sockets.client("ahp-root://", session, client_id=one, offer=[one]) for one in versions]
     asked = source("sideChat", chat, selection={"text": "one"})
     await client.ask("createChat", session, chat=NEW, source=asked)
-    for one, origin in ((old, source("fork", chat)), (middle, source("fork", chat)), (vscode, asked)):
+    fork = source("fork", chat)
+    for one, origin in zip(readers, (fork, fork, asked, asked), strict=True):
         assert (await one.action("session/chatAdded"))["action"]["summary"]["origin"] == origin
         assert (await sockets.state(one, NEW))["origin"] == origin
 

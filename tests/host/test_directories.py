@@ -340,15 +340,18 @@ async def test_no_chat_keeps_a_directory_that_its_session_lost(
 
 
 @requirement("gen:project-action:directory-notice")
+@pytest.mark.parametrize("action", ["Replaced", "Removed"])
 @pytest.mark.parametrize("version", ["0.4.0", "0.5.2", "0.6.0"])
-async def test_clients_that_know_one_directory_hear_when_the_first_changes(place: Place, version: str) -> None:
+async def test_clients_that_know_one_directory_hear_when_the_first_changes(
+    place: Place, version: str, action: str
+) -> None:
     client, session, _ = await place.session("ab")
     old = await place.bench.client(ROOT, session, client_id="old", offer=[version])
-    await client.accepted(session, change("Replaced", place.uri("a"), place.uri("c")))
+    await client.accepted(session, change(action, place.uri("a"), place.uri("c") if action == "Replaced" else None))
     told: Any = await old.wait(
         lambda said: said.get("method") == "root/sessionSummaryChanged" and "workingDirectory" in str(said["params"])
     )
-    assert told["params"]["changes"]["workingDirectory"] == place.uri("c")
+    assert told["params"]["changes"]["workingDirectory"] == place.uri("c" if action == "Replaced" else "b")
     assert [said["action"]["type"] for said in old.actions(session)] == []
 
 

@@ -67,12 +67,24 @@ async def create(raw: RawClient, bench: Bench, uri: str = "scripted:/4711") -> t
         (["0.4.0"], "0.4.0"),
         (["0.9.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"], "0.9.0"),
         (["1.0.0", "0.9.0", "0.8.0"], "0.9.0"),
-        (["0.5.1"], "0.5.1"),
+        (["0.8.3", "0.7.9", "0.10.0", "2.0.0"], "0.8.3"),
+        (["0.3.0", "0.7.2", "0.6.4"], "0.7.2"),
+        (["0.5.9", "0.6.1"], "0.6.1"),
+        (["0.5.1", "0.5.0"], "0.5.1"),
+        (["0.5.0", "0.4.2"], "0.5.0"),
     ],
 )
 async def test_the_highest_version_is_spoken(bench: Bench, offer: list[str], chosen: str) -> None:
     raw = await bench.connect("x")
     assert (await raw.ask("initialize", clientId="x", protocolVersions=offer))["protocolVersion"] == chosen
+
+
+@requirement("gen:negotiation:ranges")
+@pytest.mark.parametrize("version", ["2.0.0", "10.0.0", "0.10.0", "0.11.0", "0.3.9", "0.0.4"])
+async def test_no_other_version_is_spoken(bench: Bench, version: str) -> None:
+    raw = await bench.connect("x")
+    refused = await raw.refused("initialize", clientId="x", protocolVersions=[version])
+    assert (refused["code"], version in refused["data"]["supportedVersions"]) == (-32005, False)
 
 
 @requirement("gen:session:flat", "gen:project:channel-kind", "gen:active-clients:before-subscribe")
@@ -117,11 +129,21 @@ async def test_kinds_of_channels_outlive_a_restart(bench: Bench) -> None:
 
 
 @requirement("gen:negotiation:no-renegotiation", "gen:reconnect:projected")
-async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench) -> None:
-    raw = await client(bench, *NEWEST)
-    uri, chat = await create(raw, bench)
+@pytest.mark.parametrize("version", ["0.4.0", "0.5.2", "0.7.0", "0.8.0", "0.9.0", "1.0.0"])
+async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench, version: str) -> None:
+    """Also while it is connected: whoever says hello again is refused, and nothing changes."""
+
+    async def script(turn: Turn) -> None:
+        raise RuntimeError("boom")
+
+    bench.agent.script = script
+    raw = await client(bench, version)
+    other = "1.0.0" if version == "0.4.0" else "0.4.0"
+    assert "already" in (await raw.refused("initialize", clientId="new", protocolVersions=[other]))["message"]
+    uri, chat = await bench.session(raw)
     last = (await raw.accepted(chat, started()))["serverSeq"]
-    await raw.action("chat/turnComplete")
+    error = await raw.action("chat/error")
+    assert ("error" in error["action"], "part" in error["action"]) == (version < "0.9.0", version != "0.4.0")
     storage = bench.storage
     await bench.stop()
     bench.storage = storage
@@ -131,8 +153,8 @@ async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench) -> 
     back.send({"jsonrpc": "2.0", "id": "again", "method": "reconnect", "params": params})  # VS Code names no channel.
     found = (await back.wait(lambda message: message.get("id") == "again"))["result"]
     assert found["type"] == "replay"
-    assert any(one["action"]["type"] == "chat/turnComplete" for one in found["actions"])
-    assert "summary" not in (await back.ask("subscribe", uri))["snapshot"]["state"]
+    assert error in found["actions"]
+    assert ("summary" in (await back.ask("subscribe", uri))["snapshot"]["state"]) == (version == "0.4.0")
 
 
 def coming_back(client_id: str, **params: object) -> Json:

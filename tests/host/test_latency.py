@@ -44,12 +44,12 @@ async def follower(bench: Bench, chat: str, latency: float | None, client_id: st
 
 
 def heard(client: RawClient, chat: str) -> list[Json]:
-    return client.actions(chat)
+    return [said for said in client.actions(chat) if "rejectionReason" not in said]
 
 
 def replica(client: RawClient, chat: str) -> Json:
     state, seen = client.__dict__["snapshot"]["state"], client.__dict__["snapshot"]["fromSeq"]
-    for said in client.actions(chat):
+    for said in heard(client, chat):
         assert said["serverSeq"] > seen, "numbers rise"
         state, seen = chat_reducer(state, said["action"]), said["serverSeq"]
     return state
@@ -76,6 +76,9 @@ async def test_every_action_is_its_own_envelope_whatever_the_latency(
     late = await follower(sockets, chat, latency, "late", version)
     own = await late.dispatch(chat, start())
     assert own["origin"]["clientId"] == "late", "an own action is answered as itself"
+    refused = await late.dispatch(chat, start())
+    assert refused["rejectionReason"], "and so is one that is refused"
+    assert refused["action"] == start()
     await late.action(lambda said: said["action"].get("content") == WORDS[-1])
     words = [said["action"]["content"] for said in heard(late, chat) if said["action"]["type"] == "chat/delta"]
     assert words == WORDS, "nothing is merged, nothing is lost"

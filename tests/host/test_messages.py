@@ -105,6 +105,7 @@ async def test_settings_of_a_model_keep_numbers_and_truth_and_null(sockets: Benc
 
 
 @requirement("gen:project-command:model-up", "gen:message:model-recorded", "gen:project-action:selection-0-4")
+@requirement("gen:project-state:session-0-4")
 async def test_what_a_0_4_client_chose_holds_for_messages_that_name_nothing(sockets: Bench) -> None:
     old = await sockets.client("ahp-root://", client_id="old")
     session, chat = await sockets.session(old, model={"id": "large"})
@@ -124,6 +125,10 @@ async def test_what_a_0_4_client_chose_holds_for_messages_that_name_nothing(sock
         "type": "session/agentChanged",
         "agent": {"uri": REVIEWER},
     }
+    summary = (await sockets.state(other, session))["summary"]
+    assert (summary["resource"], summary["model"], summary["agent"]) == (session, {"id": "large"}, {"uri": REVIEWER})
+    assert isinstance(summary["createdAt"], int)
+    assert isinstance(summary["modifiedAt"], int)
     for number, client in ((4, old), (5, new)):
         await client.accepted(chat, start("x", f"t{number}"))
         assert (await turn_of(sockets, new, chat, f"t{number}"))["message"]["agent"] == {"uri": REVIEWER}

@@ -34,6 +34,7 @@ def test_a_second_turn_is_refused_while_one_runs() -> None:
     )
 
 
+@requirement("gen:chat:read-only")
 @pytest.mark.parametrize("interactivity", ["read-only", "hidden"])
 def test_chats_that_are_not_for_writing_take_no_messages(interactivity: str) -> None:
     state = chat(interactivity=interactivity)

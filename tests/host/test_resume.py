@@ -187,10 +187,14 @@ async def test_older_clients_come_back_to_a_turn_that_goes_on(sockets: Bench, ve
     assert state["turns"][-1]["error"]["errorType"] == "test/cut"
     assert "chat/turnResume" in await old.rejected(chat, resume())
     seen = max(said["serverSeq"] for said in old.actions())
+    beside = await new_client(sockets, "beside", version)
+    await beside.ask("subscribe", session)
     await new.accepted(chat, resume())
     closed = await old.wait_closed()
     assert closed.code == 1012
+    assert "reconnect" in closed.reason
     await new.action("chat/turnComplete")
+    await beside.ask("ping")  # It does not watch the chat.
     back = await sockets.connect("old")
     found = await back.ask("reconnect", clientId="old", lastSeenServerSeq=seen, subscriptions=[session, chat])
     assert found["type"] == "snapshot"

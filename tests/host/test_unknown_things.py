@@ -150,12 +150,14 @@ async def test_meta_is_taken_on_the_params_of_every_command(sockets: Bench) -> N
 @requirement("gen:forward:implementation-info")
 @pytest.mark.parametrize("info", [None, {"name": "Visual Studio Code", "version": "9"}, {"name": "", "title": "x"}])
 async def test_names_of_programs_decide_nothing_and_private_things_are_ignored(
-    sockets: Bench, info: Json | None
+    sockets: Bench, info: Json | None, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "ahpkit")
     client = await sockets.connect("new")
     given: Any = {} if info is None else {"clientInfo": info}
     answer = await client.ask("initialize", clientId="new", protocolVersions=["1.0.0"], **given)
     assert answer["serverInfo"]["name"] == "ahpkit"
+    assert f"new speaks 1.0.0: {'it gives no name' if info is None else info['name']}" in caplog.messages
     session, chat = await sockets.session(client)
     assert (await client.refused("x-example/ask"))["code"] == -32601
     assert (await client.refused("subscribe", "x-example:/channel"))["code"] in (-32008, -32602)

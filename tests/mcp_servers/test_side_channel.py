@@ -232,14 +232,18 @@ async def test_an_app_may_ask_the_model_where_the_agent_answers(bench: Bench) ->
     assert (await client.ask("sampling/createMessage", channel, **more))["content"] == use
 
 
-@requirement("mcp:channel:stable", "gen:mcp:start-requested")
+@requirement("mcp:channel:stable", "gen:mcp:start-requested", "gen:mcp:request-keeps-enablement")
 async def test_the_channel_goes_with_the_server_and_comes_back(bench: Bench, tmp_path: Path) -> None:
     client = await rendering(bench)
     session, _ = await bench.session(client)
     shown = await entry(bench, client, session, "ready", "apps")
+    decided = [{"kind": "session", "enabled": True}, {"kind": "global", "enabled": False}]
+    toggle = {"type": "session/customizationToggled", "id": shown["id"], "enablement": decided}
+    await client.accepted(session, toggle)
     await client.accepted(session, {"type": "session/mcpServerStopRequested", "id": shown["id"]})
     stopped = await entry(bench, client, session, "stopped", "apps")
     assert "channel" not in stopped
+    assert stopped["enablement"] == decided
     await client.action(lambda one: one["action"].get("customization", {}).get("id") == shown["id"])
     async with asyncio.timeout(30):
         while "mcpApp" in stopped:
@@ -248,7 +252,7 @@ async def test_the_channel_goes_with_the_server_and_comes_back(bench: Bench, tmp
     assert "error" in await client.call("subscribe", shown["channel"])
     await client.accepted(session, {"type": "session/mcpServerStartRequested", "id": shown["id"]})
     again = await entry(bench, client, session, "ready", "apps")
-    assert again["channel"] == shown["channel"]
+    assert (again["channel"], again["enablement"]) == (shown["channel"], decided)
     os.kill(int((tmp_path / "started").read_text().split()[-1]), signal.SIGKILL)
     await until(lambda: len((tmp_path / "started").read_text().split()) == 3)
     back = await entry(bench, client, session, "ready", "apps")

@@ -50,6 +50,10 @@ def test_an_update_of_an_annotation_clears_nothing() -> None:
     action = annotations_updated(annotation_id="1", origin={"session": "s", "turnId": "t"}, resolved=True)
     (after,) = annotations_reducer(state, {**action})["annotations"]
     assert after == {**annotation, "origin": {"session": "s", "turnId": "t"}, "resolved": True}
+    lines: Any = {"start": {"line": 1, "character": 0}, "end": {"line": 2, "character": 0}}
+    elsewhere = annotations_updated(annotation_id="1", resource="file:///b", range_=lines)
+    (moved,) = annotations_reducer(state, {**elsewhere})["annotations"]
+    assert moved == {**annotation, "resource": "file:///b", "range": lines}
 
 
 @requirement("gen:canvas:replaced")
@@ -66,6 +70,10 @@ def test_automations_are_kept_by_resource_and_requests_change_nothing() -> None:
     entry: Any = {"resource": "ahp-automation:/a"}
     one = automation_reducer(empty, {**automation.automation_set(automation=entry)})
     assert one == {"entries": [entry]}
+    renamed: Any = {**entry, "title": "Renamed"}
+    other: Any = {"resource": "ahp-automation:/b"}
+    two = automation_reducer(one, {**automation.automation_set(automation=other)})
+    assert automation_reducer(two, {**automation.automation_set(automation=renamed)}) == {"entries": [renamed, other]}
     assert automation_reducer(one, {**automation.automation_removed(resource="ahp-automation:/a")}) == empty
     definition: Any = {"title": "t"}
     for wish in (
@@ -80,4 +88,6 @@ def test_a_run_that_loses_its_main_session_has_none() -> None:
     run: JsonObject = {"sessions": ["a", "b"], "primarySession": "a"}
     after = automation_run_reducer(run, {**automation.automation_run_session_removed(session="a")})
     assert after == {"sessions": ["b"]}
+    kept = automation_run_reducer(run, {**automation.automation_run_session_removed(session="b")})
+    assert kept == {"sessions": ["a"], "primarySession": "a"}
     assert automation_run_reducer(run, {**automation.automation_run_cancel_requested()}) is run

@@ -56,6 +56,8 @@ def test_a_call_that_ran_is_asked_for_anew() -> None:
 def test_a_confirmed_ready_drops_all_that_was_shown() -> None:
     after = ready(ready(begun(), tool_input="in", **SHOWN), confirmed="setting")
     assert after == running()
+    shown = {"content": [{"type": "text", "text": "x"}], "selectedOption": SHOWN["options"][0]}
+    assert ready({**running(), **shown}, confirmed="setting") == running()
 
 
 @requirement("gen:tool:ready-finished")
