@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,25 @@ from support.raw_client import Json, RawClient
 from support.repository import Repository
 from support.waiting import until
 
+Work = Callable[[Repository], None]
+
 
 class Desk:
     """A host in a repository, and a session in a work tree of its own."""
 
-    def __init__(self, bench: Bench, repo: Repository) -> None:
+    def __init__(self, bench: Bench, repo: Repository, ours: Path) -> None:
         self.bench = bench
         self.repo = repo
+        self._ours = ours
+
+    async def start(self) -> None:
+        self.bench.features = [Resources(), Changesets(self._ours, default_directory=self.repo.root)]
+        await self.bench.start()
+
+    async def restart(self) -> None:
+        await self.bench.stop()
+        await self.start()
+        self.client = await self.bench.client()
 
     async def session(self, **params: Any) -> Path:
         self.client = await self.bench.client()
@@ -64,13 +76,12 @@ class Desk:
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
     repo = Repository(tmp_path / "repo")
     repo.commit(a_txt="one\n")
-    bench = Bench(repo.root)
-    bench.features = [Resources(), Changesets(tmp_path / "ours", default_directory=repo.root)]
-    await bench.start()
+    desk = Desk(Bench(repo.root), repo, tmp_path / "ours")
+    await desk.start()
     try:
-        yield Desk(bench, repo)
+        yield desk
     finally:
-        await bench.stop()
+        await desk.bench.stop()
 
 
 async def settings(client: RawClient, directory: Path) -> Json:
@@ -173,6 +184,114 @@ async def test_disposing_keeps_a_work_tree_that_holds_work_and_removes_one_that_
     await desk.client.ask("disposeSession", desk.uri)
     await until(lambda: f"{dirty} on" in caplog.text)
     assert (dirty / "new.txt").exists()
+
+
+def ignored_file(tree: Repository) -> None:
+    tree.write(".gitignore", ".env\n")
+    tree.commit()
+    tree.git("push", "-q", ".", "HEAD:refs/heads/elsewhere")
+    tree.write(".env", "SECRET=1\n")
+
+
+def unwatched_file(tree: Repository) -> None:
+    tree.git("update-index", "--assume-unchanged", "a.txt")
+    tree.write("a.txt", "mine\n")
+
+
+def commit_on_no_branch(tree: Repository) -> None:
+    tree.git("checkout", "-q", "--detach")
+    tree.commit(new_txt="work\n")
+
+
+def rebase(tree: Repository) -> None:
+    tree.commit(a_txt="work\n")
+    tree.git("-c", "sequence.editor=sed -i s/^pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+
+
+def commit_on_its_branch(tree: Repository) -> None:
+    tree.commit(new_txt="work\n")
+
+
+HIDDEN_WORK: dict[Work, str] = {
+    ignored_file: ".env there is in no commit",
+    unwatched_file: "a.txt there is in no commit",
+    commit_on_no_branch: "commits there are on no other branch",
+    rebase: "git is in the middle of a rebase there",
+}
+"""Work that no changeset shows, or not as what it is."""
+
+
+def name(work: Any) -> str:
+    return work.__name__
+
+
+def at_work(place: Path) -> Repository:
+    """The work tree of a session, for an agent that runs git there."""
+    tree = object.__new__(Repository)
+    tree.root = place
+    return tree
+
+
+@requirement("changesets:worktree:disposed")
+@pytest.mark.parametrize("work", [*HIDDEN_WORK, commit_on_its_branch], ids=name)
+async def test_disposing_keeps_work_that_is_nowhere_else(
+    desk: Desk, caplog: pytest.LogCaptureFixture, work: Work
+) -> None:
+    place = await desk.session()
+    work(at_work(place))
+    before = {path.name: path.read_text() for path in place.iterdir() if path.is_file()}
+    await desk.client.ask("disposeSession", desk.uri)
+    why = HIDDEN_WORK.get(work, "commits there are on no other branch")
+    await until(lambda: f"{place} is kept, because {why}" in caplog.text)
+    assert {path.name: path.read_text() for path in place.iterdir() if path.is_file()} == before
+    assert "ahpkit/" in desk.repo.git("branch", "--list")
+
+
+@requirement("changesets:worktree:removed")
+@pytest.mark.parametrize("work", HIDDEN_WORK, ids=name)
+async def test_removing_keeps_work_that_no_changeset_shows(desk: Desk, work: Work) -> None:
+    place = await desk.session()
+    work(at_work(place))
+    refused = await desk.client.refused("invokeChangesetOperation", await desk.view(), operationId="remove")
+    assert f"{place} is kept, because {HIDDEN_WORK[work]}" in refused["message"]
+    assert f"worktree remove --force {place}" in refused["message"]
+    assert place.exists()
+    assert "ahpkit/" in desk.repo.git("branch", "--list")
+
+
+@requirement("changesets:worktree:removed")
+async def test_what_another_branch_holds_does_not_keep_a_work_tree(desk: Desk) -> None:
+    place = await desk.session()
+    tree = at_work(place)
+    tree.git("switch", "-q", "-c", "feature")
+    tree.commit(new_txt="work\n")
+    await desk.client.ask("disposeSession", desk.uri)
+    await until(lambda: not place.exists())
+    await until(lambda: "ahpkit/" not in desk.repo.git("branch", "--list"))
+    assert desk.repo.git("show", "feature:new.txt") == "work\n"
+
+
+@requirement("changesets:worktree:merged-back")
+async def test_work_on_another_branch_is_not_called_merged(desk: Desk) -> None:
+    place = await desk.session()
+    at_work(place).git("switch", "-q", "-c", "feature")
+    await desk.turn("new.txt", "work\n")
+    refused = await desk.client.refused("invokeChangesetOperation", await desk.view(), operationId="merge")
+    assert f"{place} has feature checked out, not ahpkit/" in refused["message"]
+    assert desk.repo.git("log", "--format=%s", "feature").split("\n")[0] == "a commit"
+
+
+@requirement("changesets:worktree:removed")
+async def test_a_folder_that_is_no_work_tree_any_more_is_left_alone(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = await desk.session()
+    (place / ".git").unlink()
+    await desk.restart()  # A host that runs remembers where git's files are.
+    await desk.client.ask("disposeSession", desk.uri)
+    await until(lambda: f"{place} is no work tree any more" in caplog.text)
+    assert (place / "a.txt").exists()
+    assert (desk.repo.root / "a.txt").exists()
 
 
 @requirement("changesets:worktree:made")

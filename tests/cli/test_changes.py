@@ -79,7 +79,7 @@ async def writer(turn):
 """
 
 
-@requirement("changesets:worktree:made", "changesets:worktree:merged-back")
+@requirement("changesets:worktree:made", "changesets:worktree:merged-back", "changesets:worktree:disposed")
 async def test_a_session_in_a_work_tree_of_its_own_is_merged_back(tmp_path: Path) -> None:
     repo = Repository(tmp_path / "repo")
     repo.write("agent.py", WRITER)
@@ -101,6 +101,10 @@ async def test_a_session_in_a_work_tree_of_its_own_is_merged_back(tmp_path: Path
         assert "Removed" in output
         assert repo.git("log", "-1", "--format=%s").strip() == "By an agent"
         assert repo.git("worktree", "list").count("\n") == 1
+        code, _, errors = await finish_cli(["prompt", "--worktree", "second"], repo.root, **place)
+        assert code == 0, errors
+        code, output, errors = await finish_cli(["sessions", "dispose", "second", "--yes"], repo.root, **place)
+        assert f"kept if something in it is nowhere else: {repo.root}/.ahpkit/worktrees/" in output, errors
         code, _, errors = await finish_cli(["prompt", "--worktree", "write it"], tmp_path, **place)
         assert code != 0
         assert "no git repository" in errors

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -139,12 +140,49 @@ async def merge_back(origin: WorkTree, branch: str) -> str:
     return (await origin.git.run("rev-parse", "--short", "HEAD", ours=False)).decode().strip()
 
 
-async def remove_work_tree(origin: WorkTree, place: Path, branch: str, *, discard: bool) -> None:
-    """Remove a session's work tree and its branch. Without `discard` git refuses if uncommitted or unmerged changes
-    would be lost."""
+async def remove_work_tree(origin: WorkTree, tree: WorkTree, branch: str, *, discard: bool) -> None:
+    """Remove a session's work tree and its branch, unless something in them is nowhere else. `discard`: changes that a
+    changeset shows do not count, because a person agreed to lose them."""
+    if (lost := await _only_there(origin, tree, branch, discard=discard)) is not None:
+        place, there = shlex.quote(str(tree.root)), shlex.quote(str(origin.root))
+        how = f"git -C {there} worktree remove --force {place}"
+        raise GitError(f"{tree.root} is kept, because {lost}. To remove the work tree all the same: {how}")
     force = ("--force",) if discard else ()
-    await origin.git.run("worktree", "remove", *force, str(place), ours=False)
-    await origin.git.run("branch", "-D" if discard else "-d", branch, ours=False)
+    await origin.git.run("worktree", "remove", *force, str(tree.root), ours=False)
+    await origin.git.run("branch", "-D", branch, ours=False, check=False)  # It may be gone, or checked out elsewhere.
+
+
+async def _only_there(origin: WorkTree, tree: WorkTree, branch: str, *, discard: bool) -> str | None:
+    """What would be lost with a work tree and its branch, in words."""
+    if (busy := tree.in_progress()) is not None:
+        return f"git is in the middle of {busy} there"
+    files = await _uncommitted(tree, only_ignored=discard)
+    if files:
+        return f"{files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''} there is in no commit"
+    commits = await _only_commits(origin, tree, branch, discard=discard)
+    return f"commits there are on no other branch, the last one is {commits[0]}" if commits else None
+
+
+async def _uncommitted(tree: WorkTree, *, only_ignored: bool) -> list[str]:
+    """Files and folders that no commit holds, those that git ignores too."""
+    status = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignored")
+    lines = await tree.git.lines(*status, "--ignore-submodules=none")
+    unwatched = await tree.git.lines("ls-files", "-v", "-z")  # Small letters: git was told not to look for changes.
+    hidden = [line[2:] for line in unwatched if line[0].islower()]
+    return [line[3:] for line in lines if not only_ignored or line.startswith("!!")] + hidden
+
+
+async def _only_commits(origin: WorkTree, tree: WorkTree, branch: str, *, discard: bool) -> list[str]:
+    """The newest commit, shortly named, that only this work tree has: on its own branch or on none. With `discard` its
+    own branch counts as another one."""
+    own = f"refs/heads/{branch}"
+    known = await origin.git.run("rev-parse", "--verify", "--quiet", own, ours=False, check=False)
+    tips = ["HEAD", *([own] if known else [])]
+    here = (await origin.git.run("rev-parse", "HEAD", ours=False)).decode().strip()
+    except_own = () if discard else (f"--exclude={branch}",)
+    elsewhere = (*except_own, "--branches", "--tags", "--remotes", here)
+    listed = await tree.git.run("rev-list", "--abbrev-commit", "-n", "1", *tips, "--not", *elsewhere)
+    return listed.decode().split()
 
 
 async def asking(git: Git) -> Git:

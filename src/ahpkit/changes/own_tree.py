@@ -138,6 +138,7 @@ class OwnTrees:
         """Commit all changes of the work tree, and merge its branch into the branch that is checked out in the original
         directory."""
         own, tree, origin = await self._trees(session_uri)
+        await _check_branch(own, tree)
         changed, _ = await tree.uncommitted()
         if changed:
             paths = {path for change in changed for path in change.paths}
@@ -150,9 +151,9 @@ class OwnTrees:
         return f"Merged {own.branch} into {origin.root} as {merged}."
 
     async def remove(self, session_uri: str) -> str:
-        """Remove the work tree and its branch with all changes in them. The session can still be read."""
-        own, _, origin = await self._trees(session_uri)
-        await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=True)
+        """Remove the work tree and its branch with all changes that were not merged. The session can still be read."""
+        own, tree, origin = await self._trees(session_uri)
+        await commit.remove_work_tree(origin, tree, own.branch, discard=True)
         facts: JsonObject = {"path": own.path, "branch": own.branch, "base": own.base, "origin": own.origin}
         self._tell(session_uri, {**facts, "removed": True})
         return f"Removed the work tree {own.path} and the branch {own.branch}."
@@ -165,11 +166,11 @@ class OwnTrees:
             self.services.spawn(self._clean_up(own), name="remove a work tree")
 
     async def _clean_up(self, own: OwnTree) -> None:
-        origin = await self._repository(Path(own.origin))
-        if origin is None or not await asyncio.to_thread(Path(own.path).exists):
+        if not await asyncio.to_thread(Path(own.path).exists):
             return
         try:
-            await commit.remove_work_tree(origin, Path(own.path), own.branch, discard=False)
+            tree, origin = await self._both(own)
+            await commit.remove_work_tree(origin, tree, own.branch, discard=False)
         except GitError as error:
             _log.warning("the work tree %s on %s is kept: %s", own.path, own.branch, error)
 
@@ -177,10 +178,16 @@ class OwnTrees:
         own = self.of(session_uri)
         if own is None:
             raise GitError("this session has no work tree of its own")
+        return own, *await self._both(own)
+
+    async def _both(self, own: OwnTree) -> tuple[WorkTree, WorkTree]:
+        """The work tree, and the one that it was made from."""
         tree, origin = await self._repository(Path(own.path)), await self._repository(Path(own.origin))
         if tree is None or origin is None:
             raise GitError(f"{own.path if tree is None else own.origin} is not there any more")
-        return own, tree, origin
+        if tree.root != Path(own.path):  # Its file .git is gone, so git finds the repository around it.
+            raise GitError(f"{own.path} is no work tree any more")
+        return tree, origin
 
 
 def _below(directory: Path) -> Path:
@@ -205,6 +212,14 @@ def _hide(folder: Path) -> None:
             raise GitError(f"{part} is a link or a file; work trees need a folder there")
     with suppress(FileExistsError), (folder.parent / ".gitignore").open("x", encoding="utf-8") as ignored:
         ignored.write("*\n")
+
+
+async def _check_branch(own: OwnTree, tree: WorkTree) -> None:
+    """Raise when something else than its own branch is checked out: a merge of that branch would leave the work out."""
+    found = (await tree.git.run("rev-parse", "--abbrev-ref", "HEAD")).decode().strip()
+    if found != own.branch:
+        name = "no branch" if found == "HEAD" else found
+        raise GitError(f"{own.path} has {name} checked out, not {own.branch}; check that out there, or merge by hand")
 
 
 async def _check_merge(origin: WorkTree, branch: str) -> None:

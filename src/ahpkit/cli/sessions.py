@@ -252,7 +252,11 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
         opened = await client.session(uri)
         if not yes:
             confirm_deletion(f"Delete {short_id(uri)} ({shorten(opened.state['title'], 60)}) for good?")
+        own: Any = opened.state.get("_meta", {}).get("ahpkit/worktree", {})
         await opened.dispose()
+        if own and not own.get("removed"):
+            place = printable(f"{own['path']} (branch {own['branch']})")
+            Output().say(f"Its work tree is removed, or kept if something in it is nowhere else: {place}")
 
 
 @sessions.command("export")
