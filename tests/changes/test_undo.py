@@ -19,6 +19,7 @@ from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import SafeOpener
 from ahpkit.wire.codec import decode_own, encode
 from support.repository import Repository
+from support.small_disk import fill, needs_mount, small_disk
 
 
 @pytest.fixture
@@ -159,6 +160,23 @@ async def test_nothing_is_undone_where_that_cannot_be_remembered(repo: Repositor
         await changes.undo(store=full)
     assert (repo.root / "a.txt").read_text() == "agent\n"
     assert changes.record.undone == []
+
+
+@needs_mount
+async def test_an_undo_on_a_full_disk_says_so_and_changes_nothing(repo: Repository, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "ours") as disk:
+        changes = await following(repo, disk / "repo")
+        await changes.begin("t")
+        repo.write("a.txt", "agent\n")
+        await changes.end("t")
+        repo.write("b.txt", os.urandom(2**20))
+        filler = fill(disk)
+        with pytest.raises(GitError, match="the disk is full"):
+            await changes.undo()
+        assert (repo.root / "a.txt").read_text() == "agent\n"
+        filler.unlink()
+        await changes.undo()
+        assert repo.status() == {"b.txt"}
 
 
 async def test_a_redo_that_fails_can_be_repeated(repo: Repository, tmp_path: Path) -> None:

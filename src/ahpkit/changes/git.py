@@ -2,11 +2,14 @@
 
 `Git` is one repository and work tree. Each call is one git process with a deadline and a bound on its output. New
 objects are written to a directory of the host; the repository's own objects are only read.
+
+It is long because whatever could make git execute something is shut out in one place.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
@@ -64,6 +67,14 @@ _LISTED = 5
 
 class GitError(Exception):
     """Git refused or was stopped. The text is the first line of git's message, or the reason for the stop."""
+
+
+class DiskFullError(GitError):
+    """Git found no room on a disk."""
+
+
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Out of diskspace")
+"""What git says when there is no room."""
 
 
 @dataclass
@@ -401,6 +412,8 @@ async def run_git(
         except TimeoutError:
             raise GitError(f"git {_verb(arguments)} took longer than {deadline:.0f} s and was ended") from None
     if check and process.returncode != 0:
+        if any(word in os.fsdecode(err) for word in _FULL):
+            raise DiskFullError("the disk is full")
         raise GitError(_first_line(err) or f"git {_verb(arguments)} failed with code {process.returncode}")
     return out
 
@@ -488,6 +501,7 @@ def _first_line(err: bytes) -> str:
 __all__ = [
     "DEADLINE",
     "MAX_OUTPUT",
+    "DiskFullError",
     "Git",
     "GitError",
     "environment",

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ahpkit.changes.attribution import COARSE
 from ahpkit.changes.blobs import Blobs
-from ahpkit.changes.git import Git, GitError, fields_of, size_and_time
+from ahpkit.changes.git import DiskFullError, Git, GitError, fields_of, size_and_time
 from ahpkit.changes.sides import LINK, SUBMODULE, FileChange, Side, same
 from ahpkit.changes.verified_content import content, doubtful, has_content, look
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere
@@ -254,6 +254,8 @@ class WorkTree:
             some = waiting.pop()
             try:
                 await self._update(some, *refresh, "--add", "--remove", "--replace")
+            except DiskFullError:
+                raise
             except GitError:
                 if len(some) == 1:
                     unreadable[some[0]] = "git cannot read it"
