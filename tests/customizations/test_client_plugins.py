@@ -17,7 +17,7 @@ from ahpkit.host.agent import Turn
 from ahpkit.mcp.feature import McpServers
 from ahpkit.protocol.common.reducing import without
 from ahpkit.testing.memory_host import memory_host
-from customizations.builders import skill
+from customizations.builders import skill, write
 from customizations.desk import Desk, Publisher, manifest, seen, updates
 from support import requirement
 from support.bench import ScriptedAgent
@@ -68,14 +68,15 @@ def kinds(client: RawClient, session: str) -> list[str]:
 @requirement("customizations:container:client-id-marks-provenance")
 @requirement("customizations:children:no-client-id")
 @requirement("customizations:identity:minted-by-publisher")
-@requirement("customizations:tree:host-is-authoritative")
+@requirement("customizations:tree:host-is-authoritative", "customizations:load:kinds")
 @requirement("session:state:client-plugins-propagated")
 @requirement("session:customization:host-fills-children")
 @requirement("core:wire:host-reads-virtual-plugin")
 async def test_a_plugin_that_is_on_no_disk_is_read_from_its_client(
     desk: Desk, watcher: RawClient, publisher: Publisher, session: str
 ) -> None:
-    await publisher.claim(session, publisher.plugin(nonce="1"))
+    ours: Json = {"load": {"kind": "error", "message": "not ours to say"}, "children": [], "clientId": "somebody"}
+    await publisher.claim(session, publisher.plugin(nonce="1", **ours))
     entry = await seen(watcher, loaded)
     assert entry == {
         "type": "plugin",
@@ -97,8 +98,10 @@ async def test_a_plugin_that_is_on_no_disk_is_read_from_its_client(
     }
     assert kinds(watcher, session) == ["loading", "loaded"]
     types = [envelope["action"]["type"] for envelope in watcher.actions(session)]
+    actions = [envelope["action"] for envelope in watcher.actions(session)]
     claimed = types.index("session/activeClientChanged")
     assert "session/customizationUpdated" in types[claimed + 1 :]
+    assert not any(one.get("customization", {}).get("id") == "mine" for one in actions[:claimed])
     first = updates(watcher, session, "mine")[0]["customization"]
     assert "children" not in first
     assert "resourceRead /docs/readme.md" not in publisher.asked
@@ -197,10 +200,15 @@ async def test_it_goes_when_another_client_becomes_active(
 ) -> None:
     await publisher.claim(session, publisher.plugin())
     await seen(watcher, loaded)
-    await publisher.client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
     active: Json = {"clientId": watcher.client_id, "tools": []}
-    await watcher.accepted(session, {"type": "session/activeClientChanged", "activeClient": active})
+    take = {"type": "session/activeClientChanged", "activeClient": active}
+    assert "is active in this session" in await watcher.rejected(session, take)
+    assert kinds(watcher, session)[-1] == "loaded"
+    await publisher.client.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+    await watcher.accepted(session, take)
     assert kinds(watcher, session)[-1] == "removed"
+    state = await desk.bench.state(watcher, session)
+    assert (state["activeClient"]["clientId"], "mine" in str(state["customizations"])) == (watcher.client_id, False)
 
 
 @requirement("customizations:publish:nonce-detects-change")
@@ -314,11 +322,70 @@ async def test_a_plugin_published_with_the_new_session_is_there(
     assert (await desk.read(publisher.client, session, "mine"))["children"][0]["name"] == "mine:tidy"
 
 
+@requirement("customizations:identity:id-unique-in-session", "customizations:identity:minted-by-publisher")
+async def test_no_client_takes_an_id_of_the_host_or_of_another_client(desk: Desk, tmp_path: Path) -> None:
+    """Neither before the host lists that entry, nor when two clients ask at the same moment."""
+    root = write(tmp_path / "tools", {".plugin/plugin.json": '{"name": "tools"}', "skills/a/SKILL.md": skill("a")})
+    watcher = await desk.start(plugins=[root])
+    [declared] = (await desk.bench.state(watcher, "ahp-root://"))["agents"][0]["customizations"]
+    one, two = [await desk.bench.client(client_id=name, offer=["1.0.0"]) for name in ("one", "two")]
+
+    def active(client: RawClient, id: str) -> Json:
+        plugin = {"type": "plugin", "id": id, "uri": f"virtual://{client.client_id}/p", "name": "Theirs"}
+        return {"clientId": client.client_id, "tools": [], "customizations": [plugin]}
+
+    early: Json = {"workingDirectories": [desk.workspace.as_uri()], "activeClient": active(one, declared["id"])}
+    refused = await one.refused("createSession", "ahp-session:/early", **early)
+    assert "choose another one" in refused["message"]
+    session, _ = await desk.session(watcher)
+    for client in (one, two):
+        await client.ask("subscribe", session)
+        client.post(session, {"type": "session/activeClientSet", "activeClient": active(client, "same")})
+    echoes = [
+        await client.action(lambda one, client=client: one.get("origin", {}).get("clientId") == client.client_id)
+        for client in (one, two)
+    ]
+    assert ["rejectionReason" in echo for echo in echoes].count(True) == 1
+    entries = (await desk.bench.state(watcher, session))["customizations"]
+    ids = [found["id"] for entry in entries for found in (entry, *entry.get("children", ()))]
+    assert len(ids) == len(set(ids))
+    assert [entry["clientId"] for entry in entries if entry["id"] == "same"] == ["one"]
+    assert [entry.get("clientId") for entry in entries if entry["id"] == declared["id"]] == [None]
+
+
+@requirement("customizations:identity:persistent-reference-is-uri")
+async def test_an_agent_is_found_by_its_uri_where_all_ids_are_other_ones(
+    desk: Desk, watcher: RawClient, publisher: Publisher, session: str
+) -> None:
+    publisher.files = {**FILES, "agents/critic.md": "You are a critic."}
+    ids: list[set[str]] = []
+    saved: Json = {}
+    later, chat = await desk.session(watcher)
+    for number, uri in enumerate([session, later]):
+        await publisher.client.ask("subscribe", uri)
+        await publisher.claim(uri, publisher.plugin(id=f"number {number}"))
+        entry = await seen(watcher, lambda one, number=number: one["id"] == f"number {number}" and "children" in one)
+        ids.append({entry["id"], *(child["id"] for child in entry["children"])})
+        saved = saved or {"uri": entry["children"][0]["uri"]}
+        await watcher.accepted(uri, {"type": "session/agentChanged", "agent": saved})
+    assert ids[0].isdisjoint(ids[1])
+    assert (await desk.turn(watcher, chat, "hi")).context.system_prompt == "You are a critic."
+
+
 @requirement("customizations:sources:client-publishes-plugins-only")
 @requirement("customizations:tree:host-owns-directories")
-async def test_what_is_no_plugin_is_refused(watcher: RawClient, publisher: Publisher, session: str) -> None:
-    directory = {**publisher.plugin(), "type": "directory", "contents": "skill", "writable": False}
-    active = {"clientId": "me", "tools": [], "customizations": [directory]}
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "directory", "contents": "skill", "writable": False},
+        {"type": "mcpServer", "state": {"kind": "stopped"}},
+        {"type": "skill"},
+    ],
+)
+async def test_what_is_no_plugin_is_refused(
+    watcher: RawClient, publisher: Publisher, session: str, fields: Json
+) -> None:
+    active = {"clientId": "me", "tools": [], "customizations": [{**publisher.plugin(), **fields}]}
     action = {"type": "session/activeClientChanged", "activeClient": active}
     assert await publisher.client.rejected(session, action)
     assert "mine" not in str(updates(watcher, session))

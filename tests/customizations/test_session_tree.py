@@ -1,8 +1,8 @@
 from typing import Any
 
-from ahpkit.customizations.build import stable_id
 from ahpkit.customizations.session_tree import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.customization_ids import stable_id
 from support import requirement
 
 ID = stable_id("plugin", "a")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -17,22 +15,8 @@ from ahpkit.customizations.text import decode
 from ahpkit.customizations.tree import FileTree, Unreadable
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import NOT_LISTED
+from ahpkit.protocol.session.customization_ids import stable_id
 from ahpkit.protocol.session.customizations import ChildCustomization
-
-_TOP_LEVEL = re.compile(r"(?:plugin|directory|mcpServer)-[0-9a-f]{20}")
-
-
-def stable_id(kind: str, *parts: str) -> str:
-    """An opaque id for a customization. It does not depend on the contents, so that a switch survives an edit."""
-    text = "\0".join((kind, *parts))
-    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
-
-
-def is_top_level_id(id: str) -> bool:
-    """Whether `stable_id` made this id for an entry of a session's list. So the host recognises its own entries, also
-    after a restart."""
-    return _TOP_LEVEL.fullmatch(id) is not None
-
 
 JSON_LIMIT = 256 * 1024
 """Bytes of a manifest. The reader remembers positions, so it is slower than a plain one. Real manifests are smaller
@@ -169,4 +153,4 @@ _PAPERS = ("plugin.json", "marketplace.json", "README.md", "LICENSE", "CHANGELOG
 """Files that do not make a plugin."""
 
 
-__all__ = ["Builder", "is_top_level_id", "stable_id"]
+__all__ = ["Builder"]

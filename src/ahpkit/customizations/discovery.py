@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from ahpkit.customizations.build import stable_id
 from ahpkit.customizations.details import Container, Detail, Parsed
 from ahpkit.customizations.diagnostics import UNLISTED, Diagnostic, Level, load_state
 from ahpkit.customizations.folders import parse_directory
@@ -27,6 +26,7 @@ from ahpkit.customizations.text import clean_label, clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join
 from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.customization_ids import stable_id
 
 _log = logging.getLogger(__name__)
 

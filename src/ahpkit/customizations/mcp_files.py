@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ahpkit.customizations.build import Builder, stable_id
+from ahpkit.customizations.build import Builder
 from ahpkit.customizations.details import ServerDetail
 from ahpkit.customizations.jsonc import Json, Node
 from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.yaml_values import flag
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT
+from ahpkit.protocol.session.customization_ids import stable_id
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})

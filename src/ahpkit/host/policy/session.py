@@ -30,6 +30,7 @@ from ahpkit.protocol.session.actions import (
     SessionWorkingDirectoryReplacedAction,
     SessionWorkingDirectorySetAction,
 )
+from ahpkit.protocol.session.customization_ids import is_host_id
 from ahpkit.protocol.session.customizations import ClientPluginCustomization
 from ahpkit.protocol.session.enablement import SCOPES, PlacedCustomization, walk
 from ahpkit.protocol.session.state import (
@@ -220,11 +221,14 @@ def _check_tool(tool: ToolDefinition) -> str | None:
 def _check_published(
     session: SessionState | None, client_id: str, plugins: list[ClientPluginCustomization]
 ) -> str | None:
-    """Check the plugins that a client publishes: their ids must be unique in the session."""
+    """Check the plugins that a client publishes: their ids must be unique in the session, also when the host lists an
+    entry later."""
     if len(plugins) > MAX_PLUGINS:
         return f"a client may bring {MAX_PLUGINS} plugins into a session, not {len(plugins)}"
     if other := next((plugin["type"] for plugin in plugins if plugin["type"] != "plugin"), None):
         return f"a client can publish plugins only, not a {other}"
+    if own := next((plugin["id"] for plugin in plugins if is_host_id(plugin["id"])), None):
+        return f"customization id {own!r} has the form of the host's own ids; choose another one"
     foreign = {placed.entry["id"] for placed in walk(session) if _publisher(placed) != client_id}
     if taken := next((plugin["id"] for plugin in plugins if plugin["id"] in foreign), None):
         return f"this session has another customization with id {taken!r}"
