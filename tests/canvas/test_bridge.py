@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ahpkit.canvas import Canvases, PythonProvider, canvas
+from ahpkit.canvas import CanvasError, Canvases, PythonProvider, canvas
 from ahpkit.dialects.v0_4.channels import reduce
-from ahpkit.host.agent import CanvasRuntime
+from ahpkit.host.agent import CanvasRuntime, Turn
 from ahpkit.protocol.session.actions import session_canvas_request_completed
 from support import requirement
-from support.bench import Bench
+from support.bench import Bench, say
 from support.canvases import (
     CHART,
     EXTENSION,
@@ -188,6 +188,39 @@ async def test_an_id_that_another_canvas_has_is_refused(scene: Scene, canvases: 
     assert EXTENSION in error.message
 
 
+@requirement("canvas:state:declaration-identity", "canvas:state:action-name-unique")
+async def test_names_in_what_a_client_declares_are_unique_and_an_action_goes_with_its_declaration(scene: Scene) -> None:
+    def claimed(*declared: Json) -> Json:
+        active = {"clientId": scene.client.client_id, "tools": [], "canvasProviders": list(declared)}
+        return {"type": "session/activeClientChanged", "activeClient": active}
+
+    async def draw() -> CanvasError | None:
+        calling = asyncio.create_task(scene.agent.invoke("c1", "draw"))
+        seen = len(canvas_actions(scene.client, scene.session))
+        await until(lambda: calling.done() or len(canvas_actions(scene.client, scene.session)) > seen)
+        if calling.done():
+            return await failure(calling)
+        await complete(scene.client, scene.session, canvas_actions(scene.client, scene.session)[-1]["request"])
+        await calling
+        return None
+
+    twice = {**CHART, "actions": [{"name": "draw"}, {"name": "draw"}]}
+    assert "canvas id 'chart' is given twice" in await scene.client.rejected(scene.session, claimed(CHART, CHART))
+    assert "action name 'draw' is given twice" in await scene.client.rejected(scene.session, claimed(twice))
+    assert [one["canvasId"] for one in (await scene.state())["canvasRegistry"]] == ["board"]
+    await scene.client.accepted(scene.session, claimed(CHART))
+    opening = asyncio.create_task(scene.agent.open("chart", "c1"))
+    await complete(scene.client, scene.session, await request_for(scene.client, "c1"))
+    await opening
+    assert await draw() is None
+    await scene.client.accepted(scene.session, claimed({**CHART, "actions": []}))
+    gone = await draw()
+    assert gone is not None
+    assert gone.code == "canvas_action_no_handler"
+    await scene.client.accepted(scene.session, claimed(CHART))
+    assert await draw() is None
+
+
 @requirement("canvas:agent:open-extension-id", "canvas:state:declaration-identity", "canvas:provider:many-per-session")
 async def test_an_ambiguous_canvas_needs_its_extension(scene: Scene, canvases: Canvases, board: Board) -> None:
     other = Board()
@@ -354,6 +387,71 @@ async def test_locks_do_not_pile_up(scene: Scene, canvases: Canvases) -> None:
 # -- what everyone sees -------------------------------------------------------------------------------------------
 
 
+@requirement("canvas:state:snapshot-shows-all", "canvas:state:schemas-opaque")
+@pytest.mark.parametrize("known", [True, False], ids=["replayed", "snapshot"])
+async def test_who_reconnects_has_the_same_view_as_who_stayed(scene: Scene, board: Board, known: bool) -> None:
+    await scene.agent.open("board", "b1", input={"note": "x" * 5_000})  # What was missed is shorter than the state.
+    late = await scene.bench.client()
+    state = await scene.bench.state(late, scene.session)
+    seen = (await late.ask("subscribe", scene.session))["snapshot"]["fromSeq"]
+    await late.aclose()
+    odd: Json = {
+        **CHART,
+        "inputSchema": {"x-odd": [None, 1.5, "é"]},
+        "actions": [{"name": "draw", "inputSchema": True}],
+    }
+    await claim(scene.client, scene.session, canvasProviders=[odd])
+    board.hold = asyncio.Event()
+    opening = asyncio.create_task(scene.agent.open("board", "b2"))
+    await request_for(scene.watcher, "b2")
+    back = await scene.bench.connect(late.client_id)
+    since = seen if known else seen + 1_000_000
+    again: Json = {"clientId": back.client_id, "lastSeenServerSeq": since, "subscriptions": [scene.session]}
+    told = await back.ask("reconnect", **again)
+    assert told["type"] == ("replay" if known else "snapshot")
+    if known:
+        for envelope in told["actions"]:
+            state = reduce(scene.session, state, envelope["action"], now=0)
+    else:
+        [snapshot] = told["snapshots"]
+        state = snapshot["state"]
+    now = await scene.state()
+    parts = ("canvasRegistry", "openCanvases", "canvasRequests")
+    assert [state[key] for key in parts] == [now[key] for key in parts]
+    shown = next(one for one in state["canvasRegistry"] if one["canvasId"] == "chart")
+    assert (shown["inputSchema"], shown["actions"]) == (odd["inputSchema"], odd["actions"])
+    assert [one["instanceId"] for one in (*state["openCanvases"], *state["canvasRequests"])] == ["b1", "b2"]
+    board.hold.set()
+    await opening
+
+
+@requirement("canvas:state:requests-separate-slice")
+async def test_a_question_to_the_user_is_no_canvas_request_and_a_canvas_request_no_question(
+    bench: Bench, board: Board
+) -> None:
+    client = await bench.client()
+    session, chat = await bench.session(client)
+
+    async def script(turn: Turn) -> None:
+        assert turn.canvas is not None
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(turn.canvas.open("board", "b1"))
+            tasks.create_task(turn.ask([{"id": "q", "kind": "text", "message": "?"}]))
+
+    bench.agent.script = script
+    board.hold = asyncio.Event()
+    await client.accepted(chat, say("go", "t1"))
+    asked = (await client.action("chat/inputRequested"))["action"]["request"]
+    await request_for(client, "b1")
+    state, talk = await bench.state(client, session), await bench.state(client, chat)
+    assert [request["instanceId"] for request in state["canvasRequests"]] == ["b1"]
+    assert [request["id"] for request in talk["inputRequests"]] == [asked["id"]]
+    board.hold.set()
+    await client.action("session/canvasInstanceOpened")
+    state, talk = await bench.state(client, session), await bench.state(client, chat)
+    assert (state["canvasRequests"], len(talk["inputRequests"])) == ([], 1)
+
+
 @requirement("canvas:state:requests-visible-to-all", "canvas:state:snapshot-shows-all")
 @requirement("canvas:state:requests-separate-slice")
 async def test_who_joins_late_finds_everything_in_the_snapshot(scene: Scene, board: Board) -> None:
@@ -380,17 +478,51 @@ async def test_who_joins_late_finds_everything_in_the_snapshot(scene: Scene, boa
 
 
 @requirement("canvas:surface:rides-action-stream", "canvas:surface:typed-not-meta")
-async def test_a_whole_run_is_actions_on_the_sessions_channel_and_nothing_else(scene: Scene) -> None:
+@requirement("canvas:action:payload-fields", "canvas:action:instance-updated-payload")
+@requirement("canvas:action:result-xor-error", "canvas:action:result-shapes", "canvas:action:error-shape")
+async def test_a_whole_run_is_actions_on_the_sessions_channel_and_nothing_else(
+    scene: Scene, provider: PythonProvider
+) -> None:
     await claim(scene.client, scene.session, canvasProviders=[CHART], canRenderCanvases=True)
     await scene.agent.open("board", "b1", input={"title": "A"})
     await scene.agent.invoke("b1", "add", {"card": 1})
+    await failure(scene.agent.invoke("b1", "fail"))
+    changes = {"title": None, "status": "s", "url": "u", "renderer": {"clientId": "x"}, "input": 1}
+    provider.canvas_pushed(None, session_id(scene.session), "b1", changes)  # type: ignore[arg-type]  # Nobody in particular pushes.
     await scene.agent.close("b1")
     await scene.watcher.action("session/canvasInstanceClosed")
     for message in scene.watcher.received:
         if "canvas" in str(message).lower():
             assert message["method"] == "action" if "method" in message else "snapshot" in message["result"]
     actions = canvas_actions(scene.watcher, scene.session)
-    assert len(actions) == 9
+    assert kinds(actions) == [
+        "RegistryChanged",
+        *("RequestCreated", "RequestCompleted", "InstanceOpened"),
+        *("RequestCreated", "RequestCompleted"),
+        *("RequestCreated", "RequestCompleted"),
+        "InstanceUpdated",
+        *("RequestCreated", "RequestCompleted", "InstanceClosed"),
+    ]
+    carried = {kind: action.keys() - {"type"} for kind, action in zip(kinds(actions), actions, strict=True)}
+    carried.pop("RequestCompleted")
+    assert carried == {
+        "RegistryChanged": {"canvases"},
+        "InstanceOpened": {"instance"},
+        "InstanceUpdated": {"instanceId", "changes"},
+        "InstanceClosed": {"instanceId"},
+        "RequestCreated": {"request"},
+    }
+    [updated] = [action["changes"] for action in actions if "changes" in action]
+    assert updated == {"title": None, "status": "s", "url": "u"}
+    outcomes = [action for action in actions if action["type"].endswith("RequestCompleted")]
+    assert [one.keys() - {"type", "requestId"} for one in outcomes] == [{"result"}, {"result"}, {"error"}, {"result"}]
+    results = [one.get("result") or one["error"] for one in outcomes]
+    assert results == [
+        {"kind": "open", "url": "https://board.example/b1", "title": "A"},
+        {"kind": "action", "value": {"cards": [1]}},
+        {"code": "locked", "message": "the board is locked"},
+        {"kind": "close"},
+    ]
     assert "_meta" not in str(actions)
     assert all(e["channel"] == scene.session for e in scene.watcher.actions() if "canvas" in e["action"]["type"])
 
@@ -398,11 +530,15 @@ async def test_a_whole_run_is_actions_on_the_sessions_channel_and_nothing_else(s
 @requirement("canvas:agent:events", "canvas:state:registry-republished-whole", "canvas:registry:on-join-and-leave")
 async def test_agents_and_clients_hear_of_providers_that_join_and_leave(scene: Scene, canvases: Canvases) -> None:
     heard: list[tuple[str, Json]] = []
+    second: list[tuple[str, Json]] = []
     stop = scene.agent.subscribe(lambda event, data: heard.append((event, data)))
+    stop_second = scene.agent.subscribe(lambda event, data: second.append((event, data)))
     other = board_provider(Board(), "example.other")
     canvases.add_provider(other)
     await scene.agent.open("board", "b1", extension_id="example.other")
     canvases.remove_provider(other)
+    assert second == heard, "every consumer hears the same"
+    stop_second()
     stop()
     stop()
     canvases.add_provider(other)

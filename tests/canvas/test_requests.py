@@ -31,6 +31,7 @@ from support.waiting import until
 
 
 @requirement("canvas:bridge:timeout-cancels", "canvas:action:cancel-reasons", "canvas:state:request-deadline")
+@requirement("canvas:bridge:open-failure", "canvas:bridge:action-failure", "canvas:bridge:close-failure")
 async def test_a_provider_that_never_answers_is_given_up_at_the_deadline(tmp_path: Path, board: Board) -> None:
     bench = Bench(tmp_path)
     bench.features = [Canvases([board_provider(board)], timeout=0.5)]
@@ -55,8 +56,10 @@ async def test_a_provider_that_never_answers_is_given_up_at_the_deadline(tmp_pat
         await agent.open("board", "b2")
         board.hold = asyncio.Event()
         assert (await failure(agent.invoke("b2", "add", {"card": 1}))).code == "canvas_timeout"
+        assert (await failure(agent.close("b2"))).code == "canvas_timeout"
         board.hold = None
         assert [one["instanceId"] for one in (await bench.state(client, session))["openCanvases"]] == ["b2"]
+        assert "InstanceClosed" not in kinds(canvas_actions(watcher, session))
     finally:
         await bench.stop()
 
@@ -241,7 +244,7 @@ async def test_a_session_that_is_disposed_ends_its_calls_and_tells_the_provider(
     assert kinds(canvas_actions(client, session))[-1] == "RequestCreated"
 
 
-@requirement("canvas:request:server-target-rejects-clients")
+@requirement("canvas:request:server-target-rejects-clients", "canvas:roles:provider-answers")
 async def test_no_client_answers_a_request_to_the_host_and_it_stays_in_flight(tmp_path: Path, board: Board) -> None:
     bench = Bench(tmp_path)
     bench.features = [Canvases([board_provider(board)])]

@@ -21,6 +21,19 @@ SERVER_ONLY: tuple[tuple[str, Json], ...] = (
     ("session/canvasRegistryChanged", {"canvases": []}),
     ("session/canvasInstanceOpened", {"instance": {"instanceId": "x", "canvasId": "c", "extensionId": "e"}}),
     ("session/canvasInstanceClosed", {"instanceId": "n1"}),
+    (
+        "session/canvasRequestCreated",
+        {
+            "request": {
+                "requestId": "r",
+                "kind": "open",
+                "instanceId": "x",
+                "canvasId": "c",
+                "extensionId": "e",
+                "target": {"kind": "server"},
+            }
+        },
+    ),
     ("session/canvasRequestCancelled", {"requestId": "r", "reason": "timeout"}),
 )
 
@@ -43,6 +56,7 @@ class Play:
         said = await self.owner.action(
             lambda one: (
                 one["action"]["type"] == "session/canvasRequestCreated"
+                and "rejectionReason" not in one
                 and one["action"]["request"]["kind"] == kind
                 and one["action"]["request"]["requestId"] not in self._seen
             )
@@ -114,9 +128,12 @@ async def _declared(play: Play) -> None:
     assert kinds.index("session/activeClientChanged") < kinds.index("session/canvasRegistryChanged")
     active = (await play.state())["activeClient"]
     assert ([tool["name"] for tool in active["tools"]], "canRenderCanvases" in active) == (["show"], False)
+    before = await play.state()
     for kind, fields in SERVER_ONLY:
         for client in (owner, play.other):
-            assert await client.rejected(session, {"type": kind, **fields}), kind
+            reason = await client.rejected(session, {"type": kind, **fields})
+            assert reason == f"{kind} is dispatched by the host, not by clients"
+    assert await play.state() == before
 
 
 async def _opened(play: Play) -> None:
