@@ -141,6 +141,7 @@ async def heard_by(kind: str, directory: Path, **acp_script: Any) -> AsyncGenera
     "enablement:invocation:agent-model-gate",
     "enablement:invocation:agent-user-gate",
     "session:customization:skill-user-only",
+    "gen:message:model-per-message",
 )
 @pytest.mark.parametrize("kind", ["python", "model", "acp"])
 async def test_model_and_user_each_reach_only_what_is_for_them(tmp_path: Path, kind: str) -> None:

@@ -12,9 +12,13 @@ from support import requirement
 from support.agent_kinds import agent_of_kind
 from support.bench import say
 from support.canvases import CHART, claim, complete, request_for
-from support.stage import Stage, every, staged
+from support.raw_client import Json
+from support.stage import NOTE, Stage, every, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # As the session that they share.
+
+ENDED = "chat/turnComplete"
+STARTED = "2026-11-15T12:00:00.000Z"
 
 
 async def test_it_reaches_a_server_with_approval_denial_and_a_rule(stage: Stage) -> None:
@@ -54,6 +58,41 @@ async def test_it_reaches_a_clients_tool_and_the_user(stage: Stage) -> None:
     led = await stage.turn(f"CALL test_open_page {page}", decisions=["allow-once"])
     assert [question["url"] for question in led.questions] == ["https://login.example/"]
     assert "you were there" in led.text
+
+
+@requirement("gen:active-clients:several", "gen:active-clients:tool-preference")
+async def test_it_reaches_the_tools_of_two_clients_and_of_equal_ones_that_of_the_asking_client(stage: Stage) -> None:
+    phone = await stage.bench.client(stage.session, stage.chat, client_id="phone", offer=["1.0.0"])
+    offers = {"clientId": "phone", "tools": [NOTE, {**NOTE, "name": "ring"}]}
+    await phone.accepted(stage.session, {"type": "session/activeClientSet", "activeClient": offers})
+
+    async def runs(turn_id: str) -> str:
+        """The phone runs the call of a turn; the name of its tool."""
+        ready = await phone.action(lambda said: _is_running(said["action"], turn_id))
+        about = {"turnId": turn_id, "toolCallId": ready["action"]["toolCallId"]}
+        result = {"success": True, "pastTenseMessage": "p", "content": [{"type": "text", "text": "the phone did"}]}
+        await phone.accepted(stage.chat, {"type": "chat/toolCallComplete", **about, "result": result})
+        await phone.action(lambda said: (said["action"]["type"], said["action"].get("turnId")) == (ENDED, turn_id))
+        [part] = [one for one in await _parts_of(stage, turn_id) if one["kind"] == "toolCall"]
+        assert part["toolCall"]["contributor"] == {"kind": "client", "clientId": "phone"}
+        return part["toolCall"]["toolName"]
+
+    assert "show_note was shown" in (await stage.turn('CALL show_note {"text": "hi"}')).text
+    rung, name = await asyncio.gather(stage.turn('CALL ring {"text": "hi"}'), runs(stage.next_turn))
+    assert (name, "the phone did" in rung.text, len(stage.ran)) == ("ring", True, 1)
+    await phone.accepted(stage.chat, say(stage.worded('CALL show_note {"text": "hi"}'), "by-phone", startedAt=STARTED))
+    assert (await runs("by-phone"), len(stage.ran)) == ("show_note", 1)
+    await phone.accepted(stage.session, {"type": "session/activeClientRemoved", "clientId": "phone"})
+    await phone.aclose()
+
+
+def _is_running(action: Json, turn_id: str) -> bool:
+    return (action["type"], action.get("turnId")) == ("chat/toolCallReady", turn_id) and "confirmed" in action
+
+
+async def _parts_of(stage: Stage, turn_id: str) -> list[Json]:
+    turns: list[Json] = (await stage.bench.state(stage.client, stage.chat))["turns"]
+    return next(turn["responseParts"] for turn in turns if turn["id"] == turn_id)
 
 
 @requirement("canvas:kinds:every-agent")

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from ahpkit.cli.side_work import printed, readable
 from ahpkit.client import Client, connect
+from ahpkit.host.agent import Turn
 from ahpkit.protocol.terminal import terminal_data
 from support import requirement
 from support.bench import running_bench
@@ -137,7 +138,15 @@ def test_without_a_pty_nothing_is_taken_for_an_escape_sequence() -> None:
 async def test_tail_and_chat_show_output_without_a_pty_as_plain_text(tmp_path: Path) -> None:
     """What was printed before and what comes later, with every character visible."""
     uri = "ahp-terminal:/plain"
-    async with running_bench(tmp_path, sockets=True) as bench, asyncio.timeout(20):
+
+    async def shows(turn: Turn) -> None:
+        call = turn.tool_call("shell")
+        call.running(tool_input="make")
+        call.content([{"type": "terminal", "resource": uri, "title": "make"}])
+        await turn.wait_steering()
+
+    async with running_bench(tmp_path, sockets=True) as bench, asyncio.timeout(40):
+        bench.agent.script = shows
         bench.host.services.open_channel(uri, PLAIN)
         await bench.host.services.durable()
         tail = await run_cli(["tail", uri, "--url", bench.url], tmp_path)
@@ -148,6 +157,12 @@ async def test_tail_and_chat_show_output_without_a_pty_as_plain_text(tmp_path: P
         assert (await tail.stdout.readline()).decode() == "a\u241b[2Jb\n"
         tail.terminate()
         await tail.communicate()
+        async with terminal(["chat", "--url", bench.url], tmp_path) as person:
+            await person.ready()
+            person.enter("go")
+            await person.see("│ 10%", "│ \u241b[31mred\u241b[0m first", "│ a\u241b[2Jb")
+            bench.host.services.dispatch(uri, terminal_data(data="\x1b]0;title\x07c\n"))
+            await person.see("│ \u241b]0;title\u2407c")
 
 
 @pytest_asyncio.fixture

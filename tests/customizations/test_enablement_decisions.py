@@ -272,6 +272,9 @@ async def test_a_publisher_decides_for_its_plugin_everywhere_and_for_what_it_bun
     assert entry["enablement"] == [scoped("global", True)]
     decided = {child["name"].rpartition(":")[2]: child.get("enablement") for child in entry["children"]}
     assert decided == {"db": [scoped("global", False)], "web": None}
+    await client.accepted(session, toggle("mine", scoped("session", False), scoped("global", False)))
+    both = [scoped("session", False), scoped("global", True)]
+    assert (await desk.containers(client, session))["mine"]["enablement"] == both, "everywhere is for its publisher"
     await publisher.aclose()
 
 

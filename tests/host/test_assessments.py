@@ -36,6 +36,7 @@ def call_of(state: Json) -> Json:
 
 
 @requirement("gen:tool:risk-no-decision", "gen:tool:ready-while-pending", "gen:tool:ready-intention")
+@requirement("gen:input-needed:tool-confirmation-set")
 @pytest.mark.parametrize("approved", [True, False])
 async def test_an_assessment_informs_and_decides_nothing(sockets: Bench, approved: bool) -> None:
     ran: list[str] = []

@@ -181,7 +181,7 @@ async def test_a_login_whose_time_is_over_is_asked_for_at_once_and_a_call_waits_
     assert [outcome.content[0]["text"] for outcome in outcomes] == ["3", "3"]
 
 
-@requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set")
+@requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set", "gen:auth:advertised-only")
 @requirement("mcp:state:auth-required")
 async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:
     outcomes: list[Any] = []

@@ -124,12 +124,12 @@ class Stage:
         """Say something and play the person until the turn is over. A call that nobody decides fails the test.
         `meanwhile` is what the person does before each decision."""
         self._meanwhile = meanwhile
+        turn_id, left = self.next_turn, list(decisions)
         self._turns += 1
         self._own = own
-        turn_id, left = f"turn-{self._turns}", list(decisions)
         seen = TurnSeen({}, [], [])
         self._seen = len(self.client.received)
-        self.client.post(self.chat, say(self._worded(prompt), turn_id))
+        self.client.post(self.chat, say(self.worded(prompt), turn_id))
         async with asyncio.timeout(self.seconds):
             while (action := await self._next())["type"] not in _ENDS:
                 await self._react(action, seen, left, answer)
@@ -147,7 +147,12 @@ class Stage:
         self.board.calls.clear()
         self.suggests = ""
 
-    def _worded(self, prompt: str) -> str:
+    @property
+    def next_turn(self) -> str:
+        """The id that the next turn will have."""
+        return f"turn-{self._turns + 1}"
+
+    def worded(self, prompt: str) -> str:
         """The demo agent has its own words for a call."""
         return re.sub(r"^CALL ", "/tool ", prompt) if self.bench.agent.provider == "demo" else prompt
 
