@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,10 +13,14 @@ from ahpkit.host.agent import AgentChat, Chat
 from ahpkit.host.clients.clients import register_client_list
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
+from ahpkit.http.server import serve_http
 from ahpkit.log.memory import MemoryStorage
+from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.testing.fake_host import FakeHost
 from ahpkit.testing.memory_host import MemoryHost
+from ahpkit.transports.auth import Authenticator
 from ahpkit.wire.tasks import running
-from support.process import host_process
+from support.process import finish_cli, host_process
 from support.waiting import until
 
 SESSIONS = [
@@ -82,3 +87,28 @@ async def test_a_start_that_waits_for_room_on_the_disk_says_so(
 
         async with running(opening):
             await until(is_said)
+
+
+class Nonsense(FakeHost):
+    """Its sessions lack what sessions have, and most of its messages are no actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["listSessions"] = self._list
+
+    def _list(self, params: object) -> dict[str, Any]:
+        for _ in range(30):
+            self.notify("action", {"channel": ROOT_URI, "action": "\x1b]52;c;QUFB\a"})
+        return {"items": [{"resource": "ahp-session:/s"}]}
+
+
+async def test_a_host_that_sends_nonsense_is_told_in_a_few_lines_and_without_a_traceback(tmp_path: Path) -> None:
+    async with Nonsense() as host, serve_http(host.serve, auth=Authenticator(None)) as server:
+        code, _, errors = await finish_cli(["sessions", "list", "--url", server.url], tmp_path)
+
+    assert code == 1
+    *logged, last = errors.splitlines()
+    assert len(logged) == 5
+    assert all(line.startswith("a message of the host cannot be read (action: ") for line in logged)
+    assert logged[-1].endswith(" (more of this is not shown)")
+    assert last.startswith("Error: the host sent something that this command did not expect (KeyError: ")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from ahpkit.client import Accepted, ActionRejected, ChannelGone, Client, ClientClosed, Rejected
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.testing.fake_host import FakeHost
+from ahpkit.testing.fake_host import FakeConnection, FakeHost, session_state
 from support import requirement
 from support.clients import CHAT, QUICKLY, SESSION, eventually, lose_connection, settled
 
@@ -214,3 +215,105 @@ async def test_the_same_notification_reaches_the_channel_it_names(host: FakeHost
 
     await eventually(lambda: second.confirmed["title"] == "for t")
     assert first.confirmed["title"] == "for s"
+
+
+UNREADABLE: dict[str, dict[str, Any]] = {
+    "an action that is none": {"action": 5, "serverSeq": 1},
+    "an action without a type": {"action": {}, "serverSeq": 1},
+    "a type that is a list": {"action": {"type": ["x"]}, "serverSeq": 1},
+    "a number that is a text": {"action": renamed("y"), "serverSeq": "x"},
+    "no number": {"action": renamed("y")},
+    "no envelope at all": {},
+    "an origin without a client": {"action": renamed("y"), "serverSeq": 10_000, "origin": {}},
+    "a chat that is an object": {"action": {"type": "session/chatRemoved", "chat": {}}, "serverSeq": 10_000},
+}
+
+
+@pytest.mark.parametrize("sent", UNREADABLE.values(), ids=UNREADABLE)
+async def test_for_an_action_that_cannot_be_read_the_state_is_asked_for_again(
+    host: FakeHost, client: Client, sent: dict[str, Any], caplog: pytest.LogCaptureFixture
+):
+    async with client.subscribe(SESSION) as subscription:
+        host.notify("action", {"channel": SESSION, **sent})
+        await eventually(lambda: len(host.sent("subscribe")) == 2)
+        host.emit(SESSION, renamed("later"))
+
+        assert (await subscription.wait_for(lambda state: state["title"] == "later"))["lifecycle"] == "ready"
+    assert [record.exc_info for record in caplog.records] == [None]
+
+
+class Garbling(FakeHost):
+    """Its answer to the first action of a client cannot be read."""
+
+    _garbled = False
+
+    def _dispatched(self, connection: FakeConnection, params: dict[str, Any]) -> None:
+        if self._garbled:
+            super()._dispatched(connection, params)
+        else:
+            self._garbled = True
+            self.notify("action", {"channel": params["channel"], "action": 5})
+
+
+@pytest.mark.usefixtures("bounded")
+async def test_an_action_whose_answer_cannot_be_read_is_sent_again():
+    async with Garbling() as host:
+        host.open(SESSION, session_state(SESSION))
+        async with Client(host.dial) as client, client.subscribe(SESSION):
+            assert isinstance(await client.dispatch(SESSION, renamed("mine")), Accepted)
+    first, second = host.sent("dispatchAction")
+    assert first == second
+
+
+async def test_a_host_that_sends_nothing_readable_loses_the_channel_and_fills_no_log(
+    host: FakeHost, client: Client, caplog: pytest.LogCaptureFixture
+):
+    async with client.subscribe(SESSION) as subscription:
+        for _ in range(21):
+            host.notify("action", {"channel": SESSION, "action": 5})
+            await settled()
+        assert len(host.sent("subscribe")) == 21
+        with pytest.raises(ChannelGone, match="actions that cannot be read"):
+            await subscription.wait_for(lambda state: False)
+    for _ in range(100):
+        host.notify("action", {"channel": "ahp-session:/nobody", "action": 5})
+    await settled()
+    assert len(caplog.records) == 20
+    assert caplog.records[-1].getMessage().endswith("more are not logged")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        {"snapshot": 5},
+        {"snapshot": {}},
+        {"snapshot": {"state": {}}},
+        {"snapshot": {"state": None, "fromSeq": 1}},
+        {"snapshot": {"state": 5, "fromSeq": 1}},
+    ],
+    ids=str,
+)
+async def test_a_state_that_cannot_be_read_is_an_error_and_not_a_wait_without_end(
+    host: FakeHost, client: Client, answer: Any
+):
+    host.handlers["subscribe"] = lambda params: answer
+
+    with pytest.raises(ChannelGone, match="cannot be read"):
+        await client.session(SESSION)
+
+
+async def test_a_state_that_never_comes_is_a_timeout(host: FakeHost):
+    host.handlers["subscribe"] = lambda params: asyncio.Event().wait()
+
+    async with Client(host.dial, request_timeout=0.01) as client:
+        with pytest.raises(TimeoutError, match=r"ahp-session:/s: no answer within 0\.01 s"):
+            await client.session(SESSION)
+    await eventually(lambda: not host.connections)
+
+
+async def test_the_state_of_another_channel_is_taken_for_the_one_that_was_asked_for(host: FakeHost, client: Client):
+    other = session_state(SESSION, title="ours")
+    host.handlers["subscribe"] = lambda params: {"snapshot": {"resource": CHAT, "state": other, "fromSeq": 1}}
+
+    assert (await client.session(SESSION)).state["title"] == "ours"

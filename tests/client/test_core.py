@@ -15,7 +15,7 @@ from ahpkit.client.core import given
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import NotFound, PermissionDenied
 from ahpkit.testing.fake_host import FakeHost
-from ahpkit.wire.errors import InternalError, LocalProtocolError, MethodNotFound
+from ahpkit.wire.errors import InternalError, LocalProtocolError, MethodNotFound, RemoteProtocolError
 from support import requirement
 from support.clients import CHAT, QUICKLY, SESSION, eventually
 
@@ -212,3 +212,11 @@ async def test_trace_context_that_the_user_gives_is_not_overwritten(
     await traced.request("ping", {"_meta": {"traceparent": "theirs"}})
 
     assert host.sent("ping")[0]["_meta"]["traceparent"] == "theirs"
+
+
+@pytest.mark.parametrize("answer", [5, [], {}, None], ids=str)
+async def test_an_answer_without_what_it_must_have_is_an_error_of_the_host(host: FakeHost, client: Client, answer: Any):
+    host.handlers["listSessions"] = lambda params: answer
+
+    with pytest.raises(RemoteProtocolError, match="listSessions: the host's answer cannot be read"):
+        await client.sessions()

@@ -10,6 +10,7 @@ import pytest
 from ahpkit.client import Client
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeHost, session_state
+from ahpkit.wire.errors import RemoteProtocolError
 from support import requirement
 from support.clients import SESSION, eventually, lose_connection, settled
 
@@ -111,3 +112,11 @@ async def test_a_connection_lost_while_listing_is_no_failure(
         await eventually(lambda: len(sessions.items) == 2)
 
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_list_that_cannot_be_read_is_an_error_of_the_host(host: FakeHost, client: Client):
+    host.handlers["listSessions"] = lambda params: {"items": [{"title": "x"}]}
+
+    with pytest.raises(RemoteProtocolError, match="the host's list of sessions cannot be read"):
+        async with client.session_list():
+            pass

@@ -20,6 +20,7 @@ from ahpkit.client import (
     TurnStream,
 )
 from ahpkit.testing.fake_host import FakeHost
+from ahpkit.wire.errors import RemoteProtocolError
 from support.clients import CHAT, SESSION, eventually, lose_connection
 
 
@@ -208,3 +209,21 @@ async def test_leaving_the_loop_leaves_the_turn_running(host: FakeHost, chat: Ch
     agent.complete()
 
     await eventually(lambda: over)
+
+
+async def test_a_turn_that_cannot_be_read_ends_its_stream_with_one_error(host: FakeHost, chat: Chat):
+    turn = chat.send("hello")
+    await eventually(lambda: chat.confirmed.get("activeTurn"))
+    host.notify(
+        "action",
+        {
+            "channel": CHAT,
+            "action": {"type": "chat/responsePart", "turnId": turn.turn_id, "part": {"kind": "markdown"}},
+            "serverSeq": host.seq + 1,
+        },
+    )
+
+    with pytest.raises(RemoteProtocolError, match="the host's turn cannot be read"):
+        await turn.text()
+    with pytest.raises(RemoteProtocolError):
+        await anext(turn)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import signal
 import sys
+import traceback
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,8 +21,10 @@ from ahpkit.cli.output import Explain, Output, Tell, patiently, tilde
 from ahpkit.cli.session_search import session_title
 from ahpkit.cli.shell_completion import AGENT, HOST_NAME, MODEL, SESSION
 from ahpkit.cli.text import printable, shorten
-from ahpkit.client import Client, Session, SessionFailed, UnknownSetting, connect
+from ahpkit.client import Client, Dispatch, Session, SessionFailed, UnknownSetting, connect
+from ahpkit.client.client import REQUEST_TIMEOUT
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
+from ahpkit.client.errors import UNREADABLE
 from ahpkit.client.responder import OnConfirmation, OnInput
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.meta_keys import CLIENTS
@@ -39,6 +43,12 @@ _ACTIVITY = 300
 
 _BACK = 20.0
 """Seconds to wait for a lost connection to come back."""
+
+_LOGGED = 500
+"""Characters of a line that the client logs."""
+
+_MAX_LOGGED = 5
+"""Lines of what the client logs that one command shows."""
 
 _QUIET = 3.0
 """If a turn says nothing for so many seconds, the host is asked whether something is wrong."""
@@ -74,8 +84,11 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
     @host_name_option
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        logging.lastResort = _OneLine(logging.WARNING)
         try:
             code = asyncio.run(function(*args, **kwargs))
+        except UNREADABLE as error:
+            raise click.ClickException(_unreadable(error)) from error
         except (KeyboardInterrupt, asyncio.CancelledError):
             code = EXIT_INTERRUPTED
         # The command is about to end; another Ctrl-C must not disturb that.
@@ -83,6 +96,29 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
         raise SystemExit(code or 0)
 
     return run
+
+
+class _OneLine(logging.Handler):
+    """Writes the first few messages that the client logs, in one line each and without tracebacks.
+
+    A host that sends nonsense can make the client log as much as the host likes.
+    """
+
+    _left = _MAX_LOGGED
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._left:
+            self._left -= 1
+            last = "" if self._left else " (more of this is not shown)"
+            click.echo(printable(shorten(record.getMessage(), _LOGGED)) + last, err=True)
+
+
+def _unreadable(error: Exception) -> str:
+    """An error that nobody expected, in one line, with the place in the code that a report of it needs."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = shorten(f"{type(error).__name__}: {error}", _LOGGED)
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"the host sent something that this command did not expect ({what}; {where})"
 
 
 def session_options(function: F) -> F:
@@ -135,6 +171,12 @@ async def connected(
             tell_connection(client, Output())
             async with _given_up(client, None if start or _is_watching() else patience):
                 yield client
+
+
+async def taken(dispatch: Dispatch) -> None:
+    """Wait until the host has taken an action. Raises `ActionRejected` or `TimeoutError`."""
+    async with asyncio.timeout(REQUEST_TIMEOUT):
+        await dispatch.accepted()
 
 
 def _is_watching() -> bool:
@@ -412,5 +454,6 @@ __all__ = [
     "say_why_it_waits",
     "session_options",
     "short_id",
+    "taken",
     "tell_connection",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ahpkit.cli.asking import Place
-from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id
+from ahpkit.cli.connection import connected, find_session, host_command, last_session, short_id, taken
 from ahpkit.cli.shell_completion import SESSION
 from ahpkit.cli.watching import repeat, watch_option
 from ahpkit.protocol.session.enablement import PlacedCustomization, is_enabled
@@ -78,7 +78,7 @@ def _switch(name: str) -> click.Command:
                 click.echo("\n".join(_off(opened.customizations())) or "nothing is off")
                 return
             chosen = _meant(opened.customizations(), name)
-            await opened.toggle_customization(chosen["id"], enabled).accepted()
+            await taken(opened.toggle_customization(chosen["id"], enabled))
             click.echo(f"{chosen['name']} is {'on' if enabled else 'off'} in {short_id(found)}")
 
     return switch

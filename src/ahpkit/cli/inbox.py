@@ -12,7 +12,7 @@ import click
 
 from ahpkit.cli.ask_person import in_words, once_first, reasons
 from ahpkit.cli.choosing import hint, read_answer
-from ahpkit.cli.connection import connected, find_session, host_command, short_id
+from ahpkit.cli.connection import connected, find_session, host_command, short_id, taken
 from ahpkit.cli.output import KINDS, Output, notify
 from ahpkit.cli.session_search import UNTITLED
 from ahpkit.cli.shell_completion import SESSION
@@ -23,9 +23,7 @@ from ahpkit.client import (
     Chat,
     Client,
     ConfirmationNeeded,
-    Dispatch,
     InputNeeded,
-    Rejected,
     Session,
 )
 from ahpkit.client.ask import Waiting, describe, waiting_in
@@ -209,11 +207,6 @@ def _where(uri: str, title: str, name: str) -> str:
     return "" if is_id else f" in {short_id(uri)} ({shorten(title, 60)})"
 
 
-async def _accepted(dispatch: Dispatch) -> None:
-    if isinstance(outcome := await dispatch, Rejected):
-        raise click.ClickException(outcome.reason)
-
-
 _NUMBER = click.option("--number", type=int, help="Which one, when several wait; they are counted from 1.")
 
 
@@ -267,13 +260,13 @@ async def deny(
 async def _decide(item: Item, option: str | None, *, approved: bool, reason: str | None = None) -> None:
     assert isinstance(item.waiting, ConfirmationNeeded)
     if item.waiting.of == "result":
-        await _accepted(item.chat.confirm_result(item.id, approved=approved))
+        await taken(item.chat.confirm_result(item.id, approved=approved))
         return
     chosen = _option(item.options, option, approved=approved)
     if approved:
-        await _accepted(item.chat.approve(item.id, option_id=chosen))
+        await taken(item.chat.approve(item.id, option_id=chosen))
     else:
-        await _accepted(item.chat.deny(item.id, option_id=chosen, reason=reason))
+        await taken(item.chat.deny(item.id, option_id=chosen, reason=reason))
 
 
 def _option(options: Sequence[Any], wanted: str | None, *, approved: bool) -> str | None:
@@ -318,13 +311,13 @@ async def answer(
         assert isinstance(item.waiting, InputNeeded)
         questions: Sequence[Any] = item.waiting.request.get("questions", ())
         if decline:
-            await _accepted(item.chat.decline(item.id))
+            await taken(item.chat.decline(item.id))
             _say_done("declined", item, session)
         elif not answers and questions:
             for line in questions_in_words(questions):
                 Output().say(line)
         else:
-            await _accepted(item.chat.answer(item.id, read_answers(questions, answers)))
+            await taken(item.chat.answer(item.id, read_answers(questions, answers)))
             _say_done("answered", item, session)
 
 
@@ -380,7 +373,7 @@ async def cancel(url: str | None, token: str | None, session: str) -> None:
         where = _where(opened.uri, _title(opened, running), session)
         for chat in running:
             asked = chat.confirmed.get("activeTurn", {}).get("message", {}).get("text", "")
-            await _accepted(chat.cancel())
+            await taken(chat.cancel())
             Output().say(f"cancelled: {shorten(asked, 100)}{where}")
 
 

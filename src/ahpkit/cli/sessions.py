@@ -19,7 +19,7 @@ from urllib.parse import quote
 import click
 
 from ahpkit.cli.asking import WholeNumber, confirm, confirm_deletion, read_whole
-from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id
+from ahpkit.cli.connection import EXIT_FAILED, connected, find_session, host_command, short_id, taken
 from ahpkit.cli.edits import changed_lines, headline, shown_name
 from ahpkit.cli.output import Output, patiently, progress
 from ahpkit.cli.session_documents import Redactor, export_session, import_session
@@ -218,7 +218,7 @@ async def rename(url: str | None, token: str | None, session: str, title: str) -
       ahpkit sessions rename 3f2a "Release notes"
     """
     async with connected(url, token) as client:
-        await (await client.session(await find_session(client, session))).rename(title).accepted()
+        await taken((await client.session(await find_session(client, session))).rename(title))
 
 
 @sessions.command()
@@ -233,7 +233,7 @@ async def archive(url: str | None, token: str | None, session: str, undo: bool) 
       ahpkit sessions archive 3f2a
     """
     async with connected(url, token) as client:
-        await (await client.session(await find_session(client, session))).archive(not undo).accepted()
+        await taken((await client.session(await find_session(client, session))).archive(not undo))
 
 
 @sessions.command()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ahpkit.client.answers import Approve, Deny, input_text, open_requests
 from ahpkit.client.core import Core
-from ahpkit.client.errors import TurnTimeout, TurnWaiting
+from ahpkit.client.errors import UNREADABLE, TurnTimeout, TurnWaiting
 from ahpkit.client.events import (
     AuthenticationNeeded,
     ConfirmationNeeded,
@@ -190,7 +190,7 @@ def waiting_in(state: Any) -> Sequence[Waiting]:
 
 
 async def _cancelled(cancel: Callable[[], Any]) -> None:
-    with suppress(LookupError, TimeoutError):  # The turn ended just now, or the client is offline.
+    with suppress(*UNREADABLE, TimeoutError):  # The turn ended just now, or the client is offline.
         async with asyncio.timeout(_CANCELLING):
             await cancel()
 

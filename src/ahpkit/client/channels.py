@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ahpkit.client.connection import HostConnection, Status
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
-from ahpkit.client.errors import ChannelGone
+from ahpkit.client.errors import UNREADABLE, ChannelGone
 from ahpkit.client.mirror import ActionSettled, Applied, Change, ChannelMirror, Mirror, PendingAction, PlainStates
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import JsonObject
@@ -22,6 +23,11 @@ from ahpkit.wire.errors import AhpError, LocalProtocolError, RpcError, Transport
 from ahpkit.wire.tasks import Tasks
 
 _State = TypeVar("_State")
+
+_log = logging.getLogger(__name__)
+
+_MAX_UNREADABLE = 20
+"""Unreadable messages for which a channel's state is asked for again, and that are logged."""
 
 
 class Listener(Protocol):
@@ -54,6 +60,8 @@ class Channel:
         self.max_latency_ms: int | None = None
         """How long the host may hold actions back; None: the host decides."""
         self.joining: asyncio.Task[None] | None = None
+        self.unreadable = 0
+        """How many of its actions could not be read."""
         self.ended: AhpError | None = None
         """Why the channel is no longer followed. Its state does not change any more."""
         self._mirror = mirror
@@ -120,8 +128,18 @@ class Channels:
     """All followed channels of a client; dispatches its actions and receives those of the host."""
 
     def __init__(
-        self, mirror: Mirror, connection: HostConnection, tasks: Tasks, *, now: Callable[[], int], first_client_seq: int
+        self,
+        mirror: Mirror,
+        connection: HostConnection,
+        tasks: Tasks,
+        *,
+        now: Callable[[], int],
+        first_client_seq: int,
+        patience: float | None = None,
     ) -> None:
+        """`patience`: seconds to wait for the first state of a channel that a program opens; None: without end."""
+        self._patience = patience
+        self._unreadable = 0
         self._mirror = mirror
         self._connection = connection
         self._tasks = tasks
@@ -155,14 +173,22 @@ class Channels:
     async def open(
         self, uri: str, kind: str | None = None, *, turns: int | None = None, max_latency_ms: int | None = None
     ) -> Channel:
-        """Hold a channel and wait for its state."""
+        """Hold a channel and wait for its state. Raises `TimeoutError` when the host does not send it."""
         channel = self.hold(uri, kind, turns=turns, max_latency_ms=max_latency_ms)
         try:
-            await channel.wait_ready()
+            await self.wait_ready(channel)
         except BaseException:
             self.release(channel)
             raise
         return channel
+
+    async def wait_ready(self, channel: Channel) -> None:
+        """Wait for the first state of a channel that is held; raises `TimeoutError` when the host does not send it."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await channel.wait_ready()
+        except TimeoutError:
+            raise TimeoutError(f"{channel.uri}: no answer within {self._patience:g} s") from None
 
     def release(self, channel: Channel) -> None:
         """Let go of a hold; the last one ends the subscription."""
@@ -221,8 +247,15 @@ class Channels:
             except RpcError as error:
                 self.gone(channel.uri, error.message)
             else:
-                self._joined(channel.uri, result.get("snapshot"))  # No `await` before this: order matters.
+                self._subscribed(channel.uri, result)  # No `await` before this: order matters.
             return
+
+    def _subscribed(self, uri: str, result: Any) -> None:
+        try:
+            snapshot = result.get("snapshot")
+            self._joined(uri, None if snapshot is None else {**snapshot, "resource": uri})
+        except UNREADABLE as error:
+            self.gone(uri, f"the state that the host sent cannot be read: {error!r}")
 
     def _joined(self, uri: str, snapshot: Mapping[str, Any] | None) -> None:
         channel = self._channels.get(uri)
@@ -346,6 +379,24 @@ class Channels:
     def receive(self, envelope: JsonObject) -> None:
         """An `action` notification."""
         self._tell(self._mirror.envelope(envelope, now=self._now()))
+
+    def unreadable(self, method: str, params: JsonObject, error: Exception) -> None:
+        """A notification that could not be read. If it was an action, its channel's state is asked for again."""
+        self._unreadable += 1
+        if self._unreadable <= _MAX_UNREADABLE:
+            last = "; more are not logged" if self._unreadable == _MAX_UNREADABLE else ""
+            _log.warning("a message of the host cannot be read (%s: %r)%s", method, error, last)
+        uri = params.get("channel") if method == "action" else None
+        channel = self._channels.get(uri) if isinstance(uri, str) else None
+        if channel is None or not channel.joined:
+            return
+        channel.unreadable += 1
+        if channel.unreadable > _MAX_UNREADABLE:
+            self.gone(channel.uri, f"the host sends actions that cannot be read: {error!r}")
+        elif channel.live:
+            self._mirror.doubt(channel.uri)
+            self._sent -= self._mirror[channel.uri].pending.keys()  # The host may have answered one of them.
+            self._join(channel)
 
     def _send(self, channel: Channel) -> None:
         for pending in tuple(self._mirror[channel.uri].pending.values()):

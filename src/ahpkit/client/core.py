@@ -9,7 +9,8 @@ import uuid
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, is_typeddict
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, TracerProvider
@@ -17,6 +18,7 @@ from opentelemetry.trace import Span, SpanKind, TracerProvider
 from ahpkit.client.channels import Channels
 from ahpkit.client.connection import GREETING_TIMEOUT, Backoff, Dial, HostConnection
 from ahpkit.client.dispatch import Accepted, Dispatch
+from ahpkit.client.errors import UNREADABLE
 from ahpkit.client.handshake import Handshake
 from ahpkit.client.mirror import Mirror
 from ahpkit.client.resources import METHODS, OnUnsavedText, Resources
@@ -25,8 +27,10 @@ from ahpkit.dialects.negotiation import OFFERED
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.extensions import check_method
+from ahpkit.protocol.registry import COMMANDS
+from ahpkit.protocol.type_schemas import required
 from ahpkit.protocol.validation import make_whole
-from ahpkit.wire.errors import MethodNotFound
+from ahpkit.wire.errors import MethodNotFound, RemoteProtocolError
 from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.trace_context import injected
@@ -176,7 +180,12 @@ class Core:
         # numbers.
         first_client_seq = 1 if client_id is None else time.time_ns() // 1000
         self.channels = Channels(
-            Mirror(self.client_id), self.connection, self.tasks, now=now, first_client_seq=first_client_seq
+            Mirror(self.client_id),
+            self.connection,
+            self.tasks,
+            now=now,
+            first_client_seq=first_client_seq,
+            patience=request_timeout,
         )
         self.selections = Selections(self.channels)
         self.handshake = Handshake(
@@ -189,7 +198,7 @@ class Core:
         self.tasks.spawn(self.connection.run(), name="connection")
         try:
             await self.connection.wait_connected()
-            await self.root.wait_ready()
+            await self.channels.wait_ready(self.root)
         except BaseException:
             await self.__aexit__()
             raise
@@ -218,10 +227,20 @@ class Core:
                 async with asyncio.timeout(seconds):
                     rpc = await self.connection.wait_connected()
                     result = await rpc.request(method, self.dialect.write(method, asked))
-                    make_whole(method, {}, result=result)
-                    return self.dialect.result(method, result)
+                    return self._read(method, result)
             except TimeoutError:
                 raise TimeoutError(f"{method}: no answer within {seconds:g} s") from None
+
+    def _read(self, method: str, result: Any) -> Any:
+        """The result of a request in 1.0.0; raises `RemoteProtocolError` for one without a member that it must have."""
+        try:
+            make_whole(method, {}, result=result)
+            read = self.dialect.result(method, result)
+            for name in _members(method):
+                read[name]
+        except UNREADABLE as error:
+            raise RemoteProtocolError(f"{method}: the host's answer cannot be read: {error!r}") from error
+        return read
 
     async def read_text(self, uri: str) -> str:
         """Read the text that a reference names, such as the input of a tool call that is too large for the state."""
@@ -237,6 +256,12 @@ class Core:
         await self.handshake.greet(rpc)
 
     def _hear(self, method: str, params: JsonObject) -> None:
+        try:
+            self._take(method, params)
+        except UNREADABLE as error:
+            self.channels.unreadable(method, params, error)
+
+    def _take(self, method: str, params: JsonObject) -> None:
         make_whole(method, params)
         moved = self._may_have_moved(method, params)
         if method == "action":
@@ -265,6 +290,13 @@ class Core:
             chats = (self.channels.confirmed(uri) or {}).get("chats", ())
             return [*(chat["resource"] for chat in chats), f"{uri}/annotations", uri]
         return []
+
+
+@cache
+def _members(method: str) -> Sequence[str]:
+    """The members that the result of a method must have."""
+    spec = COMMANDS.get(method)
+    return required(spec.result) if spec is not None and is_typeddict(spec.result) else ()
 
 
 def now() -> int:

@@ -24,6 +24,9 @@ from ahpkit.client.events import AuthenticationNeeded, ConfirmationNeeded, Input
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a message of the host raises when the message does not have the shape that the protocol gives it."""
+
 
 class ClientError(AhpError):
     """Base of the client's own errors."""
@@ -145,6 +148,7 @@ class ExtensionNotSupported(ClientError):
 
 
 __all__ = [
+    "UNREADABLE",
     "ActionRejected",
     "ChannelGone",
     "ClientClosed",

@@ -9,7 +9,7 @@ from typing import Any
 from ahpkit import __version__
 from ahpkit.client.channels import Channels
 from ahpkit.client.connection import DialAgain
-from ahpkit.client.errors import ExtensionNotSupported
+from ahpkit.client.errors import UNREADABLE, ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
 from ahpkit.dialects.negotiation import OFFERED, supported_versions
 from ahpkit.dialects.older_host import HostDialect
@@ -83,7 +83,7 @@ class Handshake:
         try:
             if self.host is None or not await self._reconnect(rpc):
                 await self._initialize(rpc)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except UNREADABLE as error:
             self.host = None  # The next connection starts again from snapshots.
             raise RemoteProtocolError(f"the host's answer to the handshake is not valid: {error!r}") from error
 

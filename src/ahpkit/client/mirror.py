@@ -210,8 +210,16 @@ class Mirror:
         """Replace the state of a channel by the host's, even by an older one, because the host may have lost its
         log."""
         channel = self._channels[snapshot["resource"]]
-        state = self.dialect.state(channel.kind, snapshot["state"], self._context(channel.uri, 0))
+        sent: Any = snapshot["state"]
+        if not isinstance(sent, dict):
+            raise TypeError("the state is not an object")
+        state = self.dialect.state(channel.kind, cast("JsonObject", sent), self._context(channel.uri, 0))
         channel.reset(state, snapshot["fromSeq"])
+
+    def doubt(self, uri: str) -> None:
+        """The state may be wrong: from now on its envelopes wait for a new snapshot."""
+        channel = self._channels[uri]
+        channel.joined, channel.waiting = False, []
 
     def without_state(self, uri: str) -> None:
         """The host confirmed a subscription without a snapshot: from now on its envelopes are passed to listeners."""

@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import Any, Self, cast
 
 from ahpkit.client.core import Core
+from ahpkit.client.errors import UNREADABLE
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionSummary
-from ahpkit.wire.errors import TransportClosed
+from ahpkit.wire.errors import RemoteProtocolError, TransportClosed
 
 _IDENTITY = frozenset({"resource", "provider", "createdAt"})
 """Fields of a session that never change, whatever a host sends."""
@@ -52,7 +53,10 @@ class SessionList:
         """Fetch the list, then apply the notifications that arrived meanwhile."""
         self._announced = []
         listed = await self._core.request("listSessions")
-        self._summaries = {summary["resource"]: summary for summary in listed["items"]}
+        try:
+            self._summaries = {summary["resource"]: summary for summary in listed["items"]}
+        except UNREADABLE as error:
+            raise RemoteProtocolError(f"the host's list of sessions cannot be read: {error!r}") from error
         announced, self._announced = self._announced, None
         for method, params in announced:
             self._apply(method, params)

@@ -8,13 +8,13 @@ from typing import Self
 
 from ahpkit.client.channels import Channels
 from ahpkit.client.dispatch import Dispatch, Outcome, Rejected
-from ahpkit.client.errors import ActionRejected, ClientClosed, TurnError
+from ahpkit.client.errors import UNREADABLE, ActionRejected, ClientClosed, TurnError
 from ahpkit.client.events import TextDelta, TurnCancelled, TurnEvent, TurnFailed
 from ahpkit.client.subscription import BoundedQueue, Lagged
 from ahpkit.client.turn_tracker import TurnTracker
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.wire.errors import AhpError
+from ahpkit.wire.errors import AhpError, RemoteProtocolError
 
 _BEHIND = 1000
 """Actions that may wait for a slow consumer. With more it gets the difference of two states: fewer, longer deltas."""
@@ -86,7 +86,12 @@ class TurnStream:
             action, state = (_ACCEPTED if self._active else None), self._channel.confirmed or {"turns": []}
         if action is _ACCEPTED:
             self._tracker.accepted = True
-        return self._tracker.catch_up(state) if action is None else self._tracker.act(action, state)
+        try:
+            return self._tracker.catch_up(state) if action is None else self._tracker.act(action, state)
+        except UNREADABLE as error:
+            unreadable = RemoteProtocolError(f"{self._channel.uri}: the host's turn cannot be read: {error!r}")
+            self._end(unreadable)
+            raise unreadable from error
 
     # Calls from the channel. Each action is queued with the state right after it, from which its events are computed.
 

@@ -101,7 +101,7 @@ def _reference(shape: Any, defs: dict[str, JsonSchema]) -> JsonSchema:
         defs[name] = {}  # before its members, which may refer back
         properties = {key: _member(key, _schema(hint, defs)) for key, hint in hints(shape).items()}
         properties.setdefault("_meta", {"type": "object"})
-        defs[name].update(type="object", required=_required(shape), properties=properties)
+        defs[name].update(type="object", required=required(shape), properties=properties)
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -115,7 +115,8 @@ def hints(shape: Any) -> dict[str, Any]:
     return get_type_hints(shape, include_extras=True)
 
 
-def _required(shape: Any) -> list[str]:
+def required(shape: Any) -> list[str]:
+    """The members that an object of this shape must have."""
     # `__required_keys__` cannot see through postponed annotations; the evaluated hints can.
     return [key for key, hint in hints(shape).items() if get_origin(hint) is not NotRequired]
 
@@ -178,7 +179,7 @@ def _variants(members: Sequence[Any], defs: dict[str, JsonSchema]) -> JsonSchema
 
 def discriminator(members: Sequence[Any]) -> str | None:
     """The member of all variants that tells them apart best: a literal in each, with the most different values."""
-    keys = set[str].intersection(*(set(_required(member)) for member in members))
+    keys = set[str].intersection(*(set(required(member)) for member in members))
     kinds = {key: {literals(member, key) for member in members} for key in keys}
     usable = [key for key, values in kinds.items() if () not in values and len(values) > 1]
     return max(usable, key=lambda key: (len(kinds[key]), key), default=None)
