@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from ahpkit.agents.demo import DemoAgent
 from ahpkit.canvas.errors import CODES
 from ahpkit.canvas.url_policy import check_url
 from ahpkit.client import Client, connect
+from ahpkit.testing.memory_host import memory_host
 from support import requirement
 from support.examples import load_example
 from support.pages import as_user, shown
@@ -85,6 +87,24 @@ async def test_the_checklist_of_the_examples_counts_what_is_done(
         async with asyncio.timeout(BOUND):
             await running
         assert "Return the keys" in capsys.readouterr().out
+
+
+@requirement("canvas:compat:host-without-canvas", "canvas:compat:fields-optional")
+async def test_on_a_host_without_canvases_all_else_works_and_the_renderer_says_that_none_is_open(
+    tmp_path: Path,
+) -> None:
+    async with memory_host(DemoAgent(), directory=tmp_path) as host, host.client() as client:
+        client.add_canvas(load_example("canvas_notes").Notes)
+        session = await client.create_session()
+        before = dict(session.state)
+        await session.claim(can_render=True).accepted()
+        chat = await session.chat()
+        assert await chat.ask("hello")
+        state = session.state
+    for seen in (before, state):
+        assert not {"canvasRegistry", "openCanvases", "canvasRequests"} & seen.keys()
+    page = load_example("canvas_renderer").render(state.get("openCanvases", []))
+    assert "No canvas is open." in page.body.decode()
 
 
 @requirement("canvas:roles:renderer-displays")

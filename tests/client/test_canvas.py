@@ -218,6 +218,17 @@ async def test_a_handler_is_told_what_a_provider_of_the_host_is_told(host: FakeH
         assert set(request) >= {"instanceId", "canvasId", "extensionId", "session"}
 
 
+@requirement("canvas:compat:unknown-actions-ignored")
+async def test_an_action_that_nobody_knows_changes_nothing_and_the_next_one_counts(host: FakeHost, session: Session):
+    before = session.state
+    host.emit(SESSION, {"type": "session/canvasFutureThing", "instanceId": "a", "instance": {"instanceId": "a"}})
+    await settled()
+    assert session.state == before
+    host.emit(SESSION, {"type": "session/titleChanged", "title": "later"})
+    await eventually(lambda: session.state["title"] == "later")
+    assert {key for key, value in session.state.items() if value != before.get(key)} == {"title", "chats"}
+
+
 @requirement("canvas:compat:host-without-canvas")
 async def test_without_canvas_state_there_is_nothing_to_answer_and_all_else_works(
     host: FakeHost, session: Session, board: Board

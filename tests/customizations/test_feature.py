@@ -15,7 +15,7 @@ from ahpkit.host.agent import Turn
 from customizations.builders import skill, text, write
 from customizations.desk import Desk, seen, updates
 from support import requirement
-from support.bench import say
+from support.bench import ScriptedAgent, say
 from support.flow import begun
 from support.raw_client import Json
 from support.waiting import until
@@ -71,13 +71,18 @@ async def test_the_users_own_customizations_are_shown_too(desk: Desk) -> None:
     assert (await desk.containers(client, session))["~/.claude/skills"]["children"][0]["name"] == "mine"
 
 
-@requirement("customizations:sources:declared-on-agent-info")
+@requirement("customizations:sources:declared-on-agent-info", "customizations:sources:resolved-on-session-create")
 async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: Desk, tmp_path: Path) -> None:
     root = plugin(tmp_path / "tools")
+    second = ScriptedAgent()
+    second.provider = "second"
+    desk.bench.agents = [second]
     client = await desk.start(plugins=[root])
     agents = (await desk.bench.state(client, "ahp-root://"))["agents"]
     declared = [{"type": "plugin", "uri": root.as_uri(), "name": "tools", "enabled": True}]
-    assert [{key: entry[key] for key in declared[0]} for entry in agents[0]["customizations"]] == declared
+    assert [agent["provider"] for agent in agents] == ["scripted", "second"]
+    for agent in agents:
+        assert [{key: entry[key] for key in declared[0]} for entry in agent["customizations"]] == declared
     desk.bench.agent.models = [*desk.bench.agent.models[:1]]
     desk.bench.agent.changed()
     changed = await client.action(
@@ -86,8 +91,11 @@ async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: 
         )
     )
     assert len(changed["action"]["agents"][0]["models"]) == 1
-    session, _ = await desk.session(client)
-    assert (await desk.containers(client, session))["tools"]["id"] == agents[0]["customizations"][0]["id"]
+    for agent in agents:
+        session, _ = await desk.session(client, provider=agent["provider"])
+        entry = await desk.read(client, session, "tools")
+        assert entry["id"] == agent["customizations"][0]["id"]
+        assert [child["name"] for child in entry["children"]] == ["tools:a", "tools:ship"]
 
 
 # --- watching -------------------------------------------------------------------------------------------------
@@ -100,10 +108,12 @@ async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: 
 async def test_a_new_file_appears_with_its_whole_container(desk: Desk) -> None:
     desk.files({".claude/commands/one.md": "1"})
     client = await desk.start()
-    await desk.session(client)
+    session, _ = await desk.session(client)
+    before = await desk.read(client, session, ".claude/commands")
     desk.files({".claude/commands/two.md": text(description="Two.")})
     container = await seen(client, lambda entry: len(entry.get("children", ())) == 2)
     assert [child["name"] for child in container["children"]] == ["one", "two"]
+    assert (container["id"], container["children"][0]) == (before["id"], before["children"][0])
 
 
 @requirement("customizations:save:write-into-writable-directory")

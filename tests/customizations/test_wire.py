@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -40,6 +41,17 @@ OWN = {
     "hook": {"event", "matcher"},
     "mcpServer": {"state", "channel", "mcpApp", "enablement"},
 }
+
+
+async def loads(desk: Desk) -> dict[str, list[str]]:
+    """The load states that were announced for each container, by its name, in order."""
+    found: dict[str, list[str]] = {}
+    for entry in await desk.bench.host.spine.log.read(0):
+        action = json.loads(entry.payload).get("action", {})
+        for one in action.get("customizations", [action.get("customization", {})]):
+            if kind := one.get("load", {}).get("kind"):
+                found.setdefault(one["name"], []).append(kind)
+    return found
 
 
 async def shown(desk: Desk, version: str) -> tuple[list[Json], str]:
@@ -137,6 +149,9 @@ async def test_clients_are_shown_a_tree_of_two_levels_with_what_each_type_has(de
     assert not (desk.workspace / ".github/agents").exists()
     rules = by_name[".github/instructions"]["children"] + by_name[".cursor/rules"]["children"]
     assert {rule["type"] for rule in rules} == {"rule"}
+    announced = await loads(desk)
+    for name, end in {"kit": "loaded", ".cursor/rules": "degraded", "bad": "error", ".github/agents": "loaded"}.items():
+        assert list(dict.fromkeys(announced[name])) == ["loading", end], name
 
 
 @requirement(
@@ -146,6 +161,7 @@ async def test_clients_are_shown_a_tree_of_two_levels_with_what_each_type_has(de
     "session:customization:rule-globs",
     "session:action:customization-toggled-children",
     "customizations:toggle:children-follow-container",
+    "customizations:tree:mcp-server-either-position",
     "enablement:invocation:skill-model-gate",
     "enablement:invocation:default-allows-both",
     "enablement:invocation:flags-independent",
@@ -194,3 +210,13 @@ async def test_the_agent_is_told_what_is_in_force_and_nothing_else(desk: Desk) -
     assert (await told("hello"))[0] == []
     await switch("kit", True)
     assert (await told("hello"))[0] == ["kit:deploy", "kit:inner", "kit:tidy"]
+
+    async def servers() -> list[str]:
+        return sorted(offer.name for offer in (await desk.turn(client, chat, "hello")).context.mcp_servers)
+
+    assert await servers() == ["bare", "inline"]
+    for name, rest in (("bare", ["inline"]), ("inline", ["bare"])):
+        await switch(name, False)
+        assert await servers() == rest
+        await switch(name, True)
+        assert await servers() == ["bare", "inline"]

@@ -128,6 +128,7 @@ async def _declared(play: Play) -> None:
     assert kinds.index("session/activeClientChanged") < kinds.index("session/canvasRegistryChanged")
     active = (await play.state())["activeClient"]
     assert ([tool["name"] for tool in active["tools"]], "canRenderCanvases" in active) == (["show"], False)
+    assert "show" not in [one["canvasId"] for one in changed["action"]["canvases"]]
     before = await play.state()
     for kind, fields in SERVER_ONLY:
         for client in (owner, play.other):

@@ -43,6 +43,15 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "skills/s/references/AGENTS.md": "Of the skill.",
         "prompts/p.md": "Say p.",
     },
+    "harmless": {
+        "README.md": "# About",
+        "rules/globs.mdc": "---\nglobs: **/*.ts, *.py\n---\nTypes first.",
+        "rules/plain.md": "Be plain.",
+        "GEMINI.md": "Be kind.",
+        "skills/s/SKILL.md": skill("s"),
+        "skills/s/README.md": "# Of the skill",
+        "skills/s/scripts/run.py": "print()",
+    },
     "names": {
         CLAUDE: {"name": "names"},
         "agents/w.md": text("I write.", name='"SE: Tech Writer"'),
@@ -142,10 +151,11 @@ async def test_each_is_listed_once_or_named_and_what_is_wrong_is_said(shown: Sho
     assert sorted(shown.names("others")) == ["others:plan", "others:s"]
     assert ".codex/config.toml" in str(shown.plugins["others"]["_meta"]["ahpkit/notListed"])
     assert "plugins/x" in shown.plugins["inner"]["_meta"]["ahpkit/notListed"][0]
-    sound = ("twice", "loose", "inner", "kiro", "cursor", "names", "one")
+    sound = ("twice", "loose", "inner", "kiro", "cursor", "harmless", "names", "one")
     assert {name: shown.load(name) for name in sound} == {name: {"kind": "loaded"} for name in sound}
     assert shown.names("kiro") == ["kiro:power", "s", "s"]
     assert shown.names("cursor") == ["cursor:s", "cursor:p", "a"]
+    assert shown.names("harmless") == ["harmless:s", "globs", "plain"]
     assert "not read: there is no such folder" in shown.host.errors
     await _names_stay_what_they_are_and_complete_unambiguously(shown)
 

@@ -92,6 +92,16 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
     kinds = [e["action"]["state"]["kind"] for e in client.actions(session) if "mcpServer" in e["action"]["type"]]
     assert kinds[-1] == "ready"
     assert '"kind": "starting"' in json.dumps(client.received)
+    await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": False})
+    without = await client.action(
+        lambda one: (
+            one["action"]["type"] == "session/serverToolsChanged" and "test_add" not in json.dumps(one["action"])
+        )
+    )
+    assert "tools" in without["action"]
+    await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": True})
+    await shown(bench, client, session, "ready")
+    assert "test_add" in [tool["name"] for tool in (await bench.state(client, session))["serverTools"]]
 
 
 async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> None:
