@@ -95,6 +95,20 @@ async def _parts_of(stage: Stage, turn_id: str) -> list[Json]:
     return next(turn["responseParts"] for turn in turns if turn["id"] == turn_id)
 
 
+@requirement("client-tools:names:kept-unique", "client-tools:names:one-namespace", "session:tool:schema-optional")
+async def test_a_clients_tool_with_the_name_of_the_hosts_or_without_a_schema_is_the_clients(stage: Stage) -> None:
+    tools = [{**NOTE, "name": "ask_user"}, {"name": "bare"}]
+    stage.tools = {"ask_user": lambda given: "asked in the client", "bare": lambda given: "bare in the client"}
+    await stage.client.accepted(stage.session, {"type": "session/activeClientToolsChanged", "tools": tools})
+
+    clients = await stage.turn('CALL client_ask_user {"text": "hi"}')
+    assert ("asked in the client" in clients.text, clients.questions) == (True, [])
+    assert stage.ran == [("ask_user", {"text": "hi"})]
+    hosts = await stage.turn('CALL ask_user {"question": "Which colour?"}', answer="green")
+    assert ("green" in hosts.text, len(hosts.questions), len(stage.ran)) == (True, 1, 1)
+    assert "bare in the client" in (await stage.turn("CALL bare {}")).text
+
+
 @requirement("canvas:kinds:every-agent")
 async def test_it_lists_opens_drives_and_closes_canvases_of_the_host_and_of_a_client(stage: Stage) -> None:
     await claim(stage.client, stage.session, canvasProviders=[CHART])

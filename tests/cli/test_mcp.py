@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from ahpkit.cli.mcp import effect
 from ahpkit.client import connect
+from support import requirement
 from support.process import HostProcess, finish_cli, host_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -62,6 +63,7 @@ async def test_a_tool_is_shown_with_what_it_says_about_itself(hints: dict[str, b
     assert effect({"name": "t", "annotations": hints}) == said
 
 
+@requirement("session:tool:annotation-defaults")
 async def test_tools_are_listed_and_called_in_a_session(host: HostProcess) -> None:
     async with connect(host.url, token=host.token) as client:
         session = await client.create_session(provider="demo", working_directory=host.home.as_uri())

@@ -278,6 +278,7 @@ async def test_a_publisher_decides_for_its_plugin_everywhere_and_for_what_it_bun
     await publisher.aclose()
 
 
+@requirement("enablement:switch:shown-and-undone")
 async def test_how_an_earlier_session_was_left_is_shown_with_its_time_and_can_be_undone(plugged: Desk) -> None:
     old = await client_of(plugged, "old", "0.4.0")
     session, _ = await plugged.session(old)
@@ -323,31 +324,37 @@ def test_one_function_tells_whether_something_is_on_and_why() -> None:
         assert (found.enabled, found.why) == (enabled, why)
 
 
-@requirement("enablement:config:listed-as-off")
+@requirement("enablement:config:listed-as-off", "enablement:surface:disabled-child-listed")
 @pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
 async def test_what_the_configuration_switches_off_is_listed_as_off_and_can_be_switched_on(
     desk: Desk, version: str
 ) -> None:
     plugin = write(desk.home.parent / "tools", {"skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("b")})
     desk.files({".claude/commands/c.md": "Do c.", ".claude/commands/d.md": "Do d."})
-    user = await desk.start(plugins=[plugin], off=["tools", "c"])
+    desk.files({".github/agents/e.md": "You are E.", ".github/agents/f.md": "You are F."})
+    user = await desk.start(plugins=[plugin], off=["tools", "c", "e"])
     client = await desk.bench.connect("me")
     await client.initialize(protocolVersions=[version])
     session, chat = await desk.session(client)
     tools = await desk.read(client, session, "tools")
     commands = await desk.read(client, session, ".claude/commands")
     assert {child["name"]: child.get("enabled", True) for child in commands["children"]} == {"c": False, "d": True}
-    noted = [one["_meta"]["ahpkit/enablement"] for one in (tools, commands["children"][0])]
+    agents = await desk.read(client, session, ".github/agents")
+    assert {child["name"]: child.get("enabled", True) for child in agents["children"]} == {"e": False, "f": True}
+    off = (tools, commands["children"][0], agents["children"][0])
+    noted = [one["_meta"]["ahpkit/enablement"] for one in off]
     expected = {"kind": "global", "effective": False, "reason": "off by configuration"}
-    assert noted == [expected, expected]
+    assert noted == [expected, expected, expected]
     assert (tools.get("enabled"), tools.get("enablement")) == (
         (False, None) if version == "0.4.0" else (None, [{"kind": "global", "enabled": False}])
     )
     await user.ask("subscribe", chat)
     turn = await desk.turn(user, chat, "go")
     assert [offer.name for offer in turn.context.skills] == ["d"]
+    assert [offer.name for offer in turn.context.agents] == ["f"]
     on = {"enabled": True} if version == "0.4.0" else {"enablement": [{"kind": "session", "enabled": True}]}
-    for one in (tools, commands["children"][0]):
+    for one in off:
         await client.accepted(session, {"type": "session/customizationToggled", "id": one["id"], **on})
     turn = await desk.turn(user, chat, "again")
     assert sorted(offer.name for offer in turn.context.skills) == ["c", "d", "tools:a", "tools:b"]
+    assert [offer.name for offer in turn.context.agents] == ["e", "f"]

@@ -72,6 +72,7 @@ async def test_the_users_own_customizations_are_shown_too(desk: Desk) -> None:
 
 
 @requirement("customizations:sources:declared-on-agent-info", "customizations:sources:resolved-on-session-create")
+@requirement("session:state:top-level-customizations")
 async def test_configured_plugins_stand_on_every_agent_before_any_session(desk: Desk, tmp_path: Path) -> None:
     root = plugin(tmp_path / "tools")
     second = ScriptedAgent()
@@ -443,7 +444,8 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
 
 @requirement("customizations:identity:persistent-reference-is-uri")
 @requirement("enablement:invocation:agent-user-gate", "enablement:invocation:agent-model-gate")
-@requirement("session:summary:agent-uri")
+@requirement("session:summary:agent-uri", "session:summary:agent-absent", "session:action:agent-changed")
+@requirement("session:customization:agent")
 @requirement("commands:create-session:agent", "session:fork:takes-over", "gen:project-command:model-up")
 async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(desk: Desk) -> None:
     mine = text("You are A.", disable_model_invocation="true")
@@ -453,12 +455,18 @@ async def test_a_selected_agent_speaks_and_is_found_by_uri_in_another_session(de
     first, second = (await desk.containers(client, session))[".github/agents"]["children"]
     reason = await client.rejected(session, {"type": "session/agentChanged", "agent": {"uri": second["uri"]}})
     assert "can only be used by the model" in reason
-    await client.accepted(session, {"type": "session/agentChanged", "agent": {"uri": first["uri"]}})
+    own_chat = (await desk.bench.state(client, session))["defaultChat"]
+    assert (await desk.turn(client, own_chat, "hi")).context.system_prompt is None
+    for agent, prompt in (({"agent": {"uri": first["uri"]}}, "You are A.\n"), ({}, None)):
+        await client.accepted(session, {"type": "session/agentChanged", **agent})
+        assert (await desk.turn(client, own_chat, "hi")).context.system_prompt == prompt
+        summary = (await desk.bench.state(client, session))["summary"]
+        assert {key: summary[key] for key in ("agent",) if key in summary} == agent
     other, chat = await desk.session(client, agent={"uri": first["uri"]})
     assert other != session
     context = (await desk.turn(client, chat, "hi")).context
     assert context.system_prompt == "You are A.\n"
-    fork, _ = await desk.session(client, fork={"session": other, "turnId": "turn-0"})
+    fork, _ = await desk.session(client, fork={"session": other, "turnId": "turn-3"})
     assert (await desk.bench.state(client, fork))["summary"]["agent"] == {"uri": first["uri"]}
     assert [offer.name for offer in context.agents] == ["b"], "the model delegates only to what is for it"
 

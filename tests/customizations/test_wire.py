@@ -28,6 +28,7 @@ WORKSPACE = {
     ".github/prompts/ask.prompt.md": text("Ask.", description="Asks"),
     ".github/instructions/py.instructions.md": text("Use types.", applyTo="'**/*.py'"),
     ".cursor/rules/always.mdc": text("Be kind.", alwaysApply="true"),
+    ".cursor/rules/tests.mdc": text("Test it.", alwaysApply="true", globs="tests/**"),
     ".cursor/rules/never.mdc": text("Only when asked."),
     ".cursor/rules/broken.mdc": "---\ntools: *\nalwaysApply: maybe\n---\nOdd.",
 }
@@ -156,6 +157,7 @@ async def test_clients_are_shown_a_tree_of_two_levels_with_what_each_type_has(de
 
 @requirement(
     "session:customization:skill-user-only",
+    "session:customization:skill-description",
     "session:customization:rule-formats",
     "session:customization:rule-always-apply",
     "session:customization:rule-globs",
@@ -191,6 +193,7 @@ async def test_the_agent_is_told_what_is_in_force_and_nothing_else(desk: Desk) -
     assert skills == ["kit:deploy", "kit:inner", "kit:tidy"]
     assert rules == ["Be kind."]
     assert (await told("look at src/a.py"))[1] == ["Use types.", "Be kind."]
+    assert (await told("look at tests/a.txt"))[1] == ["Be kind.", "Test it."], "always, within its globs"
     assert "Only when asked." in (await told("#never please"))[1]
     turn = await desk.turn(client, chat, "/quiet now")
     assert "# quiet" in turn.prompt
@@ -200,6 +203,9 @@ async def test_the_agent_is_told_what_is_in_force_and_nothing_else(desk: Desk) -
     offered = await client.ask("completions", chat, kind="userMessage", text="/", offset=1)
     typed = {item["insertText"].strip() for item in offered["items"]}
     assert ("/kit:quiet" in typed, "/kit:inner" in typed) == (True, False)
+    helped = {item["insertText"].strip(): item["attachment"]["_meta"]["description"] for item in offered["items"]}
+    assert helped["/kit:tidy"] == "Tidies"
+    assert ("kit:tidy", "Tidies") in [(offer.name, offer.description) for offer in turn.context.skills]
     await switch("kit:deploy", False)
     assert (await told("hello"))[0] == ["kit:inner", "kit:tidy"]
     listed = (await desk.containers(client, session))["kit"]["children"]

@@ -222,11 +222,27 @@ async def test_tools_are_state_that_only_the_active_client_changes(bench: Bench)
     assert (await bench.state(other, session))["activeClient"]["tools"] == [{"name": "other"}]
 
 
+async def waiting_call(bench: Bench, client: RawClient, chat: str, number: int) -> Json:
+    """The turn's call of this number, counted from 1, once it waits for a person."""
+
+    def readied() -> list[Json]:
+        return [one["action"] for one in client.actions(chat) if one["action"]["type"] == "chat/toolCallReady"]
+
+    await client.wait(lambda _: len(readied()) == number)
+    ready = readied()[-1]
+    assert "confirmed" not in ready
+    part = (await bench.state(client, chat))["activeTurn"]["responseParts"][-1]
+    assert (part["toolCall"]["toolCallId"], part["toolCall"]["status"]) == (ready["toolCallId"], "pending-confirmation")
+    return {"turnId": ready["turnId"], "toolCallId": ready["toolCallId"]}
+
+
 @requirement("client-tools:call:ready-without-confirmed-asks")
 async def test_a_client_call_may_need_a_persons_approval_first(bench: Bench) -> None:
     outcomes: list[Any] = []
 
     async def script(turn: Turn) -> None:
+        refused = await turn.tool_call("runTests").confirm(tool_input="{}")
+        assert not refused.approved
         call = turn.tool_call("runTests")
         answer = await call.confirm(tool_input="{}")
         assert answer.approved
@@ -237,14 +253,19 @@ async def test_a_client_call_may_need_a_persons_approval_first(bench: Bench) -> 
     session, chat = await bench.session(client)
     await claim(client, session, TOOL)
     await client.accepted(chat, say("go"))
-    call = await running_call(client)
+    call = await waiting_call(bench, client, chat, 1)
+    await client.accepted(chat, {"type": "chat/toolCallConfirmed", **call, "approved": False, "reason": "denied"})
+    call = await waiting_call(bench, client, chat, 2)
+    result = {"success": True, "pastTenseMessage": "Ran"}
+    assert await client.rejected(chat, {"type": "chat/toolCallComplete", **call, "result": result})
     approve = {"type": "chat/toolCallConfirmed", **call, "approved": True, "confirmed": "user-action"}
     await client.accepted(chat, approve)
-    result = {"success": True, "pastTenseMessage": "Ran"}
     await client.accepted(chat, {"type": "chat/toolCallComplete", **call, "result": result})
     async with asyncio.timeout(BOUND):
         await client.action("chat/turnComplete")
     assert outcomes[0].success
+    parts = (await bench.state(client, chat))["turns"][0]["responseParts"]
+    assert [part["toolCall"]["status"] for part in parts] == ["cancelled", "completed"]
 
 
 # -- newer versions: the entry stays for the grace period ----------------------------------------------------------

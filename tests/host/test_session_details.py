@@ -131,16 +131,22 @@ async def test_project_agent_and_directory_of_a_summary(bench: Bench, tmp_path: 
     own = tmp_path / "own"
     own.mkdir()
     client = await bench.client()
-    session, chat = await bench.session(client, workingDirectory=tmp_path.as_uri())
+    newest = await bench.client(offer=("1.0.0",))
+    bench.agent.directories = {}
+    session, chat = await bench.session(newest, workingDirectories=[tmp_path.as_uri(), own.as_uri()])
     summary = await listed(client, session)
     assert summary["project"] == {"uri": tmp_path.as_uri(), "displayName": tmp_path.name}
     assert "agent" not in summary
     assert bench.agent.chats[0].chat.working_directory == tmp_path
-    state = bench.host.services.state(chat)
-    assert state is not None
-    bench.host.services.open_channel(chat, {**state, "workingDirectories": [own.as_uri()]})
-    assert bench.agent.chats[0].chat.working_directory == own
+    await newest.ask("createChat", session, chat="ahp-chat:/own", workingDirectories=[own.as_uri()])
+    for each in (chat, "ahp-chat:/own"):
+        await client.ask("subscribe", each)
+        await client.accepted(each, say("hi"))
+        await client.action(lambda e, each=each: (e["channel"], e["action"]["type"]) == (each, "chat/turnComplete"))
+    worked = [one.chat.working_directory for one in bench.agent.chats]
+    assert sorted(worked) == [tmp_path, own]
     assert (await listed(client, session))["workingDirectory"] == tmp_path.as_uri()
+    assert (await bench.state(client, session))["summary"]["workingDirectory"] == tmp_path.as_uri()
 
 
 @requirement("session:action:agent-change-deferred", "core:chat:model-agent-deferred")

@@ -394,6 +394,8 @@ async def test_annotations_of_a_session_are_counted_in_its_summary(bench: Bench)
     client = await bench.client()
     session, _ = await bench.session(client)
     channel = f"{session}/annotations"
+    none = {"resource": channel, "annotationCount": 0, "entryCount": 0}
+    assert (await summary_of(client, session))["annotations"] == none, "every session of this host has the channel"
     await client.ask("subscribe", channel)
     annotation = {
         "id": "a1",

@@ -275,7 +275,7 @@ async def test_cancel_stops_the_agent_and_what_it_says_later_is_dropped(bench: B
     assert await client.rejected(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
 
 
-@requirement("session:status:error")
+@requirement("session:status:error", "session:status:idle")
 async def test_a_failing_agent_ends_the_turn_with_its_words_and_never_a_traceback(bench: Bench) -> None:
     async def fail(turn: Turn) -> None:
         raise AgentError("quota used up", error_type="quota")

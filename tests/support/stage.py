@@ -144,6 +144,7 @@ class Stage:
         await self.client.accepted(self.session, {"type": "session/activeClientChanged", "activeClient": self.claim})
         self.client.received.clear()
         self.ran.clear()
+        self.tools = {tool["name"]: _shown(tool["name"]) for tool in self.claim["tools"]}
         self.board.calls.clear()
         self.suggests = ""
 
