@@ -125,6 +125,10 @@ async def test_saving_is_writing_into_a_writable_directory_that_need_not_exist(d
     session, _ = await desk.session(client)
     directory = (await desk.containers(client, session))[".github/prompts"]
     assert (directory["writable"], directory["children"]) == (True, [])
+    hooks = (await desk.containers(client, session))[".github/hooks"]
+    assert hooks["writable"] is False
+    refused = await client.refused("resourceWrite", uri=f"{hooks['uri']}/a.json", data="{}", encoding="utf-8")
+    assert "its commands run during turns" in refused["message"]
     uri = f"{directory['uri']}/plan.prompt.md"
     await client.ask("resourceMkdir", uri=directory["uri"])
     await client.ask("resourceWrite", uri=uri, data=text("Plan it.", description="Plans."), encoding="utf-8")
@@ -440,6 +444,34 @@ async def test_calling_what_only_the_model_may_use_or_what_is_off_says_so(desk: 
     await client.accepted(session, toggle(directory["id"], False))
     why = "`plan` is in `.github/prompts`, which is switched off; switch that on to use it"
     assert await refused("plan") == why
+
+
+@requirement("customizations:update:list-replaced-when-set-changes", "customizations:identity:id-unique-in-session")
+async def test_a_session_that_moves_to_another_directory_gets_its_whole_list_at_once(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.files({".claude/commands/old.md": "1", "AGENTS.md": "Old."})
+    elsewhere = write(tmp_path / "elsewhere", {".claude/commands/new.md": "2", ".claude/rules/r.md": "New."})
+    (elsewhere / ".git").mkdir()
+    desk.bench.agent.directories = {"primaryReplacement": True}
+    await desk.start(plugins=[plugin(tmp_path / "tools")])
+    client = await desk.bench.client(offer=["1.0.0"])
+    old = desk.workspace.as_uri()
+    session, _ = await desk.bench.session(client, workingDirectories=[old])
+    await desk.read(client, session, ".claude/commands")
+    before = len(updates(client, session))
+    moved = {"type": "session/workingDirectoryReplaced", "directory": old, "replacement": elsewhere.as_uri()}
+    await client.accepted(session, moved)
+    await seen(client, lambda entry: entry["name"] == ".claude/rules" and bool(entry.get("children")))
+    told = updates(client, session)[before:]
+    containers = await desk.containers(client, session)
+    assert [child["name"] for child in containers[".claude/commands"]["children"]] == ["new"]
+    assert told[0]["type"] == "session/customizationsChanged"
+    assert {action["type"] for action in told[1:]} == {"session/customizationUpdated"}
+    assert elsewhere.as_uri() in str(told[0])
+    assert not any(old in str(action) for action in told)
+    everything = [found for entry in containers.values() for found in (entry, *entry.get("children", ()))]
+    assert len({found["id"] for found in everything}) == len(everything)
 
 
 @requirement("customizations:identity:persistent-reference-is-uri")
