@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,25 @@ async def test_removing_keeps_work_that_no_changeset_shows(desk: Desk, work: Wor
     assert f"worktree remove --force {place}" in refused["message"]
     assert place.exists()
     assert "ahpkit/" in desk.repo.git("branch", "--list")
+
+
+@requirement("changesets:worktree:removed")
+async def test_a_work_tree_stays_while_a_turn_works_in_it(desk: Desk) -> None:
+    place = await desk.session()
+    go_on = asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        await go_on.wait()
+        (turn.chat.working_directory / "new.txt").write_text("work\n")
+
+    desk.bench.agent.script = script
+    await desk.client.accepted(desk.chat, say("write it"))
+    await until(lambda: bool(desk.bench.agent.turns))
+    refused = await desk.client.refused("invokeChangesetOperation", await desk.view(), operationId="remove")
+    assert "a turn works in" in refused["message"]
+    go_on.set()
+    await desk.client.action("chat/turnComplete")
+    assert (place / "new.txt").read_text() == "work\n"
 
 
 @requirement("changesets:worktree:removed")

@@ -167,16 +167,21 @@ SKILL = "---\nname: tidy\ndescription: Tidy up\n---\nTidy up."
 
 
 @requirement("customizations:sources:virtual-plugin", "session:active-client:virtual-plugins")
-@requirement("gen:enablement:client-global")
+@requirement("gen:enablement:client-global", "session:summary:agent-uri")
 @pytest.mark.usefixtures("bounded")
 async def test_a_real_host_expands_a_plugin_from_memory_into_its_children(tmp_path: Path):
     feature = Customizations(CustomizationSettings(default_directory=tmp_path))
     async with memory_host(DemoAgent(), features=[feature], directory=tmp_path) as host, host.client() as client:
         session = await client.create_session()
-        await session.publish_plugin(InMemoryPlugin("notes", {"skills/tidy/SKILL.md": SKILL})).accepted()
+        files = {"skills/tidy/SKILL.md": SKILL, "agents/critic.md": "No."}
+        await session.publish_plugin(InMemoryPlugin("notes", files)).accepted()
 
         await eventually(lambda: session.customizations("skill"))
 
+        (agent,) = session.customizations("agent")
+        await session.set_agent(agent.entry["uri"]).accepted()
+        named = {one.entry["uri"]: one.entry["name"] for one in session.customizations("agent")}
+        assert named[session.selection["agent"]["uri"]] == "notes:critic"
         (skill,) = session.customizations("skill")
         assert (skill.entry["name"], skill.entry["description"]) == ("notes:tidy", "Tidy up")
         assert skill.container is not None

@@ -77,6 +77,8 @@ class Operations:
         if operation == "merge":
             return await self._own_trees.merge(followed.session, self._message(followed, params))
         if operation == "remove":
+            if followed.running:
+                raise GitError(f"a turn works in {followed.directory}; cancel it first, or wait until it is over")
             return await self._own_trees.remove(followed.session)
         async with followed.lock:
             changes = await followed.own(await changes_of(followed, view))
