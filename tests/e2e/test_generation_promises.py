@@ -271,7 +271,7 @@ def _milliseconds(text: str) -> int:
 async def test_a_failed_session_and_missing_content_have_the_name_of_each_generation(tmp_path: Path) -> None:
     async with host_process(tmp_path, "--agent", "broken=/nonexistent/agent") as host:
         names: dict[str, tuple[str, int]] = {}
-        for version in VERSIONS:
+        for version in (*VERSIONS, "0.8.0"):
             client = await host.connect(version)
             await client.ask("initialize", clientId=version, protocolVersions=[version])
             session = f"ahp-session:/{version}"
@@ -285,12 +285,14 @@ async def test_a_failed_session_and_missing_content_have_the_name_of_each_genera
     assert {version: lifecycle for version, (lifecycle, _) in names.items()} == {
         "0.4.0": "creationFailed",
         "0.7.0": "creationFailed",
+        "0.8.0": "creationFailed",
         "0.9.0": "failed",
         "1.0.0": "failed",
     }
     assert {version: code for version, (_, code) in names.items()} == {
         "0.4.0": -32006,
         "0.7.0": -32006,
+        "0.8.0": -32006,
         "0.9.0": -32008,
         "1.0.0": -32008,
     }

@@ -109,23 +109,28 @@ async def test_directories_are_added_exchanged_and_removed(place: Place) -> None
     assert listed["workingDirectories"] == place.uris("c")
 
 
+@requirement("gen:workdir:chat-inherits")
 @pytest.mark.parametrize("agent", ["demo", "python", "openai"])
 async def test_agents_of_ours_work_in_several_directories_and_keep_the_first(place: Place, agent: str) -> None:
     made: dict[str, Agent] = {
         "demo": DemoAgent(),
-        "python": PythonAgent(lambda turn: "x", name="python"),
+        "python": PythonAgent(lambda turn: str([path.name for path in turn.working_directories]), name="python"),
         "openai": OpenAiAgent(OpenAiConfig(name="openai", base_url="http://127.0.0.1:9")),
     }
     await place.bench.stop()
     place.bench.features = []
     place.bench.agent = made[agent]  # type: ignore[assignment]  # A bench is typed for its usual agent.
     await place.bench.start()
-    client, session, _ = await place.session("ab")
+    client, session, chat = await place.session("ab")
     assert await place.names(client, session) == "ab"
     await client.accepted(session, change("Set", place.uri("c")))
     await client.accepted(session, change("Removed", place.uri("b")))
     assert "first" in await client.rejected(session, change("Removed", place.uri("a")))
     assert await place.names(client, session) == "ac"
+    if agent == "python":
+        await client.accepted(chat, say("where", "t1", startedAt="2026-11-15T12:00:00.000Z"))
+        await client.action("chat/turnComplete")
+        assert "['a', 'c']" in str((await place.bench.state(client, chat))["turns"])
 
 
 @requirement("gen:project-state:directory", "gen:project-command:directory-up", "gen:session:flat")

@@ -128,7 +128,8 @@ async def test_kinds_of_channels_outlive_a_restart(bench: Bench) -> None:
     assert [one["resource"] for one in (await again.ask("listSessions"))["items"]] == [uri]
 
 
-@requirement("gen:negotiation:no-renegotiation", "gen:reconnect:projected")
+@requirement("gen:negotiation:no-renegotiation", "gen:reconnect:projected", "gen:error:no-turn-error")
+@requirement("gen:project-state:turn-error")
 @pytest.mark.parametrize("version", ["0.4.0", "0.5.2", "0.7.0", "0.8.0", "0.9.0", "1.0.0"])
 async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench, version: str) -> None:
     """Also while it is connected: whoever says hello again is refused, and nothing changes."""
@@ -155,6 +156,8 @@ async def test_a_client_that_comes_back_is_spoken_to_as_before(bench: Bench, ver
     assert found["type"] == "replay"
     assert error in found["actions"]
     assert ("summary" in (await back.ask("subscribe", uri))["snapshot"]["state"]) == (version == "0.4.0")
+    [turn] = (await bench.state(back, chat))["turns"]
+    assert ("error" in turn) == (version < "0.9.0")
 
 
 def coming_back(client_id: str, **params: object) -> Json:

@@ -18,7 +18,7 @@ def remark(id: str, **more: object) -> Json:
 async def all_versions(bench: Bench) -> tuple[dict[str, RawClient], str, str]:
     clients = {
         version: await bench.client("ahp-root://", client_id=f"v{version}", offer=[version])
-        for version in ("0.4.0", "0.7.0", "0.9.0", "1.0.0")
+        for version in ("0.4.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0")
     }
     session, _ = await bench.session(clients["1.0.0"])
     for client in clients.values():
