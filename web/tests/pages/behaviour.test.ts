@@ -1663,3 +1663,22 @@ describe("what it weighs", () => {
     server = await new PageServer(host).listen();
   });
 });
+
+describe("a terminal without a pty", () => {
+  it("is plain text, with every character as it came", async () => {
+    const terminal = "ahp-terminal:/log";
+    const content = [{ type: "unclassified", value: "10%\r\n\u001b[31mred\u001b[0m first\n" }];
+    const claim = { kind: "session", session: "ahp-session:/a", chat: "ahp-chat:/a" };
+    host.put(terminal, { title: "log", isPty: false, content, claim, lifecycle: { status: "running" } });
+    const shown = call("1", { content: [{ type: "terminal", resource: terminal, title: "make" }] });
+    const { session } = host.addSession("a", {}, { turns: [turn("t", "go", [shown])] });
+    const page = await visit(at(session));
+    await page.getByText("Read src/app.py").click();
+    await page.getByRole("button", { name: "Open terminal" }).click();
+    const text = (): Promise<string | null> => page.locator(".transcript pre.term").textContent();
+    await expect.poll(text, { timeout: 20_000 }).toBe("10%\r\n\u001b[31mred\u001b[0m first\n");
+    host.act(terminal, { type: "terminal/data", data: "\u001b[2Jmore\n" });
+    await expect.poll(text, { timeout: 20_000 }).toContain("first\n\u001b[2Jmore\n");
+    expect(await page.locator(".xterm").count()).toBe(0);
+  });
+});
