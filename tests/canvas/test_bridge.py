@@ -627,6 +627,10 @@ async def test_what_a_provider_changed_silently_is_noticed_when_the_agent_looks(
     state = await scene.state()
     assert state["canvasRegistry"] == []
     assert [one["availability"] for one in state["openCanvases"]] == ["stale"]
+    changes = {"availability": "ready", "url": "https://board.example/again"}
+    provider.canvas_pushed(None, session_id(scene.session), "b1", changes)  # type: ignore[arg-type]  # Nobody in particular pushes.
+    [left] = (await scene.state())["openCanvases"]
+    assert (left["availability"], "url" in left) == ("stale", False), "a canvas that is not declared has no push"
 
 
 # -- clients as providers -----------------------------------------------------------------------------------------
@@ -634,7 +638,7 @@ async def test_what_a_provider_changed_silently_is_noticed_when_the_agent_looks(
 
 @requirement("canvas:client:extension-id-derived", "canvas:registry:two-steps", "canvas:client:host-registers")
 @requirement("canvas:request:completed-by-target-only", "canvas:roles:client-canvas-renders-itself")
-@requirement("canvas:state:declaration-source", "canvas:state:registry-is-aggregate")
+@requirement("canvas:state:declaration-source", "canvas:state:registry-is-aggregate", "canvas:provider:client-push")
 @requirement("canvas:registry:after-runtime-ack", "canvas:registry:client-provider-connection")
 async def test_a_client_provides_a_canvas_and_answers_for_it(scene: Scene) -> None:
     listed_when_told: list[int] = []
@@ -660,7 +664,12 @@ async def test_a_client_provides_a_canvas_and_answers_for_it(scene: Scene) -> No
         assert (await opening)["url"] == "https://c.example"
     [instance] = (await scene.state())["openCanvases"]
     assert instance["renderer"] == {"clientId": scene.client.client_id}
+    push = {"type": "session/canvasInstanceUpdated", "instanceId": "c1", "changes": {"url": "https://d.example"}}
+    await scene.client.accepted(scene.session, push)
     await release(scene.client, scene.session)
+    assert "does not declare the canvas 'chart' any more" in await scene.client.rejected(scene.session, push)
+    [left] = (await scene.state())["openCanvases"]
+    assert (left["availability"], "url" in left) == ("stale", False)
     assert [one["canvasId"] for one in scene.agent.list()] == ["board"]
     assert (await failure(scene.agent.open("chart", "c2"))).code == "canvas_not_found"
 

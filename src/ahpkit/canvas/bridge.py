@@ -245,9 +245,11 @@ class SessionBridge:
                 self._show(bare)
 
     def instance_changed(self, provider: Provider, instance_id: str, changes: Mapping[str, Any]) -> None:
-        """A provider pushed a new title, status, url or availability."""
+        """A provider pushed a new title, status, url or availability of an instance whose canvas it declares."""
         instance = self._instance(instance_id)
         if instance is None or instance["extensionId"] != provider.extension_id or self._closing:
+            return
+        if self._declaration(instance) is None:
             return
         if self._update(instance, own_changes(changes)):
             self.runtime.instance_opened(self._required(instance_id), reopen=False)

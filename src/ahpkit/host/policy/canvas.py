@@ -16,7 +16,9 @@ from ahpkit.protocol.session.canvases import (
     CanvasResult,
     ClientCanvasDeclaration,
     SessionCanvasAction,
+    SessionCanvasDeclaration,
     SessionCanvasRequest,
+    SessionOpenCanvas,
 )
 from ahpkit.protocol.session.state import SessionState
 
@@ -71,16 +73,23 @@ def _instance_close_requested(
 
 
 def _instance_updated(proposed: ProposedAction[SessionCanvasInstanceUpdatedAction, SessionState]) -> str | None:
-    """A client may change title, status and URL of canvases that it provides. Whether they are available is decided by
-    the host."""
+    """A client may change title, status and URL of canvases that it declares now. Whether they are available is decided
+    by the host."""
     id = proposed.action["instanceId"]
     instance = find(proposed.state.get("openCanvases"), "instanceId", id)
     if instance is None:
         return f"there is no canvas instance {id!r}"
     if instance["extensionId"] != f"client:{proposed.client_id}":
         return f"canvas instance {id!r} is provided by somebody else"
+    declared = proposed.state.get("canvasRegistry", ())
+    if not any(_is_of(instance, one) for one in declared):
+        return f"this client does not declare the canvas {instance['canvasId']!r} any more"
     wrong = sorted(set(proposed.action["changes"]) - {"title", "status", "url"})
     return f"a provider may change title, status and url, not {', '.join(wrong)}" if wrong else None
+
+
+def _is_of(instance: SessionOpenCanvas, declared: SessionCanvasDeclaration) -> bool:
+    return all(instance[key] == declared[key] for key in ("extensionId", "canvasId"))
 
 
 RULES: Mapping[str, Rule] = {
