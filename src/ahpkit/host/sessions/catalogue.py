@@ -73,6 +73,7 @@ class SessionTimes:
                 self._changed[entry.channel] = entry.at
 
     def created(self, uri: str, now: int) -> None:
+        self._changed.pop(uri, None)
         self._values.set(PREFIX + uri, Times(iso_time(now), iso_time(now)))
 
     def forget(self, uri: str) -> None:
@@ -81,13 +82,10 @@ class SessionTimes:
 
     def knows(self, uri: str) -> bool:
         """Whether the session has times. A session that is being disposed of has none."""
-        return self._values.get(PREFIX + uri) is not None
+        return uri in self._changed or self._values.get(PREFIX + uri) is not None
 
     def of(self, uri: str) -> Times:
-        kept = self._values.get(PREFIX + uri)
-        if kept is None:
-            return _UNKNOWN
-        created, modified = kept
+        created, modified = self._values.get(PREFIX + uri) or _UNKNOWN
         changed = self._changed.get(uri)
         return Times(created, modified if changed is None else iso_time(changed))
 
@@ -107,8 +105,7 @@ class SessionTimes:
     def keep(self, uri: str) -> None:
         """Store the times of a session, if they changed. Called before its state is stored."""
         if uri in self._changed:
-            if self.knows(uri):
-                self._values.set(PREFIX + uri, self.of(uri))
+            self._values.set(PREFIX + uri, self.of(uri))
             del self._changed[uri]
 
 
