@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from opentelemetry import trace
 
 from ahpkit.mcp.gateway import Gateway
 from ahpkit.mcp.gateway_http import GatewayHttp, HttpAccess
@@ -52,6 +54,9 @@ class Session:
 
     def tools(self) -> Sequence[Tool]:
         return [tool(name) for name in self.names]
+
+    def has_tool(self, name: str) -> bool:
+        return any(tool.name == name for tool in self.tools())
 
     async def settled(self) -> None:
         """Nothing is on its way."""
@@ -421,6 +426,86 @@ async def test_two_calls_with_one_id_disturb_nobody() -> None:
                 while not any(b'"id":8' in line for line in answers):
                     answers.append(await process.stdout.readline())
     assert any(b'"id":7' in line for line in answers)
+
+
+ENVELOPE: JsonObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+async def talk(session: Session, *lines: JsonObject | bytes) -> dict[int, JsonObject]:
+    """What an agent gets that writes these lines at once: the answers by their ids."""
+    written = [line if isinstance(line, bytes) else json.dumps({"jsonrpc": "2.0", **line}).encode() for line in lines]
+    ids = {line["id"] for line in lines if not isinstance(line, bytes) and "id" in line}
+    answers: dict[int, JsonObject] = {}
+    async with GatewaySocket() as server:
+        with server.admit(Gateway(session)) as way:
+            async with command(way.env, way.command, *way.args) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(b"\n".join(written) + b"\n")
+                while answers.keys() < ids:
+                    answer = json.loads(await process.stdout.readline())
+                    answers[answer.get("id")] = answer
+    return answers
+
+
+def request(id: int, method: str, *, meta: JsonObject = ENVELOPE, **params: Any) -> JsonObject:
+    return {"id": id, "method": method, "params": {**params, "_meta": meta}}
+
+
+async def test_an_agent_of_the_newer_era_is_told_what_is_wrong_and_served_on() -> None:
+    class Failing(Session):
+        async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
+            if arguments:
+                raise OSError("/the/private/path")
+            return await super().call(name, arguments, on_progress)
+
+    old: JsonObject = {**ENVELOPE, "io.modelcontextprotocol/protocolVersion": "1999-01-01"}
+    answers = await talk(
+        Failing("add"),
+        request(1, "tools/list"),
+        {"id": 2, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
+        request(3, "tools/list", meta=old),
+        request(4, "tools/list", meta={}),
+        request(5, "tools/call", name="add", arguments={"n": 1}),
+        request(6, "tools/nothing"),
+        request(7, "tools/call", name="add", arguments={}),
+    )
+    assert [tool["name"] for tool in answers[1]["result"]["tools"]] == ["add", "find_tool", "call_tool"]
+    assert [answers[id]["error"]["code"] for id in (2, 3, 4, 5, 6)] == [-32022, -32022, -32602, -32603, -32601]
+    assert answers[2]["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-06-18"}
+    assert "private" not in json.dumps(answers[5])
+    assert answers[7]["result"]["content"] == [{"type": "text", "text": "add {}"}]
+
+
+async def test_what_an_agent_writes_before_its_first_request_is_no_reason_to_stop() -> None:
+    early: list[JsonObject] = [{"method": "notifications/cancelled", "params": {"requestId": n}} for n in range(20)]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    begin: list[JsonObject] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    answers = await talk(Session("add"), b"{garbage", *early, *begin)
+    assert answers[1]["result"]["serverInfo"]["name"] == "ahp"
+    assert answers[2]["result"]["tools"][0]["name"] == "add"
+
+
+@ERAS
+async def test_a_call_belongs_to_the_trace_that_the_agent_names(era: str) -> None:
+    seen: list[int] = []
+
+    class Traced(Session):
+        async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
+            seen.append(trace.get_current_span().get_span_context().trace_id)
+            return await super().call(name, arguments, on_progress)
+
+    async with connected(Traced("add"), era) as (client, _):
+        await client.call_tool("add", {})
+        await client.call_tool("add", {}, meta={"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"})
+    assert seen == [0, int("ab" * 16, 16)]
 
 
 class FullSession(Session):

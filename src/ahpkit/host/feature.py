@@ -141,6 +141,10 @@ class Services(States, Protocol):
         """All tools of a session, with the names that its models use."""
         ...
 
+    def tool(self, session_uri: str, name: str) -> Tool | None:
+        """The tool that a session's models call by this name."""
+        ...
+
     def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
         """Call back when the tools of a session change; call the result to stop."""
         ...

@@ -109,6 +109,9 @@ class HostServices(States):
     def tools(self, session_uri: str) -> Sequence[Tool]:
         return list(self.session_tools.registry(session_uri))
 
+    def tool(self, session_uri: str, name: str) -> Tool | None:
+        return self.session_tools.registry(session_uri).find(name)
+
     def follow_tools(self, session_uri: str, changed: Callable[[], None]) -> Callable[[], None]:
         return self.session_tools.follow(session_uri, changed)
 

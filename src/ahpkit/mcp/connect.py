@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self, TypeGuard, cast
 
 import anyio
@@ -26,6 +27,7 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
 from pydantic_core import to_json
 
 from ahpkit.host.limits import LONG_MESSAGE
@@ -52,6 +54,9 @@ _SHORT_SECRET = 4
 """The same for a variable of the host that a declaration names."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+_BEFORE_REQUESTS = 8
+"""Messages before the first request of a connection that are kept."""
 
 _STDERR_LINES = 10
 _LOGGED_LINES = 200
@@ -166,6 +171,17 @@ class LineStream:
             self._ended.set()
             raise anyio.EndOfStream from None
 
+    async def first_request(self) -> JSONRPCRequest | None:
+        """The first request that comes; None when the other side ends before. `receive` returns it again, and a few
+        messages that came before it."""
+        before: list[Item] = []
+        async for item in self:
+            if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+                self._batch.extendleft((item, *reversed(before)))
+                return item.message
+            before = [*before, item][:_BEFORE_REQUESTS]
+        return None
+
     async def send(self, item: SessionMessage) -> None:
         if self._transport.buffered:
             await self._transport.drain()
@@ -188,7 +204,9 @@ class LineStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *exc: object) -> None: ...
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None: ...
 
 
 class StdioConnection:

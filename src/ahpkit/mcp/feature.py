@@ -422,6 +422,10 @@ class ChatGateway:
     def tools(self) -> Sequence[Tool]:
         return [tool for tool in self._services.tools(self._chat.session_uri) if tool.owner.kind != "agent"]
 
+    def has_tool(self, name: str) -> bool:
+        tool = self._services.tool(self._chat.session_uri, name)
+        return tool is not None and tool.owner.kind != "agent"
+
     async def call(self, name: str, arguments: JsonObject, on_progress: Callable[[str], None]) -> JsonObject:
         turn = self._services.running_turn(self._chat.uri)
         if turn is None:

@@ -1,8 +1,8 @@
 """Offers the host to an agent as one MCP server: all tools in one list, which is kept up to date.
 
     gateway = Gateway(port)
-    await gateway.serve(read, write)        # one connection of the agent
-    gateway.changed()                       # after the tools changed
+    await gateway.serve(lines)        # one connection of the agent
+    gateway.changed()                 # after the tools changed
 
 This module only speaks MCP. The port (`GatewayPort`) decides what a tool does, who is asked first and what clients see.
 """
@@ -10,17 +10,25 @@ This module only speaks MCP. The port (`GatewayPort`) decides what a tool does, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.runner import modern_on_request, serve_loop
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 from pydantic import ValidationError
 
 from ahpkit import __version__
@@ -28,6 +36,12 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
 from ahpkit.wire.tasks import Tasks
+from ahpkit.wire.trace_context import TRACE_KEYS
+
+if TYPE_CHECKING:
+    from ahpkit.mcp.connect import LineStream
+
+_log = logging.getLogger(__name__)
 
 NAME = "ahp"
 """The name of this server for agents. It is short, because many agents put it before the name of every tool."""
@@ -50,6 +64,10 @@ class GatewayPort(Protocol):
 
     def tools(self) -> Sequence[Tool]:
         """The tools that are offered now."""
+        ...
+
+    def has_tool(self, name: str) -> bool:
+        """Whether a tool is offered now."""
         ...
 
     async def settled(self) -> None:
@@ -91,18 +109,47 @@ class Gateway:
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
+        self.server.middleware[:] = [partial(_where_traced, spans) for spans in self.server.middleware]
 
-    async def serve(self, read: Any, write: Any) -> None:
-        """Serve one connection until it ends."""
-        options = self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+    async def serve(self, lines: LineStream) -> None:
+        """Serve one connection until it ends. Its first request decides the era.
+
+        `Server.run` of the SDK would do the same, but passes every message on from one task to another.
+        """
         connection: list[ServerSession] = []
         self._connections.append(connection)
         known = _connection.set(connection)
         try:
-            await self.server.run(read, write, options)
+            if _is_modern(await lines.first_request()):
+                await self._serve_modern(lines)
+            else:
+                options = self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+                await serve_loop(self.server, lines, lines, lifespan_state={}, init_options=options)
         finally:
             _connection.reset(known)
             self._connections = [one for one in self._connections if one is not connection]
+
+    async def _serve_modern(self, lines: LineStream) -> None:
+        answer = modern_on_request(self.server, {})
+
+        async def on_request(context: Any, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+            if method == "initialize":
+                raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, _NO_HANDSHAKE, _versions(params))
+            route = classify_inbound_request({"method": method, "params": params})
+            if isinstance(route, InboundLadderRejection):
+                raise MCPError(route.code, route.message, route.data)
+            try:
+                return await answer(context, method, params)
+            except (MCPError, ValidationError):
+                raise
+            except Exception:
+                _log.exception("a request of an agent failed: %s", method)
+                raise MCPError(types.INTERNAL_ERROR, "the host failed to answer; its log has the details") from None
+
+        async def on_notify(context: Any, method: str, params: Mapping[str, Any] | None) -> None:
+            """Nothing is announced to the host in this era."""
+
+        await JSONRPCDispatcher(lines, lines).run(on_request, on_notify)
 
     @contextmanager
     def connection(self, id: str) -> Generator[None]:
@@ -148,7 +195,7 @@ class Gateway:
                 name, arguments = asked_for(arguments)
             except ValueError as error:
                 return _failed(str(error))
-        is_there = any(tool.name == name for tool in self._port.tools())
+        is_there = self._port.has_tool(name)
         result = await self._alive(context, name, arguments)  # A call of a tool that has just gone is shown as failed.
         return result if is_there else _failed(f"there is no tool {name!r} now; find_tool shows what there is")
 
@@ -185,29 +232,54 @@ class _ProgressSender:
         self._beat = beat
         self._session = session
         self._tasks = tasks
-        self._words: asyncio.Queue[str] = asyncio.Queue(100)
+        self._words: asyncio.Queue[str] | None = None
         self._first = asyncio.get_running_loop().call_later(beat, self.on_progress, "waiting")
 
     def on_progress(self, words: str) -> None:
         self._first.cancel()
-        if not len(self._tasks):
-            self._tasks.spawn(self._tell(), name="news of a call")
+        if self._words is None:
+            self._words = asyncio.Queue(100)
+            self._tasks.spawn(self._tell(self._words), name="news of a call")
         if not self._words.full():
             self._words.put_nowait(words)
 
     def end(self) -> None:
         self._first.cancel()
 
-    async def _tell(self) -> None:
+    async def _tell(self, news: asyncio.Queue[str]) -> None:
         words, count = "waiting", 0
         while True:
             try:
                 async with asyncio.timeout(self._beat):
-                    words = await self._words.get()
+                    words = await news.get()
             except TimeoutError:
                 pass
             count += 1
             await _notify(lambda count=count, words=words: self._session.report_progress(count, None, words))
+
+
+_NO_HANDSHAKE = "this connection has begun without a handshake, so it takes none"
+
+
+def _versions(params: Mapping[str, Any] | None) -> JsonObject:
+    return {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": str((params or {}).get("protocolVersion", ""))}
+
+
+async def _where_traced(
+    spans: ServerMiddleware[Any], ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    """Make the SDK's spans, which takes long, only where somebody collects them or the agent names a trace."""
+    if isinstance(get_tracer_provider(), ProxyTracerProvider) and not (ctx.meta or {}).keys() & TRACE_KEYS:
+        return await call_next(ctx)
+    return await spans(ctx, call_next)
+
+
+def _is_modern(first: types.JSONRPCRequest | None) -> bool:
+    """Whether the first request of a connection has the envelope of the newer era."""
+    if first is None or first.method == "initialize":
+        return False
+    meta = (first.params or {}).get("_meta")
+    return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
 
 
 async def _notify(send: Callable[[], Awaitable[None]]) -> None:
@@ -228,6 +300,10 @@ def _as_mcp(tool: ToolDefinition) -> types.Tool:
 
 
 def _result(result: JsonObject) -> types.CallToolResult:
+    """A result as the SDK takes it. Most are texts, which the SDK may check alone."""
+    content: Sequence[JsonObject] = result["content"]
+    if all(part.get("type") == "text" for part in content):
+        return cast("types.CallToolResult", {"resultType": "complete", **result})
     try:
         return types.CallToolResult.model_validate(result)
     except ValidationError:

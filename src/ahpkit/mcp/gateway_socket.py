@@ -157,9 +157,8 @@ async def _talk(gateway: Gateway, stdin: FileIO, stdout: FileIO) -> None:
     from ahpkit.mcp.connect import LineStream
 
     async with over_pipes(stdin, stdout, address="agent", max_bytes=_MAX_MESSAGE) as transport:
-        lines = LineStream(transport)
         try:
-            await gateway.serve(lines, lines)
+            await gateway.serve(LineStream(transport))
         except* anyio.BrokenResourceError:  # The agent went away, and left requests that nobody had taken yet.
             _log.debug("an agent went away while it was asking")
 

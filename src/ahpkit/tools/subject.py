@@ -34,6 +34,7 @@ _PATH_KEYS = frozenset(
 """Parameters that are files, whatever is in them."""
 _PAIRS = ({"source", "destination"}, {"src", "dst"}, {"src", "dest"}, {"from", "to"})
 """Parameters that are files where both are there and one of them looks like a file."""
+_PAIRED = frozenset(chain(*_PAIRS))
 _TEXT_KEYS = frozenset(
     {
         *("content", "contents", "text", "body", "data", "code", "message", "query", "replacement"),
@@ -110,6 +111,10 @@ def subject_of(
     """
     given = _object(tool_input)
     found, perhaps, more_texts = _files(given)
+    command = _command(given, lambda folder: _inside(folder, workspace, real))
+    if not (found or paths or perhaps):  # Most calls of servers name no file.
+        more = more_texts or _runs_more(given)
+        return Subject(owner=owner, tool=tool, is_server=is_server, command=command, more=more)
     sure, unsure, more_files = _few_enough([*found, *paths], perhaps)
     named = [raw for text in sure for raw in _readings(text, workspace, home)]
     maybe = [raw for text in unsure for raw in _readings(text, workspace, home)]
@@ -119,7 +124,7 @@ def subject_of(
         owner=owner,
         tool=tool,
         is_server=is_server,
-        command=_command(given, lambda folder: _inside(folder, workspace, real)),
+        command=command,
         paths=_unique(map(posixpath.normpath, named)),
         real=touched,
         perhaps=possible,
@@ -194,6 +199,8 @@ def _texts(key: str, value: Any, beside: frozenset[str]) -> Iterator[tuple[str, 
 
 
 def _partners(key: str, entries: Mapping[str, Any]) -> frozenset[str]:
+    if key not in _PAIRED:
+        return frozenset()
     pair = next((pair for pair in _PAIRS if key in pair and pair <= entries.keys()), None)
     return frozenset(value for name in pair or () if isinstance(value := entries[name], str))
 
