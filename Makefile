@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP := $(VENV)/.pip
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
@@ -16,7 +17,8 @@ READY := $(VENV)/.ready
 run: $(INSTALLED)
 	@($(BIN)/python tools/page.py --soft || true) & exec $(BIN)/ahpkit serve $(ARGS)
 
-dist: $(READY)
+dist: $(PIP)
+	@$(INSTALL) "build>=1.2"
 	$(BIN)/python -m build --outdir dist
 
 page: $(INSTALLED)
@@ -80,7 +82,7 @@ bench: $(READY)
 # The documentation as a site that can be read offline: site/index.html.
 docs: $(READY)
 	$(BIN)/python tools/requirements.py
-	$(BIN)/python -m pip install --quiet --group docs
+	$(INSTALL) --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "The documentation is in site/index.html"
 
@@ -93,14 +95,14 @@ $(PIP):
 
 # Compiling all that the libraries bring would take a quarter of the time; Python compiles what is used, once.
 $(INSTALLED): pyproject.toml | $(PIP)
-	@$(BIN)/python -m pip install --quiet --no-compile --editable .
+	@$(INSTALL) --no-compile --editable .
 	@touch $(INSTALLED)
 
 # In one go with what running needs: pip need not find that out twice.
 $(READY): pyproject.toml | $(PIP)
 	@echo "Installing the tools for tests …"
-	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@$(INSTALL) --upgrade "pip>=25.1"
+	@$(INSTALL) --editable . --group dev
 	@touch $(INSTALLED) $(READY)
 
 clean:
