@@ -327,6 +327,30 @@ async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_sess
         assert not any("key-of-the-second-shell" in text for text in texts(tmp_path / ".local", "**/*"))
 
 
+async def test_resume_after_a_key_was_set_goes_on_with_a_process_that_sees_it(tmp_path: Path) -> None:
+    """The agent starts without a key, and refuses the first message."""
+    refusing = {"methods": {"session/prompt": [{"error": {"code": -32000, "message": "Authentication required"}}]}}
+    (tmp_path / "refusing.json").write_text(json.dumps(refusing))
+    agent = tmp_path / "shy-agent.py"
+    agent.write_text(
+        "import os, runpy, sys\n"
+        f"sys.argv = ['acp_agent', *([] if 'MY_TEST_KEY' in os.environ else [{str(tmp_path / 'refusing.json')!r}])]\n"
+        "runpy.run_module('ahpkit.testing.acp_agent', run_name='__main__')\n"
+    )
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f"[host]\nport = 0\n[agents.mine]\ncommand = {sys.executable!r}\nargs = [{str(agent)!r}]\n"
+        'pass_env = ["MY_TEST_KEY"]\n'
+    )
+    async with nothing_left(tmp_path):
+        code, _, errors = await finish_cli(["up"], tmp_path, AHPKIT_CONFIG=str(config))
+        assert code == 0, errors
+        code, _, errors = await finish_cli(["prompt", "--agent", "mine", "hello"], tmp_path)
+        assert (code, "To go on with it:  ahpkit resume" in errors) == (1, True), errors
+        code, output, errors = await finish_cli(["resume", "hello"], tmp_path, MY_TEST_KEY="a key")
+        assert (code, "You said" in output) == (0, True), errors
+
+
 async def test_service_install_writes_a_unit_and_uninstall_removes_it(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("the unit is for systemd")

@@ -21,7 +21,6 @@ from ahpkit.cli.connection import (
     EXIT_INTERRUPTED,
     EXIT_TIMEOUT,
     connected,
-    find_session,
     host_command,
     open_session,
     say_why_it_waits,
@@ -176,7 +175,7 @@ async def resume(
     """
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
     async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
-        opened = await client.session(await find_session(client, session))
+        opened = await open_session(client, session, provider=None, model=None, directory=None)
         try:
             return await shot.run(client, opened, Chat.resume, timeout)
         except LookupError:

@@ -7,7 +7,7 @@ import pytest
 
 from ahpkit.agents.acp.chat import STARTS
 from ahpkit.agents.acp.connection import EXITED, SESSION_ID
-from ahpkit.host.agent import AgentError, TurnContext
+from ahpkit.host.agent import AgentError, LoginNeeded, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.testing.acp_agent import CAPABILITIES
 from ahpkit.testing.recording import RecordingTurn, user_message
@@ -102,6 +102,28 @@ class TestRestoring:
 
         assert following.answer == "You said: 3"
         assert len(scripted.received("session/resume")) == 1
+
+    async def test_after_a_refusal_for_want_of_a_login_the_next_turn_has_a_new_process(
+        self, scripted: Scripted
+    ) -> None:
+        """It sees a key, or a login with the agent's own program, which the old one may never look for again."""
+        opened, chat = await scripted.open(turns=[[{"error": {"code": -32000, "message": "Authentication required"}}]])
+        with pytest.raises(LoginNeeded):
+            await opened.run(RecordingTurn("1", chat=chat))
+        following = RecordingTurn("2", chat=chat)
+        await opened.run(following)
+        assert following.answer == "You said: 2"
+        assert len(scripted.received("initialize")) == 2
+        await opened.run(RecordingTurn("3", chat=chat))
+        assert len(scripted.received("initialize")) == 2
+
+    async def test_a_process_through_which_somebody_logged_in_stays(self, scripted: Scripted) -> None:
+        opened, chat = await scripted.open(turns=[[{"error": {"code": -32000, "message": "Authentication required"}}]])
+        with pytest.raises(LoginNeeded):
+            await opened.run(RecordingTurn("1", chat=chat))
+        await opened.authenticate("web")
+        await opened.run(RecordingTurn("2", chat=chat))
+        assert len(scripted.received("initialize")) == 1
 
     async def test_a_process_that_died_between_turns_is_noticed(self, scripted: Scripted) -> None:
         opened: Any

@@ -17,7 +17,7 @@ from ahpkit.agents.acp.connection import EXITED, SESSION_ID, AcpConnection
 from ahpkit.agents.acp.prompt import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.turn_input import changed_instructions, given_after, instructions
-from ahpkit.host.agent import AgentChat, AgentError, Chat, McpServerOffer, StopReason, Turn, TurnContext
+from ahpkit.host.agent import AgentChat, AgentError, Chat, LoginNeeded, McpServerOffer, StopReason, Turn, TurnContext
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
 from ahpkit.protocol.extensions import announced, announces
@@ -69,6 +69,8 @@ class AcpChat(AgentChat):
         self._repeats = False
         """It has resumed a conversation and needs its instructions again."""
         self._must_tell_history = False
+        self._refused = False
+        """Its process has refused a turn, because nobody is logged in."""
         self._model: str | None = None
         """The model that the agent begins with by itself."""
         self._turns = asyncio.Lock()
@@ -100,6 +102,7 @@ class AcpChat(AgentChat):
         except AgentError as error:
             error.resumable = True  # Whatever failed, the conversation can be taken up again and prompted once more.
             self._failures += error.error_type == EXITED
+            self._refused = isinstance(error, LoginNeeded)
             if self._failures > 1:
                 pause = backoff(self._failures, lambda: 1.0)
                 turn.notice(f"It ended {self._failures} times in a row: its next start may wait up to {pause:g} s.")
@@ -108,6 +111,9 @@ class AcpChat(AgentChat):
         return reason
 
     async def _ready_for(self, turn: Turn) -> AcpSession:
+        if self._refused:  # A new process sees a key that was set since, or a login by the agent's own program.
+            self._refused = False
+            await self._drop()
         starting = self._session is None or self._session.closed
         if starting:
             turn.activity(f"Starting {self._setup().config.display_name}")
@@ -195,6 +201,7 @@ class AcpChat(AgentChat):
         """Log in with the process that runs, if one does."""
         if self._session is not None and not self._session.closed:
             await self._session.authenticate(method)
+            self._refused = False
 
     @property
     def connection(self) -> AcpConnection | None:
