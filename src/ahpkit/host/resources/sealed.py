@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
@@ -125,6 +124,12 @@ _ANY = re.compile(
 """Quickly excludes most paths that match no pattern, because a folder may have very many. A name may have any
 character, also one that becomes a slash when it is normalised."""
 
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What Unicode calls default ignorable. A Linux folder that ignores case ignores all of these, macOS some."""
+
 _FIRST = frozenset(pattern[depth] for pattern, _ in _PATTERNS for depth in range(len(pattern) - 1))
 """Names of folders that are not sealed, but may contain sealed files."""
 
@@ -150,13 +155,7 @@ def plain(name: str) -> str:
     """A name without the differences that some file systems ignore: case, forms of letters, marks, dots at the end."""
     if name.isascii():
         return name.lower().rstrip(". ") or name
-    return unicodedata.normalize("NFKC", "".join(_visible(name))).casefold().rstrip(". ") or name
-
-
-def _visible(name: str) -> Iterator[str]:
-    for character in name:
-        if unicodedata.category(character) != "Cf":
-            yield character
+    return unicodedata.normalize("NFKC", _IGNORED.sub("", name)).casefold().rstrip(". ") or name
 
 
 __all__ = ["SEALED", "leads_to_sealed", "plain", "why_sealed"]
