@@ -136,6 +136,21 @@ async def test_unread_states_share_what_is_in_memory(host: HostProcess, client: 
     await client.ask("disposeSession", session)
 
 
+async def test_memory_goes_back_after_an_import_and_its_disposal_while_everybody_stays(
+    host: HostProcess, client: RawClient
+) -> None:
+    message = {"text": "x" * 6_000, "origin": {"kind": "user"}}
+    turn: Json = {"message": message, "responseParts": [], "state": "complete"}
+    memory = Memory(host)
+    for piece in range(20):
+        turns = [{"id": f"{piece}-{number}", **turn} for number in range(1_000)]
+        await client.ask("_ahpkit/sessions/stage", chat=0, turns=turns)
+    document: Json = {"format": 1, "title": "x", "provider": "demo", "chats": [{"title": "c", "turns": []}]}
+    session = (await client.ask("_ahpkit/sessions/import", document=document, staged=20_000))["session"]
+    await client.ask("disposeSession", session)
+    await memory.goes_back(40)
+
+
 async def test_clients_that_do_nothing_cost_little(host: HostProcess, client: RawClient) -> None:
     """16 KiB each is the goal of `bench/host.py`; pages and heaps are counted whole here."""
     with ExitStack() as open_sockets:

@@ -103,11 +103,21 @@ async def test_memory_is_not_searched_for_any_more_when_the_process_ends() -> No
     failed: list[object] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: failed.append(context))
-    with FreedMemory(moment=0) as freed:
-        freed.give_back_soon()
-    freed.give_back_soon()
+    looked = asyncio.Event()
+    with FreedMemory(pause=0, free=lambda: loop.call_soon_threadsafe(looked.set) and 0, search=failed.append):
+        await looked.wait()
     await loop.shutdown_default_executor()
     later = asyncio.Event()
     loop.call_later(0, later.set)
     await later.wait()
     assert failed == []
+
+
+def test_memory_is_searched_for_when_much_was_freed_since_the_last_search() -> None:
+    searches: list[int] = []
+    free, found = 0, 12 * 2**20
+    freed = FreedMemory(free=lambda: free, search=searches.append)
+    for now, searched in ((found, 0), (2 * found, 1), (3 * found, 1), (found, 1), (2 * found, 1), (3 * found, 2)):
+        free = now
+        freed.look()
+        assert len(searches) == searched, now

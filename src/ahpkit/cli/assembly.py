@@ -47,7 +47,6 @@ from ahpkit.web.devices import Devices
 from ahpkit.web.notify import Serve
 from ahpkit.web.page import PageServer, page_name
 from ahpkit.web.signin import SignIns
-from ahpkit.wire.transport import Transport
 
 if TYPE_CHECKING:
     from ahpkit.customizations.feature import Customizations
@@ -90,15 +89,14 @@ async def running_host(
     """Start the host that the settings describe, and stop it at the end of the block."""
     if no_token and not is_loopback(settings.host):
         raise BindError(f"--no-token works on loopback only, not on {settings.host}")
-    with FreedMemory() as freed, data_directory(settings.data_dir or default_data_dir()) as data_dir:
+    with FreedMemory(), data_directory(settings.data_dir or default_data_dir()) as data_dir:
         if orphans := await asyncio.to_thread(end_orphans):
             _log.warning("ended %d processes that a killed host had left behind", orphans)
         token = None if no_token else load_or_create_token(data_dir / "token")
         pages, environments, owner = Pages(origins=settings.allowed_origins), Environments(), secrets.token_urlsafe(32)
         fence = make_fence(settings, data_dir, config_file=config_file)
         host, agents = _make_host(settings, data_dir, pages, fence=fence, environ=environments.of, spoken=spoken)
-        serve = _giving_memory_back(host.serve, freed)
-        sign_ins = SignIns(serve)
+        sign_ins = SignIns(host.serve)
         page = PageServer(
             Devices(data_dir / "devices.json", clock=time.time),
             name=page_name(token),
@@ -113,7 +111,7 @@ async def running_host(
         async with (
             host,
             serve_http(
-                page.guard(serve),
+                page.guard(host.serve),
                 auth=Authenticator(token, checks=[page.check]),
                 host=settings.host,
                 port=settings.port,
@@ -128,7 +126,7 @@ async def running_host(
             try:
                 async with sign_ins:
                     shown = None if tls is None else tls.certificate
-                    yield Running(server, token, data_dir, agents, page, serve, shown, owner)
+                    yield Running(server, token, data_dir, agents, page, host.serve, shown, owner)
             finally:
                 await host.say_goodbye()  # Before the connections are closed: the server closes them.
 
@@ -161,18 +159,6 @@ def _make_host(
     session_import.register(host.extension, host.sessions)
     register_client_list(host.extension, host.clients, failing=lambda: host.spine.log.failing)
     return host, _names(agents, settings.default_agent)
-
-
-def _giving_memory_back(serve: Serve, freed: FreedMemory) -> Serve:
-    """Wraps `serve`: soon after a connection has ended, its memory is given back to the operating system."""
-
-    async def served(transport: Transport) -> None:
-        try:
-            await serve(transport)
-        finally:
-            freed.give_back_soon()
-
-    return served
 
 
 def _names(agents: Sequence[Agent], default: str | None) -> list[str]:

@@ -33,11 +33,11 @@ _LINES = 20
 
 _MINUTE = 60.0
 
-_MOMENT = 1.0
-"""Seconds to wait, so that many clients that leave together cause one search."""
+_WORTH_A_SEARCH = 16 * 1024 * 1024
+"""Bytes that were freed since the last search for free memory."""
 
 _LOOK = 2.0
-"""Seconds between two looks whether the process rests."""
+"""Seconds between two looks whether the process rests, or much memory was freed."""
 
 _NEXT_TO_NOTHING = 0.05
 """Seconds of CPU in that time: what timers and pings take."""
@@ -150,32 +150,52 @@ def give_freed_memory_back() -> None:
 class FreedMemory:
     """Gives free memory between used blocks back to the system, inside its `with`. Does nothing without glibc.
 
-    `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds.
+    `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds. It takes as
+    long as there are holes, so it happens in a thread, and only when much was freed since the last one: by somebody
+    who left, by a session that was disposed of or rests.
     """
 
-    def __init__(self, *, moment: float = _MOMENT) -> None:
-        self._moment = moment
-        self._trim = _glibc("malloc_trim")
-        self._soon: asyncio.TimerHandle | None = None
+    def __init__(
+        self,
+        *,
+        pause: float = _LOOK,
+        free: Callable[[], int] | None = None,
+        search: Callable[[int], object] | None = None,
+    ) -> None:
+        """`free`: how many bytes are free between used blocks."""
+        self._pause = pause
+        self._free = free or _free_bytes()
+        self._search = search or _glibc("malloc_trim")
+        self._timer: asyncio.TimerHandle | None = None
+        self._known = 0
+        """Bytes that were free after the last search, as far as they still are: their pages went back."""
 
     def __enter__(self) -> Self:
+        if self._free is not None and self._search is not None:
+            self._look_later()
         return self
 
     def __exit__(self, *exc: object) -> None:
         """The process ends: there is nothing to give back, and no thread any more that could."""
-        self._trim = None
-        if self._soon is not None:
-            self._soon.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def give_back_soon(self) -> None:
-        """Search for it in a moment, in a thread; once, however often this is called meanwhile."""
-        if self._trim is not None and self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(self._moment, self._search)
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._pause, self._look_again)
 
-    def _search(self) -> None:
-        self._soon = None
-        if self._trim is not None:
-            asyncio.get_running_loop().run_in_executor(None, self._trim, 0)
+    def _look_again(self) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self.look)
+        self._look_later()
+
+    def look(self) -> None:
+        """Search if it is worth it."""
+        if self._free is None or self._search is None:
+            return
+        if (free := self._free()) - self._known > _WORTH_A_SEARCH:
+            self._search(0)
+            self._known = self._free()
+        else:
+            self._known = min(self._known, free)
 
 
 class Collections:
@@ -230,6 +250,24 @@ def collect_nothing_yet() -> None:
     A large log takes a fifth less time so. `Collections` ends it.
     """
     gc.disable()
+
+
+class _MallocInfo(ctypes.Structure):
+    """`struct mallinfo2` (malloc.h)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks")
+    ] + [("keepcost", ctypes.c_size_t)]
+
+
+def _free_bytes() -> Callable[[], int] | None:
+    """How many bytes the C library keeps free between used blocks; None where it does not say."""
+    info = _glibc("mallinfo2")
+    if info is None:
+        return None
+    info.restype = _MallocInfo
+    return lambda: info().fordblks
 
 
 def _glibc(name: str) -> Any:
