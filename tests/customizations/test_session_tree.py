@@ -3,6 +3,7 @@ from typing import Any
 from ahpkit.customizations.session_tree import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.customization_ids import stable_id
+from ahpkit.protocol.session.enablement import DECIDED
 from support import requirement
 
 ID = stable_id("plugin", "a")
@@ -50,6 +51,13 @@ def test_decisions_reach_containers_and_children_and_nothing_else() -> None:
     shown = decided(plugin("loaded", child, other), lambda entry, _: [made[entry["id"]]] if entry["id"] in made else [])
     assert shown["enablement"] == [{"kind": "session", "enabled": False}]
     assert shown["children"] == [{**child, "enabled": True}, other]
+
+
+def test_what_is_declared_as_off_says_that_nobody_in_this_session_did_it() -> None:
+    shown = decided({**SERVER, "enabled": False, "_meta": {"other": 1}})
+    note = {"kind": "session", "effective": False, "reason": "off by configuration"}
+    assert shown["enablement"] == [{"kind": "session", "enabled": False}]
+    assert shown["_meta"] == {"other": 1, DECIDED: note}
 
 
 @requirement("customizations:load:crash-degrades")

@@ -98,8 +98,9 @@ def _decided(entry: JsonObject, decisions: Sequence[JsonObject]) -> JsonObject:
     plain = entry["type"] not in ("plugin", "mcpServer")
     after = entry if plain else {key: value for key, value in entry.items() if key != "enabled"}
     if not decisions:
-        off = not plain and entry.get("enabled") is False
-        return {**after, "enablement": [{"kind": "session", "enabled": False}]} if off else after
+        if plain or entry.get("enabled") is not False:
+            return after
+        decisions = [{"kind": "session", "enabled": False, "taken": True, "configured": True}]
     first = decisions[0]
     if plain:
         after = {**after, "enabled": first["enabled"]}

@@ -135,7 +135,9 @@ describe("changes", () => {
 describe("MCP servers", () => {
   it("that take long to start are waited for no longer than somebody wants", async () => {
     await panel(page, "setup");
+    await why("broken").getByText("Off by configuration. It comes from the host's settings.").waitFor();
     await page.getByRole("switch", { name: "broken: off" }).click();
+    await why("broken").getByText("Switched on in this session.").waitFor();
     await item("broken").getByText("Starting").waitFor();
     await say(page, "Say something");
     await page.getByText("Waiting for the MCP server broken to start.").waitFor();
