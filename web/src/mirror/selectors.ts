@@ -246,6 +246,10 @@ export function* customizationsOf(session: SessionState | undefined): Generator<
   }
 }
 
+/** How many MCP servers of a session want a sign-in. */
+export const signInsOf = (session: SessionState | undefined): number =>
+  [...customizationsOf(session)].filter(({ item }) => item.type === "mcpServer" && item.state?.kind === "authRequired").length;
+
 /** The owner of a call's tool, in words: an MCP server or a client; empty for the agent's own tools. */
 export function ownerOf(call: ToolCall, session: SessionState | undefined): string | undefined {
   const by = call.contributor;

@@ -9,7 +9,7 @@ const clock = (at: number): string => new Date(at).toLocaleTimeString([], { hour
 export function LinkState(): JSX.Element {
   const status = link.value;
   const away = status === "offline" || status === "refused";
-  const text = status === "live" ? "Live" : status === "catching-up" ? "Catching up" : status === "connecting" ? "Connecting" : status === "refused" ? "Refused" : `Offline · last update ${clock(offlineSince.value ?? lastHeard())}`;
+  const text = status === "live" ? "Live" : status === "catching-up" ? "Catching up" : status === "connecting" ? "Connecting" : status === "refused" ? "Refused" : !lastHeard() ? "Offline" : `Offline · last update ${clock(offlineSince.value ?? lastHeard())}`;
   return (
     <button type="button" class="link" data-status={status} title={refusal() ?? (away ? "Try again now" : "Connected to the host")} onClick={() => away && retry()}>
       <span class="dot" aria-hidden="true" /><span role="status" aria-live="polite">{text}</span>

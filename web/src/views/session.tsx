@@ -8,7 +8,7 @@ import { mayAnswer, mayWrite } from "../local/me.ts";
 import { tellFinished } from "../local/notifications.ts";
 import { sideWidth } from "../local/settings.ts";
 import { sessionUrl, waitingIn } from "../mirror/inbox.ts";
-import { activity, comesFrom, inShort, isArchived, isRead, nameOf, opening, pathOf, price, tokens, total, WORDS } from "../mirror/selectors.ts";
+import { activity, comesFrom, inShort, isArchived, isRead, nameOf, opening, pathOf, price, signInsOf, tokens, total, WORDS } from "../mirror/selectors.ts";
 import { agentName, clientId, creating, dispatch, link, presence, request, sessions, useChannel } from "../mirror/store.ts";
 import { Counts } from "../parts/edit.tsx";
 import { go, type Panel, panelUrl, type Route } from "../routes.ts";
@@ -97,6 +97,8 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
   const doing = chat && waitingIn(state, chat).some((each) => comesFrom(each, chat.resource, state)) ? "needs" : activity(chat?.status ?? summary?.status ?? 1);
   const toggle = (panel: Panel): string => panelUrl(at, at.panel === panel ? undefined : panel);
   const canvases = state?.openCanvases?.length ?? 0;
+  const signIns = signInsOf(state);
+  const unsigned = signIns === 1 ? "An MCP server needs a sign-in" : `${signIns} MCP servers need a sign-in`;
   const title = state?.title ?? summary?.title ?? "";
   const command = opening(summary);
   const company = others.map((each) => each.displayName ?? each.clientId).join(", ");
@@ -116,13 +118,13 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
       {others.length > 0 && <span class="chip wide-only others" title={`Also here: ${company}`}><Icon name="person" /><span class="long">Also here: {others.length === 1 ? (others[0]?.displayName ?? "somebody") : `${others.length} others`}</span><span class="short" aria-hidden="true">{others.length}</span></span>}
       <a class="btn quiet wide-only" href={toggle("changes")} aria-current={at.panel === "changes" ? "true" : undefined}>Changes <Counts added={summary?.changes?.additions} removed={summary?.changes?.deletions} /></a>
       {canvases > 0 && <a class="btn quiet wide-only" href={toggle("canvases")} aria-current={at.panel === "canvases" ? "true" : undefined}>Canvases {canvases}</a>}
-      <a class="btn quiet wide-only roomy" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined}>Setup</a>
+      <a class="btn quiet wide-only roomy" href={toggle("setup")} aria-current={at.panel === "setup" ? "true" : undefined} title={signIns ? unsigned : undefined}>Setup{signIns > 0 && <Mark of="needs" />}</a>
       <Menu label="This session" entries={[
         ...(company ? [{ label: `Also here: ${company}`, disabled: true, run: () => undefined }] : []),
         { label: "Changes", run: () => go(panelUrl(at, "changes")) },
         ...(canvases > 0 ? [{ label: "Canvases", run: () => go(panelUrl(at, "canvases")) }] : []),
         { label: "Terminals", run: () => go(panelUrl(at, "terminals")) },
-        { label: "Setup", sub: "Directories, MCP servers, plugins", run: () => go(panelUrl(at, "setup")) },
+        { label: "Setup", sub: signIns ? unsigned : "Directories, MCP servers, plugins", run: () => go(panelUrl(at, "setup")) },
         { label: "Timeline of the last turn", run: () => go(panelUrl(at, "timeline")) },
         { label: "Usage", run: () => go(panelUrl(at, "usage")) },
         ...(mayWrite() ? [

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Locator, Page } from "playwright-core";
 import type { Action } from "../../src/ahp/index.ts";
 import { ScriptedHost } from "../scripted/host.ts";
-import { asking, busy, call, changing, md, pendingCall, turn } from "../scripted/scenes.ts";
+import { asking, busy, call, changing, CUSTOMIZATIONS, md, pendingCall, turn } from "../scripted/scenes.ts";
 import { PageServer } from "../scripted/server.ts";
 import { bestPair, drawn, type Opened, open, PHONE, press, settled, shot, shut, until } from "./browser.ts";
 
@@ -81,8 +81,10 @@ describe("the connection", () => {
     await composer(page).waitFor();
     for (const connection of host.connections) connection.send = () => undefined; // As after a night in a pocket.
     host.startTurn(chat, "t1", "said meanwhile");
+    await page.clock.install();
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-    await page.getByText("said meanwhile").waitFor({ timeout: 20_000 }); // By itself it takes more than thirty seconds.
+    await page.clock.fastForward(4_500); // By itself it takes more than thirty seconds.
+    await page.getByText("said meanwhile").waitFor({ timeout: 20_000 });
     expect(await page.getByRole("alert").count(), "nothing complains").toBe(0);
   });
 
@@ -101,6 +103,7 @@ describe("the connection", () => {
     const page = await visit(at(session));
     await composer(page).waitFor();
     const port = server.port;
+    await page.clock.install();
     await server.close();
     await page.getByText(/Offline · last update/).first().waitFor();
     const [name, state, more] = await page.locator(".pane.sessions .pane-head > *").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
@@ -108,7 +111,9 @@ describe("the connection", () => {
     await composer(page).fill("sent while offline");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("Waiting for the connection…").waitFor();
-    await page.locator(".app.stale").waitFor({ timeout: 20_000 });
+    expect(await page.locator(".app.stale").count()).toBe(0);
+    await page.clock.fastForward(11_000);
+    await page.locator(".app.stale").waitFor();
     const [old, mine] = await page.evaluate(() => [".transcript", ".composer"].map((each) => getComputedStyle(document.querySelector(each) as Element).opacity));
     expect(Number(old)).toBeLessThan(1);
     expect(mine).toBe("1");
@@ -954,6 +959,30 @@ describe("the transcript", () => {
     await page.locator(".composer .attachments").getByText("pasted text.txt").waitFor();
   });
 
+  it("colours a block of code once, when it is closed, and takes half a language name and an unknown one (17)", async () => {
+    const made = host.addSession("colours");
+    host.startTurn(made.chat, "t", "go");
+    host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md("```py", "m1") });
+    const page = await visit(at(made.session));
+    const add = (content: string): void => host.act(made.chat, { type: "chat/delta", turnId: "t", partId: "m1", content });
+    const block = page.locator(".turn pre");
+    for (const [piece, shown] of [["thon\nimport os\n", "import os"], ["def half(", "def half("], ["):\n    return 1\n", "return 1"]] as const) {
+      add(piece);
+      await expect.poll(() => block.textContent()).toContain(shown);
+      expect(await block.locator("span").count(), "plain while it grows").toBe(0);
+    }
+    add("```\n\nand then\n\n```klingon\nimport Qapla'\n```\n\n```typ\nimport x\n```\n\nsome");
+    const keyword = block.first().locator(".hljs-keyword").first();
+    await keyword.evaluate((element) => element.setAttribute("data-first", "yes"));
+    for (const word of ["one", "two", "three"]) {
+      add(` ${word}`);
+      await page.getByText(`some ${word === "one" ? "one" : word === "two" ? "one two" : "one two three"}`).waitFor();
+      expect(await keyword.getAttribute("data-first"), "coloured once").toBe("yes");
+    }
+    expect(await block.nth(1).innerHTML()).toContain("import Qapla'");
+    expect(await block.locator("span").count()).toBe(await block.first().locator("span").count());
+  });
+
   it("folds finished calls, shows failures and helpers, and a code block can be copied", async () => {
     busy(host);
     const page = await visit(at("ahp-session:/parser"));
@@ -1420,6 +1449,22 @@ describe("usage", () => {
 });
 
 describe("a session that is open", () => {
+  it("says that a server of it wants a sign-in, and leads to it", async () => {
+    const made = host.addSession("servers", { title: "Servers" });
+    host.act(made.session, { type: "session/customizationsChanged", customizations: CUSTOMIZATIONS });
+    const page = await visit(at(made.session));
+    const link = page.getByRole("link", { name: "Setup Needs you" });
+    expect(await link.getAttribute("title")).toBe("An MCP server needs a sign-in");
+    await link.click();
+    await page.locator("aside").getByRole("button", { name: "Sign in", exact: true }).waitFor();
+    const phone = await visit(at(made.session), { viewport: PHONE, hasTouch: true, isMobile: true });
+    await phone.getByRole("button", { name: "This session" }).click();
+    await phone.getByRole("menuitem", { name: /^Setup\s*An MCP server needs a sign-in$/ }).waitFor();
+    host.act(made.session, { type: "session/customizationsChanged", customizations: [] });
+    await page.getByRole("link", { name: "Close the panel" }).click();
+    await page.getByRole("link", { name: "Setup", exact: true }).waitFor();
+  });
+
   it("is renamed from its menu, with the keyboard in the field; Escape keeps the name", async () => {
     const made = host.addSession("name", { title: "Before" });
     const page = await visit(at(made.session));
@@ -1489,6 +1534,20 @@ describe("a phone", () => {
     await page.locator(".dock .approval").waitFor();
     const cut = await page.locator(".composer .picks select").evaluateAll((all) => all.map((each) => each.getBoundingClientRect()).filter((box) => box.right > 360 || box.width < 64).length);
     expect(cut).toBe(0);
+    const both = host.addSession("both", {}, {});
+    const state = host.states.get(both.session) as Record<string, unknown>;
+    host.put(both.session, { ...state, config: { schema: { type: "object", properties: { mode: { type: "string", title: "Mode", enum: ["plan", "code"], enumLabels: ["Plan first", "Write code"], sessionMutable: true } } }, values: { mode: "plan" } } }, "session");
+    host.startTurn(both.chat, "t", "go");
+    await page.goto(`${server.url}${at(both.session)}`);
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    const picks = page.locator(".composer .picks select");
+    await picks.nth(1).waitFor();
+    const words = (): Promise<number[]> => picks.evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().width)));
+    const shown = await words();
+    await picks.evaluateAll((all) => all.forEach((each) => (each as HTMLElement).style.setProperty("flex-shrink", "0")));
+    expect(shown, "beside the buttons of an agent that works, each choice is whole").toEqual(await words());
+    await page.goto(`${server.url}${at("ahp-session:/parser")}`);
+    await page.locator(".dock .approval").waitFor();
     const tools = await page.locator(".turn-tools").first().locator(".btn:visible").evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().top)));
     expect(new Set(tools).size, "tools of a turn in one row").toBe(1);
     await page.getByRole("button", { name: "More about this turn" }).first().click();
@@ -1655,6 +1714,7 @@ describe("what it weighs", () => {
     await made.page.getByText("ahpkit").first().waitFor();
     await made.page.getByText(/Offline|Connecting/).first().waitFor();
     await made.page.getByText("The host cannot be reached.").waitFor();
+    await made.page.getByText("Offline", { exact: true }).waitFor(); // This window has heard nothing: there is no last update.
     expect(await made.page.getByText("Loading…").count()).toBe(0);
     await made.page.goto(`${url}${at("ahp-session:/one")}`);
     await made.page.getByRole("heading", { name: "Not connected" }).waitFor(); // Nothing is said of what is not known.

@@ -280,6 +280,7 @@ describe("the host", () => {
     await other.page.getByText(/Offline/).first().waitFor();
     host.forgetDevice(device);
     await host.start();
+    for (const each of [other.page, page]) await each.evaluate(() => window.dispatchEvent(new Event("online"))); // They need not wait for their next try.
     await other.page.getByText("not known to the host").waitFor({ timeout: 40_000 });
     await other.close();
     await page.getByText("Live").first().waitFor({ timeout: 40_000 });

@@ -55,7 +55,7 @@ describe("a stream of Markdown", () => {
       expect(root.innerHTML).toBe(once.innerHTML);
     });
 
-  it("never touches a settled block again", () => {
+  it("never touches a settled block again (16)", () => {
     const stream = new MarkdownStream(root);
     stream.show("# Title\n\nfirst\n\nsecond", false);
     const title = root.querySelector("h1");
@@ -121,7 +121,7 @@ describe("a stream of Markdown", () => {
     }
   });
 
-  it("grows an open fence in one text node", () => {
+  it("grows an open fence in one text node (16)", () => {
     const stream = new MarkdownStream(root);
     stream.show("```python\na = 1\n", false);
     const node = root.querySelector("code")?.firstChild;
