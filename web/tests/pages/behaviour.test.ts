@@ -1368,8 +1368,20 @@ describe("many sessions", () => {
     for (let index = 0; index < 500; index += 1) host.addSession(`s${index}`, { title: `Session ${index}`, workingDirectories: [`file:///home/ada/p${index % 7}`] });
     const page = await visit("#/");
     await page.locator(".session").first().waitFor();
+    await page.evaluate(() => {
+      const counted = Object.assign(window, { drawn: 0, frames: 0 });
+      new MutationObserver(() => (counted.drawn += 1)).observe(document.querySelector(".pane.sessions") as Element, { subtree: true, childList: true, characterData: true });
+      const frame = (): void => {
+        counted.frames += 1;
+        requestAnimationFrame(frame);
+      };
+      requestAnimationFrame(frame);
+    });
     for (let round = 0; round < 3; round += 1) for (let index = 0; index < 500; index += 1) host.summarize(`ahp-session:/s${index}`, { title: `Renamed ${round} ${index}`, modifiedAt: new Date(Date.now() - index).toISOString() });
     await page.getByText("Renamed 2 0", { exact: true }).waitFor();
+    const [times = 0, frames = 0] = await page.evaluate(() => ["drawn", "frames"].map((name) => Number(Reflect.get(window, name))));
+    console.log(`1,500 changes in ${frames} frames: drawn ${times} times`);
+    expect(times).toBeLessThanOrEqual(frames * 2);
     expect(await page.locator(".session").count()).toBeLessThan(150);
     await page.getByRole("searchbox").fill("2 499");
     await page.getByText("Renamed 2 499", { exact: true }).waitFor();
@@ -1544,6 +1556,7 @@ describe("a phone", () => {
     await picks.nth(1).waitFor();
     const words = (): Promise<number[]> => picks.evaluateAll((all) => all.map((each) => Math.round(each.getBoundingClientRect().width)));
     const shown = await words();
+    expect(await page.locator(".composer :is(.btn, select):visible").evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().right > 360).length)).toBe(0);
     await picks.evaluateAll((all) => all.forEach((each) => (each as HTMLElement).style.setProperty("flex-shrink", "0")));
     expect(shown, "beside the buttons of an agent that works, each choice is whole").toEqual(await words());
     await page.goto(`${server.url}${at("ahp-session:/parser")}`);
