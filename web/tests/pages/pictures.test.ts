@@ -33,11 +33,12 @@ describe.skipIf(!place)("pictures", () => {
     await begin(page, host, "Why does the parser need 800 MB for a 100 MB file?");
     await idle(page);
     await say(page, "Change it, please.");
-    await page.locator(".dock .approval .diff-row.add").first().waitFor();
+    await page.locator(".dock .approval .diff-row .hljs-keyword").first().waitFor();
     await settled(page.locator(".dock .approval"));
     await drawn(page);
     await take(page, "page-desk.png");
     const phone = await open(await host.link(), { viewport: { width: 390, height: 780 }, colorScheme: "dark", hasTouch: true });
+    await phone.page.locator(".diff-row .hljs-keyword").first().waitFor();
     await phone.page.getByText("Judged risky.").scrollIntoViewIfNeeded();
     await drawn(phone.page);
     await take(phone.page, "page-phone.png");
