@@ -99,6 +99,21 @@ async def test_a_link_in_place_of_the_directory_is_not_followed(site: Site) -> N
     assert sorted(path.name for path in site.outside.iterdir()) == ["secret"]
 
 
+async def test_an_agent_does_not_hide_its_changes_by_naming_a_file_outside(site: Site) -> None:
+    """The write is refused, and the changes of the turn are shown as those of any other."""
+    Repository(site.work).commit(a_txt="one\n")
+    outside = {"path": f"{site.work}/sub/../../../outside/secret", "content": "EVIL"}
+    changed = {"path": f"{site.work}/sub/../a.txt", "content": "two\n"}
+    steps = [{"request": "fs/write_text_file", "params": params} for params in (outside, changed)]
+    async with site.serving(*site.agent(*steps)):
+        session, chat = await site.session(provider="scripted")
+        await site.turn(chat)
+        _, shown = await view(site, session)
+        assert [file["id"] for file in shown["files"]] == [(site.work / "a.txt").as_uri()]
+        assert "could not be read" not in site.host.errors
+    assert (site.outside / "secret").read_text() == SECRET
+
+
 @pytest.mark.parametrize("name", [".github/hooks/evil.json", "sub/.mcp.json", ".claude", "plugin.json"])
 async def test_a_merge_writes_nothing_that_can_cause_execution(site: Site, name: str) -> None:
     repo = Repository(site.work)

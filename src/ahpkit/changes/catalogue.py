@@ -4,6 +4,7 @@ Pure."""
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,9 +183,12 @@ def file_uri(root_uri: str, path: str) -> str:
 
 
 def path_in(root_uri: str, uri: str) -> str | None:
-    """The path of a file URI below a root."""
+    """The path of a file URI below a root. The URI may name the file in a roundabout way, also over folders outside."""
     begin = f"{root_uri}/"
-    return unquote(uri.removeprefix(begin), errors="surrogateescape") if uri.startswith(begin) else None
+    if not uri.startswith(begin):
+        return None
+    path = posixpath.normpath(unquote(uri.removeprefix(begin), errors="surrogateescape"))
+    return None if path.startswith("/") or path.split("/")[0] in (".", "..") else path
 
 
 def _content(side: Side, key: str, note: str) -> ContentRef:
