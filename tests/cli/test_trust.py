@@ -110,3 +110,15 @@ def test_a_directory_in_which_nothing_runs_can_be_trusted(owner: Owner, tmp_path
     (tmp_path / "empty").mkdir()
     assert "nothing in it would run" in owner.types("add", str(tmp_path / "empty")).output
     assert f"trusted directory: {tmp_path / 'empty'}" in owner.types("list").output
+
+
+def test_what_lies_in_a_trusted_directory_and_in_a_plugin_of_the_owner_is_listed_once(owner: Owner) -> None:
+    plugin = owner.project / "plugin"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / ".claude-plugin" / "plugin.json").write_text('{"name": "plugin"}')
+    with_plugins = Trust(owner.data / TRUST_FILE)
+    with_plugins.remember_own([], [plugin], now=0)
+    owner.types("add", str(owner.project))
+    (plugin / ".mcp.json").write_text(json.dumps({"mcpServers": {"late": {"command": "late"}}}))
+    listed = [json.loads(line) for line in owner.types("list", "--json").output.splitlines()]
+    assert [item["state"] for item in listed if item["name"] == "late"] == ["new"]

@@ -67,7 +67,9 @@ def look(trust: Trust) -> list[Item]:
     items = [Item("trusted", one) for one in entries if one.of_client]
     items += [Item("asks", entry.runnable) for entry in trust.asked()]
     items += [item for item in changed if item.state in ("changed", "new")]
-    return [*_compared(local, list({(one.source, one.digest): one for one in found}.values())), *items]
+    listed = [*_compared(local, list({(one.source, one.digest): one for one in found}.values())), *items]
+    # A plugin of the owner may lie in a trusted directory: it is found twice.
+    return list({(one.state, one.now.source, one.now.digest): one for one in listed}.values())
 
 
 def _own(plugins: Sequence[Path]) -> list[Runnable]:
