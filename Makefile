@@ -1,6 +1,6 @@
 # Two commands do everything on a machine that has only Python 3.11+:
 #   make run    create the environment, install what running needs, start the host with the demo agent
-#   make test   the same environment and the tools, then lint, types and the whole test suite
+#   make test   the same environment and the tools, then lint, types and the test suite
 # make dist builds the wheel and the sdist.
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ PIP := $(VENV)/.pip
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: run dist page test test-all checks lint types unit web test-agents test-vscode test-pages soak bench docs clean
+.PHONY: run dist page test test-all checks lint types unit slow web test-agents test-vscode test-pages soak bench docs clean
 
 # The host listens at once; the page follows when it had to be built.
 run: $(INSTALLED)
@@ -31,7 +31,7 @@ test: $(READY)
 
 checks: lint types web
 
-test-all: test test-pages
+test-all: test slow test-pages
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -42,7 +42,11 @@ types: $(READY)
 
 # Tests are compiled once, also where somebody switched that off: eleven thousand of them take a while.
 unit: $(READY)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n auto --dist worksteal -m "not slow"
+
+# The rest of the suite: what is long because it shows something again and again, with a great deal, or with a whole wheel.
+slow: $(READY)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n auto --dist worksteal -m slow
 
 # The page's own tests, where there is npm.
 web: $(READY)

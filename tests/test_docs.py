@@ -164,3 +164,11 @@ def test_make_bench_runs_programs_that_have_a_short_form() -> None:
     programs = re.findall(r"bench/(\w+\.py) --quick$", (ROOT / "Makefile").read_text(), re.M)
     assert len(programs) > 5
     assert [name for name in programs if '"--quick"' not in (ROOT / "bench" / name).read_text()] == []
+
+
+def test_what_make_test_leaves_out_is_run_by_ci_and_by_test_all() -> None:
+    makefile, ci = (ROOT / "Makefile").read_text(), (ROOT / ".ci" / "run").read_text()
+    runs = dict(re.findall(r"^(unit|slow): .*\n\t.*pytest .*-m (.+)$", makefile, re.M))
+    assert runs == {"unit": '"not slow"', "slow": "slow"}
+    assert re.findall(r"^make (test|slow) ", ci, re.M) == ["test", "slow"]
+    assert re.search(r"^test-all: test slow test-pages$", makefile, re.M)

@@ -28,6 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / done.stdout.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"ahpkit"}
@@ -43,6 +44,7 @@ def test_an_image_is_built_from_what_git_knows_alone() -> None:
     assert {".git", *ignored} - left_out == set()
 
 
+@pytest.mark.slow
 def test_a_first_session_from_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     """The libraries are those of this environment: nothing is downloaded. The package is the wheel's."""
     place = tmp_path / "env"
@@ -103,6 +105,7 @@ def _config(home: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("AHPKIT_INSTALL"), reason="AHPKIT_INSTALL is not set: installs from the index")
 def test_pip_installs_the_wheel_with_all_that_it_needs(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=True)

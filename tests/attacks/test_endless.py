@@ -91,6 +91,7 @@ async def test_what_a_client_brings_into_a_session_is_bounded(tmp_path: Path) ->
     assert "Traceback" not in host.errors, host.errors
 
 
+@pytest.mark.slow
 async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path) -> None:
     """Eleven thousand times the same chat, attached to one message, took five gigabytes."""
     async with host_process(tmp_path, "--durability", "memory") as host:
@@ -126,6 +127,7 @@ async def test_what_is_added_to_a_message_or_a_session_is_bounded(tmp_path: Path
     assert "Traceback" not in host.errors, host.errors
 
 
+@pytest.mark.slow
 async def test_rules_and_imports_are_bounded(tmp_path: Path) -> None:
     async with host_process(tmp_path, "--durability", "memory") as host:
         client = await host.client()

@@ -473,6 +473,7 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 async def test_no_request_holds_the_loop(target: Target, attack: Callable[[Target], Awaitable[Any]]) -> None:
     """The best of three: caches and memory are shared with everything else that runs on this machine."""
@@ -517,6 +518,7 @@ async def test_a_request_that_is_too_much_is_refused_under_its_id(target: Target
     assert "1000000 backslashes" in refused["message"]
 
 
+@pytest.mark.slow
 async def test_the_first_session_does_not_hold_the_loop(tmp_path: Path) -> None:
     """What is loaded only when it is needed is not loaded in the event loop."""
     steps, work = tmp_path / "steps", tmp_path / "work"
@@ -535,6 +537,7 @@ async def test_the_first_session_does_not_hold_the_loop(tmp_path: Path) -> None:
         await client.aclose()
 
 
+@pytest.mark.slow
 async def test_looking_at_a_large_session_that_rests_does_not_hold_the_loop(tmp_path: Path) -> None:
     """After a restart sessions are text. It is read piece by piece, for all chats of a session."""
     steps = tmp_path / "steps"
@@ -557,6 +560,7 @@ async def test_looking_at_a_large_session_that_rests_does_not_hold_the_loop(tmp_
         await client.aclose()
 
 
+@pytest.mark.slow
 async def test_nothing_that_needs_many_sessions_that_rest_holds_the_loop(tmp_path: Path) -> None:
     """After a restart their states are texts. A refusal needs them, because one of them may open the file; and a client
     may follow all of them with one frame."""
@@ -590,6 +594,7 @@ async def test_nothing_that_needs_many_sessions_that_rest_holds_the_loop(tmp_pat
     assert _worst(sorted(slow, reverse=True)) <= BOUND * _this_machine(), slow
 
 
+@pytest.mark.slow
 async def test_copying_a_very_large_chat_does_not_hold_the_loop(tmp_path: Path) -> None:
     """A new chat is stored in one step with all that it begins with: a fork, and an import in the same way."""
     steps = tmp_path / "steps"

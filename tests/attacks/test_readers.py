@@ -104,6 +104,7 @@ async def fill_log(client: RawClient, session: str, *, actions: int, each: int) 
     return before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("actions", "each"), [(20, MIB), (4, 7 * MIB), (400, 20_000)])
 async def test_unread_replays_wait_on_the_disk(host: HostProcess, client: RawClient, actions: int, each: int) -> None:
     session, _ = await open_session(client)
@@ -239,6 +240,7 @@ async def test_what_happens_while_a_large_state_is_read_comes_after_it(host: Hos
     await client.ask("disposeSession", session)
 
 
+@pytest.mark.slow
 async def test_a_long_chat_arrives_whole_in_every_version(host: HostProcess, client: RawClient) -> None:
     _, chat = await open_session(client)
     for number in range(120):

@@ -10,8 +10,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from ahpkit.protocol.meta_keys import MISSED
 from support import requirement
 from support.flow import open_session, say, state_of, title
@@ -46,7 +44,6 @@ class Shown:
                 self.envelopes[said["serverSeq"]] = said
 
 
-@pytest.mark.slow
 @requirement("core:hardening:server-seq-survives-restart")
 @requirement("core:connection:server-seq-monotonic")
 async def test_nothing_shown_is_missing_after_any_of_many_kills_under_load(tmp_path: Path) -> None:

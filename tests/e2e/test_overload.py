@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from ahpkit.host.config import HostConfig
 from ahpkit.host.host import Host
 from ahpkit.host.turns.new_state import NO_CONFIG, new_chat, new_session
@@ -111,6 +113,7 @@ def with_chats(data: Path, count: int) -> list[str]:
     return [chat["resource"] for chat in chats]
 
 
+@pytest.mark.slow
 async def test_ten_thousand_subscriptions_on_one_connection_end_at_the_limit_and_lose_nothing(tmp_path: Path) -> None:
     chats = with_chats(tmp_path / "data", 10_000)
     async with host_process(tmp_path) as host:
@@ -236,6 +239,7 @@ async def test_handshakes_that_never_end_keep_nobody_out_and_do_not_hold_up_the_
         assert await host.stop() == 0
 
 
+@pytest.mark.slow
 async def test_a_crowd_that_comes_and_goes_leaves_nothing_behind(tmp_path: Path) -> None:
     async with host_process(tmp_path, "--durability", "memory") as host:
         client = await host.client(client_id="stays")

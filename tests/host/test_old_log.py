@@ -269,7 +269,6 @@ STAGES = (
 """Before what a host is killed, and the files that it leaves: one stage of the conversion after the other."""
 
 
-@pytest.mark.slow
 @requirement("gen:project:log-migration")
 async def test_a_host_that_is_killed_in_every_stage_of_the_conversion_loses_nothing(tmp_path: Path) -> None:
     data = tmp_path / "data"

@@ -470,7 +470,6 @@ def _without_times(value: Any) -> Any:
     return [_without_times(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-@pytest.mark.slow
 @requirement("core:connection:server-seq-monotonic")
 @requirement("core:connection:snapshot-then-actions")
 @requirement("core:connection:accepted-broadcast")
