@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import pytest
+from support import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "topics" / "architecture.md").read_text(encoding="utf-8")
@@ -27,17 +27,18 @@ def has(module: ModuleType, name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", MODULES)
+@for_each(MODULES)
 def test_a_module_of_the_page_exists(name: str) -> None:
     assert import_module(name).__doc__
 
 
-@pytest.mark.parametrize(("name", "module"), PLACED)
-def test_a_name_is_in_the_module_where_the_page_says_it_is(name: str, module: str) -> None:
+@for_each(PLACED)
+def test_a_name_is_in_the_module_where_the_page_says_it_is(placed: tuple[str, str]) -> None:
+    name, module = placed
     assert has(import_module(module), name)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@for_each(NAMED)
 def test_a_method_of_the_page_exists(name: str) -> None:
     assert any(has(import_module(module), name) for module in MODULES)
 
@@ -59,6 +60,6 @@ def test_the_code_map_has_twelve_changes_and_none_needs_more_than_four_files() -
     assert all(1 <= len(files) <= 4 for files in rows())
 
 
-@pytest.mark.parametrize("name", sorted({file for row in rows() for file in row}))
+@for_each(sorted({file for row in rows() for file in row}))
 def test_a_file_of_the_code_map_exists(name: str) -> None:
     assert (ROOT / "src" / "ahpkit" / name).exists()

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from support import requirement
+from support import for_each, requirement
 from support.syntax import dotted, forget, full_name, tree_of, walk
 
 TOP = Path(__file__).resolve().parent.parent
@@ -283,6 +283,17 @@ def test_a_line_that_cannot_fail_is_seen(line: str) -> None:
 )
 def test_a_line_that_can_fail_is_left_alone(line: str) -> None:
     assert not list(cannot_fail(ast.parse(line)))
+
+
+def test_a_test_of_a_table_names_each_row_that_is_wrong_and_needs_rows() -> None:
+    @for_each(["a", "b", "c"])
+    def checked(row: str) -> None:
+        assert row == "b", f"no {row}"
+
+    with pytest.raises(AssertionError, match=r"(?s)^2 of 3 rows are wrong\n\na: .*no a.*\n\nc: .*no c"):
+        checked()
+    with pytest.raises(AssertionError, match=r"^0 of 0 rows"):
+        for_each(list[str]())(lambda row: None)()
 
 
 def test_every_test_can_fail() -> None:

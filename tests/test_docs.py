@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pytest
 
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.cli import chat_commands
@@ -19,7 +18,7 @@ from ahpkit.cli.markdown import rendered
 from ahpkit.cli.settings import Settings
 from ahpkit.host.sessions import session_import
 from ahpkit.testing.memory_host import memory_host
-from support import requirement
+from support import for_each, requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,12 +34,12 @@ def command(name: str) -> click.Command:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@for_each(sorted(COMMANDS))
 def test_every_command_is_in_the_reference(name: str) -> None:
     assert f"## `ahpkit {name}`" in page("reference/cli.md")
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@for_each(sorted(COMMANDS))
 def test_every_command_has_help_with_an_example(name: str) -> None:
     found = command(name)
     commands: list[Any] = list(found.commands.values()) if isinstance(found, click.Group) else []
@@ -60,7 +59,7 @@ def test_every_command_of_the_chat_is_in_the_reference() -> None:
     assert [name for name, command in written.items() if f"`{command}`" not in text] == []
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "decisions"))
+@for_each(sorted(p.name for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "decisions"))
 def test_every_page_is_on_the_map(name: str) -> None:
     assert name == "index.md" or f"{name})" in page("index.md")
 
@@ -119,7 +118,7 @@ def test_every_key_of_ours_in_meta_is_described_and_known_to_the_host() -> None:
     assert sources["web/src"] - sources["src/ahpkit"] == set()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(PAGES)
 def test_links_lead_somewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)

@@ -8,6 +8,7 @@ import pkgutil
 import pytest
 
 import ahpkit
+from support import for_each
 
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(ahpkit.__path__, "ahpkit.") if not module.name.endswith("__main__")
@@ -22,7 +23,7 @@ PUBLIC = {
 """What the documentation tells people to import, by package."""
 
 
-@pytest.mark.parametrize("name", MODULES)
+@for_each(MODULES)
 def test_everything_in_all_exists_once(name: str) -> None:
     module = importlib.import_module(name)
     exported = list(getattr(module, "__all__", []))

@@ -19,7 +19,7 @@ from ahpkit.canvas.url_policy import (
     check_url,
     csp_for,
 )
-from support import requirement
+from support import for_each, requirement
 from support.hostile_urls import FINE, HOSTILE
 
 OPEN = UrlPolicy(extension_schemes={"vscode-webview", "tauri-app"}, local_files=True)
@@ -32,7 +32,7 @@ def test_proper_urls_are_loaded_as_they_are(url: str) -> None:
 
 
 @requirement("canvas:url:scheme-allow-list", "canvas:url:http-loopback-only")
-@pytest.mark.parametrize("url", HOSTILE)
+@for_each(HOSTILE)
 def test_hostile_urls_are_refused_with_a_reason(url: str) -> None:
     for policy in (UrlPolicy(), OPEN):
         verdict = check_url(url, policy)

@@ -17,7 +17,7 @@ from ahpkit.host.terminals.feature import Terminals
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.protocol.errors import InvalidRequest
 from ahpkit.protocol.registry import ACTIONS, COMMANDS
-from support import requirement
+from support import for_each, requirement
 from support.policy_cases import CHAT, SESSION, busy_chat, chat, check, session
 
 NOT_HERE = {type for type in ACTIONS if type.startswith("automation")}
@@ -42,7 +42,7 @@ def test_every_action_that_clients_may_dispatch_has_a_rule_and_no_other_has() ->
 @requirement("core:chat:reject-not-dispatchable")
 @requirement("customizations:actions:host-only")
 @requirement("canvas:surface:server-only-actions")
-@pytest.mark.parametrize("type", HOST_ONLY)
+@for_each(HOST_ONLY)
 def test_actions_of_the_host_are_refused_from_clients(type: str) -> None:
     assert check(SESSION, session(), type) == f"{type} is dispatched by the host, not by clients"
 

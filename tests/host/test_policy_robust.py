@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,7 @@ from ahpkit.dialects.v0_4.registry import ACTIONS as OLDEST
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
-from support import oldest
+from support import for_each, oldest
 from support.policy_cases import (
     ANNOTATIONS,
     CHAT,
@@ -121,7 +120,7 @@ def test_there_is_an_example_of_every_action() -> None:
     assert {kind for kind, spec in OLDEST.items() if spec.client_dispatchable} == set(ACTIONS)
 
 
-@pytest.mark.parametrize("type", ACTIONS)
+@for_each(ACTIONS)
 def test_every_example_has_the_right_shape(type: str) -> None:
     oldest.check_action({"type": type, **ACTIONS[type][1]})
 

@@ -11,6 +11,7 @@ from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 import pytest
 
 from ahpkit.protocol.registry import ACTIONS
+from support import for_each
 
 SMALL = ("annotations", "canvas", "changeset", "resource_watch", "root", "terminal")
 LARGE = ("automation.actions", "chat.actions", "session.actions")
@@ -45,7 +46,7 @@ def test_every_action_has_its_constructor_and_every_constructor_its_action() -> 
     assert sorted(names) == sorted(CONSTRUCTORS)
 
 
-@pytest.mark.parametrize("name", sorted(CONSTRUCTORS))
+@for_each(sorted(CONSTRUCTORS))
 def test_a_constructor_takes_the_fields_of_its_action(name: str) -> None:
     make = CONSTRUCTORS[name]
     shape = get_type_hints(make)["return"]
@@ -58,7 +59,7 @@ def test_a_constructor_takes_the_fields_of_its_action(name: str) -> None:
     assert {each.kind for each in parameters.values()} <= {inspect.Parameter.KEYWORD_ONLY}
 
 
-@pytest.mark.parametrize("name", sorted(CONSTRUCTORS))
+@for_each(sorted(CONSTRUCTORS))
 def test_a_constructor_writes_every_field_it_is_given_and_no_other(name: str) -> None:
     make = CONSTRUCTORS[name]
     given = {each: f"<{each}>" for each in inspect.signature(make).parameters}

@@ -8,6 +8,7 @@ import pytest
 
 from ahpkit.dialects.v0_4.registry import TYPES
 from ahpkit.protocol.type_schemas import MAX_INTEGER, json_schema
+from support import for_each
 
 
 class Leaf(TypedDict):
@@ -101,7 +102,7 @@ def test_what_cannot_be_on_the_wire_has_no_schema() -> None:
         json_schema(bytes)
 
 
-@pytest.mark.parametrize("name", TYPES)
+@for_each(TYPES)
 def test_every_wire_type_has_a_schema_without_loose_ends(name: str) -> None:
     schema = json_schema(TYPES[name])
     assert set(references(schema)) <= {f"#/$defs/{defined}" for defined in schema["$defs"]}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.registry import ACTIONS, COMMANDS, NOTIFICATIONS, TYPES
 from ahpkit.protocol.validation import check, check_action, check_params, make_whole
-from support import requirement
+from support import for_each, requirement
 
 DELTA: dict[str, Any] = {"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"}
 PART: dict[str, Any] = {
@@ -173,13 +173,13 @@ def test_members_nobody_knows_pass_everywhere() -> None:
     check_params("ping", {"channel": "ahp-root://", "later": 1})
 
 
-@pytest.mark.parametrize("method", [*COMMANDS, *NOTIFICATIONS])
+@for_each([*COMMANDS, *NOTIFICATIONS])
 def test_every_method_needs_a_channel(method: str) -> None:
     assert params_error(method, {}).startswith("channel: missing")
     assert "channel: expected " in params_error(method, {"channel": 5})
 
 
-@pytest.mark.parametrize("method", [spec.method for spec in COMMANDS.values() if spec.channel == "root"])
+@for_each([spec.method for spec in COMMANDS.values() if spec.channel == "root"])
 def test_methods_of_the_connection_name_the_root_channel(method: str) -> None:
     refused = params_error(method, {"channel": "ahp-session:/s"})
     assert 'channel: expected "ahp-root://", got "ahp-session:/s"' in refused

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-import pytest
-
 from ahpkit.dialects.v0_4.registry import TYPES
+from support import for_each
 
 TABLE = Path(__file__).with_name("members.txt").read_text(encoding="utf-8")
 """One type per line: its name and its members, `?` after those that may be absent; the values of an enumeration."""
@@ -31,6 +30,6 @@ def test_no_type_is_missing_and_none_is_new() -> None:
     assert {name for name, shape in TYPES.items() if members(shape) is not None} == ROWS.keys()
 
 
-@pytest.mark.parametrize("name", ROWS)
+@for_each(ROWS)
 def test_a_type_has_its_members(name: str) -> None:
     assert members(TYPES[name]) == ROWS[name]

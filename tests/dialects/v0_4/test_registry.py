@@ -9,7 +9,7 @@ import pytest
 from ahpkit.dialects.v0_4.channels import CHANNELS
 from ahpkit.dialects.v0_4.messages import StateAction
 from ahpkit.dialects.v0_4.registry import ACTIONS, COMMANDS, NOTIFICATIONS, TYPES
-from support import requirement
+from support import for_each, requirement
 
 CANVAS = {
     "session/canvasRegistryChanged": False,
@@ -92,7 +92,7 @@ def test_the_union_of_all_actions_is_the_table() -> None:
     assert action_types(StateAction) == set(ACTIONS)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@for_each(ACTIONS)
 def test_an_action_is_named_after_its_type_and_belongs_to_the_channel_of_its_prefix(action: str) -> None:
     spec = ACTIONS[action]
     assert spec.type == action
