@@ -31,7 +31,7 @@ class Desk:
 
     async def start(self, **settings: Any) -> RawClient:
         """Bring the host up; returns its first client."""
-        defaults: dict[str, Any] = {"default_directory": self.workspace, "home": self.home}
+        defaults: dict[str, Any] = {"default_directory": self.workspace, "home": self.home, "start_timeout": BOUND}
         self.customizations = Customizations(CustomizationSettings(**{**defaults, **settings}))
         self.bench.features = [Resources(content_directory=self.home.parent / "content"), self.customizations]
         await self.bench.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,8 @@ class Guard:
         self.scope = scope
         self.metadata = metadata
         self.seen: list[str | None] = []
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+        """Called for each request with a valid token, before it is answered."""
         self.origin = ""
 
     def __call__(self, app: Any) -> Any:
@@ -39,6 +41,8 @@ class Guard:
             self.seen.append(given)
             token = (given or "").removeprefix("Bearer ")
             if token in self.tokens:
+                if self.before_answer is not None:
+                    await self.before_answer()
                 await app(scope, receive, send)
                 return
             await self._refusal(token)(scope, receive, send)

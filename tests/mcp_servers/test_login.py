@@ -181,6 +181,23 @@ async def test_a_login_whose_time_is_over_is_asked_for_at_once_and_a_call_waits_
     assert [outcome.content[0]["text"] for outcome in outcomes] == ["3", "3"]
 
 
+@requirement("mcp:auth:reason-expired")
+async def test_a_login_that_ends_while_a_slow_server_starts_has_expired(place: Place) -> None:
+    client = await place.bench.client(offer=["1.0.0"])
+    session, _, _ = await waiting(place, client)
+    is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def first() -> None:
+        place.guard.before_answer = lambda: is_over
+        asyncio.get_running_loop().call_later(1, is_over.set_result, None)  # The host's own timer began before.
+
+    place.guard.tokens.add("first")
+    place.guard.before_answer = first
+    await client.ask("authenticate", resource=place.url, token="first", expiresIn=1)
+    shown = await entry(place.bench, client, session, "authRequired", "tickets")
+    assert shown["state"]["reason"] == "expired"
+
+
 @requirement("mcp:auth:raises-input-needed", "gen:input-needed:tool-authentication-set", "gen:auth:advertised-only")
 @requirement("mcp:state:auth-required")
 async def test_a_call_that_needs_a_new_token_waits_and_the_session_shows_it(place: Place) -> None:

@@ -62,9 +62,6 @@ _TRUST = "trust"
 _AFTER_WORK = ("chat/turnComplete", "chat/toolCallComplete")
 """Actions after which hooks run."""
 
-_PATIENCE = 10.0
-"""Seconds that a new session waits for its customizations. Slower ones appear later."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomizationSettings:
@@ -89,6 +86,8 @@ class CustomizationSettings:
     """MCP servers for every session, as `.mcp.json` declares them, each with its `name`."""
     client_timeout: float = 20.0
     """Seconds a client has to show a plugin it published."""
+    start_timeout: float = 10.0
+    """Seconds that a new session waits for its customizations. Slower ones appear later."""
 
 
 class Customizations(Feature):
@@ -199,7 +198,7 @@ class Customizations(Feature):
 
         self.services.spawn(read(), name=f"read customizations of {session_uri}")
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._settings.start_timeout):
                 await over.wait()
         except TimeoutError:
             _log.warning("reading the customizations of %s takes long; it starts without the rest", session_uri)

@@ -163,6 +163,7 @@ class McpServer:
     def token_expired(self) -> None:
         """Send a request without the token. The answer names the resource that needs a login, so that people can log in
         before a call needs it."""
+        self._token_worked = self._token_worked or not self._waits
         self._stale.set()
 
     async def _wait_in_error(self, problem: str) -> None:
@@ -202,7 +203,8 @@ class McpServer:
 
     def _was_accepted(self) -> None:
         """The server accepted a request, and with it the token, if there is one."""
-        self._token_worked, self._just_renewed = self._token() is not None, False
+        self._token_worked = self._token_worked or self._token() is not None
+        self._just_renewed = False
 
     async def _show_challenge(self, challenge: Challenge) -> None:
         hide = self.config.hide
