@@ -130,6 +130,8 @@ describe("as people set it", () => {
         const cut = await here.page.locator(".plot text").evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().left < (each.closest("svg") as Element).getBoundingClientRect().left).map((each) => each.textContent));
         expect(cut, `numbers beside the bars of ${screen}`).toEqual([]);
         if (screen === "sessions") await here.page.locator(".session").last().click({ trial: true });
+        const covered = await here.page.locator(".setup-item").evaluateAll((all) => all.filter((each) => (each.querySelector("input")?.getBoundingClientRect().right ?? 0) > (each.querySelector("strong")?.getBoundingClientRect().left ?? 0)).length);
+        expect(covered, `names behind the switches of ${screen}`).toBe(0);
         if (screen === "setup") expect(await here.page.locator("[role=switch]").first().evaluate((each) => getComputedStyle(each).appearance), "on or off is seen").toBe(options?.forcedColors ? "auto" : "none");
       }
       await commandIsWhole(here.page, name);
