@@ -101,6 +101,10 @@ async def test_a_session_in_a_work_tree_of_its_own_is_merged_back(tmp_path: Path
         assert "Removed" in output
         assert repo.git("log", "-1", "--format=%s").strip() == "By an agent"
         assert repo.git("worktree", "list").count("\n") == 1
+        code, _, errors = await finish_cli(["sessions", "diff", "write"], repo.root, **place)
+        assert code != 0
+        assert f"{repo.root}/.ahpkit/worktrees/" in errors
+        assert "was removed" in errors
         code, _, errors = await finish_cli(["prompt", "--worktree", "second"], repo.root, **place)
         assert code == 0, errors
         code, output, errors = await finish_cli(["sessions", "dispose", "second", "--yes"], repo.root, **place)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -410,9 +411,11 @@ async def _view(session: Session, name: str, kind: str, turn: str | None) -> Cha
     try:
         return session.changeset(kind, **({"turnId": turn} if kind == "turn" and turn is not None else {}))
     except LookupError:
-        raise click.ClickException(
-            f"This session offers no {kind} changes: its directory is in no git repository."
-        ) from None
+        own: Mapping[str, Any] = session.confirmed.get("_meta", {}).get("ahpkit/worktree", {})
+        why = (
+            f"its work tree {own['path']} was removed" if "removed" in own else "its directory is in no git repository"
+        )
+        raise click.ClickException(f"This session offers no {kind} changes: {why}.") from None
 
 
 async def _check_turn(session: Session, turn: str, name: str) -> None:
