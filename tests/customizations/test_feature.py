@@ -288,6 +288,25 @@ async def test_any_client_toggles_a_container_or_a_child_and_all_see_it(desk: De
     assert [child.get("enabled") for child in after["children"]] == [False, None]
 
 
+@requirement("enablement:toggle:child-by-id", "enablement:toggle:siblings-untouched")
+@requirement("enablement:toggle:container-ids-as-before", "enablement:precedence:child-flag-kept")
+async def test_a_switch_changes_the_entry_it_names_and_nothing_else(desk: Desk) -> None:
+    desk.files({".claude/commands/a.md": "1", ".claude/commands/b.md": "2", ".claude/skills/s/SKILL.md": skill("s")})
+    client = await desk.start()
+    session, _ = await desk.session(client)
+    other = await desk.bench.client(session)
+    before = await desk.containers(client, session)
+    container = before[".claude/commands"]
+    first, second = container["children"]
+    await other.accepted(session, toggle(first["id"], False))
+    off = {**container, "children": [{**first, "enabled": False}, second]}
+    assert await desk.containers(client, session) == {**before, ".claude/commands": off}
+    await other.accepted(session, toggle(container["id"], False))
+    assert await desk.containers(client, session) == {**before, ".claude/commands": {**off, "enabled": False}}
+    await client.accepted(session, toggle(container["id"], True))
+    assert await desk.containers(client, session) == {**before, ".claude/commands": off}
+
+
 @requirement("customizations:actions:host-only")
 @pytest.mark.parametrize(
     "action",

@@ -15,6 +15,7 @@ import pytest
 from customizations.builders import skill, write
 from dialects.test_squares_vscode import running_vscode
 from support import requirement
+from support.frames import wrong_frames
 from support.mirrors import Mirror, Reduce, reduced_by_0_4, reduced_by_1_0
 from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
@@ -82,6 +83,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
             await actor.ask("subscribe", f"{SESSION}/annotations")
             await scene.mirror.follow(scene.chat)
             yield scene
+            assert wrong_frames([actor, eye], strictly=True)[:5] == []
             await eye.aclose()
             await actor.aclose()
 
@@ -96,7 +98,7 @@ async def _prepared(client: RawClient) -> Json:
                 return state
 
 
-@requirement("gen:mirror:running-host")
+@requirement("gen:mirror:running-host", "extensibility:meta:no-custom-root-fields")
 async def test_the_states_of_a_conversation_are_those_of_its_snapshots(scene: Scene) -> None:
     for text in ("/help", "hello", "/think", "/stream 5", "/usage", "/fail no", "/subagent look", "/stumble"):
         await scene.turn(text)
@@ -117,7 +119,7 @@ async def test_the_states_of_a_conversation_are_those_of_its_snapshots(scene: Sc
     await scene.agrees()
 
 
-@requirement("gen:mirror:running-host")
+@requirement("gen:mirror:running-host", "extensibility:meta:no-custom-root-fields")
 async def test_the_states_of_chats_queues_and_a_session_are_those_of_their_snapshots(scene: Scene) -> None:
     actor, chat = scene.actor, scene.chat
     started = await scene.turn("/sleep 60", "chat/turnStarted")
@@ -157,7 +159,7 @@ async def test_the_states_of_chats_queues_and_a_session_are_those_of_their_snaps
     await scene.agrees()
 
 
-@requirement("gen:mirror:running-host")
+@requirement("gen:mirror:running-host", "extensibility:meta:no-custom-root-fields")
 async def test_the_states_of_customizations_clients_and_changesets_are_those_of_their_snapshots(scene: Scene) -> None:
     actor = scene.actor
     state = await _prepared(actor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from ahpkit.host.agent import Turn
 from support import requirement
 from support.bench import Bench, say
 from support.clients import eventually
+from support.mirrors import Mirror, reduced_by_0_4
 from support.raw_client import Json, RawClient
+from support.squares import plain
 from support.waiting import BOUND
 
 TOOL = {"name": "runTests", "title": "Run Tests", "description": "Runs tests", "inputSchema": {"type": "object"}}
@@ -97,6 +100,68 @@ async def test_a_client_tool_is_run_by_its_owner_and_its_result_reaches_the_agen
         ("chat/toolCallContentChanged", owner.client_id),
         ("chat/toolCallComplete", owner.client_id),
     ]
+
+
+@requirement("client-tools:state:same-life-cycle")
+@requirement("client-tools:call:content-is-replaced")
+async def test_a_call_of_a_client_passes_through_the_same_states_as_one_of_the_host(bench: Bench) -> None:
+    half: Json = {"content": [{"type": "text", "text": "half"}]}
+    more: Json = {"content": [{"type": "text", "text": "more"}]}
+
+    async def script(turn: Turn) -> None:
+        call = turn.tool_call("runTests")
+        call.input("{}")
+        assert (await call.confirm(tool_input="{}")).approved
+        if turn.prompt == "by the client":
+            await call.run_by_client(tool_input="{}")
+        else:
+            call.content(half["content"])
+            call.content(more["content"])
+            call.complete(message="Ran", content=more["content"])
+
+    bench.agent.script = script
+    owner = await bench.client()
+    session, chat = await bench.session(owner)
+    seen: list[list[Any]] = []
+    for turn_id, who in (("t1", "by the client"), ("t2", "by the host")):
+        if who == "by the client":
+            await claim(owner, session, TOOL)
+        else:
+            await owner.accepted(session, {"type": "session/activeClientChanged", "activeClient": None})
+        mirror = Mirror(owner, "0.4.0", reduced_by_0_4)
+        await mirror.follow(chat)
+        since = len(owner.received)
+        await owner.accepted(chat, say(who, turn_id))
+        ready = await owner.action("chat/toolCallReady", since=since)
+        call = {"turnId": turn_id, "toolCallId": ready["action"]["toolCallId"]}
+        approved = {"approved": True, "confirmed": "user-action"}
+        await owner.accepted(chat, {"type": "chat/toolCallConfirmed", **call, **approved})
+        if who == "by the client":
+            for content in (half, more):
+                await owner.accepted(chat, {"type": "chat/toolCallContentChanged", **call, **content})
+            result = {"success": True, "pastTenseMessage": "Ran", **more}
+            await owner.accepted(chat, {"type": "chat/toolCallComplete", **call, "result": result})
+        await owner.action(
+            lambda e, id=turn_id: e["action"]["type"] == "chat/turnComplete" and e["action"]["turnId"] == id
+        )
+        seen.append(_states_of_the_call(mirror.states[chat], owner.actions(chat), turn_id))
+    assert seen[0] == seen[1]
+    assert [status for status, _ in seen[0]] == [
+        *("streaming", "pending-confirmation", "running", "running", "running", "completed"),
+    ]
+    assert [content for _, content in seen[0]][-3:] == [half["content"], more["content"], more["content"]]
+
+
+def _states_of_the_call(state: Json, said: list[Json], turn_id: str) -> list[Any]:
+    """How the status and the content of the turn's call change, for a reader of 0.4."""
+    seen: list[Any] = []
+    for envelope in said:
+        if envelope["action"].get("turnId") == turn_id:
+            state = reduced_by_0_4("chat", state, envelope["action"])
+            if "toolCall" in envelope["action"]["type"]:
+                call = state["activeTurn"]["responseParts"][0]["toolCall"]
+                seen.append((call["status"], plain(call.get("content"))))
+    return [one for one, _ in groupby(seen)]
 
 
 @requirement("client-tools:call:foreign-complete-rejected")
@@ -204,6 +269,28 @@ async def test_a_name_clash_is_resolved_towards_the_model_only(bench: Bench) -> 
     assert [text_of(outcome) for outcome in outcomes] == ["the client's", "the agent's own"]
     starts = [said["action"] for said in client.actions(chat) if said["action"]["type"] == "chat/toolCallStart"]
     assert [(one["toolName"], "contributor" in one) for one in starts] == [("runTests", True), ("runTests", False)]
+
+
+@requirement("client-tools:register:with-active-role", "client-tools:register:reducer-stores-tools")
+@requirement("client-tools:update:without-reclaiming", "client-tools:update:full-replacement")
+async def test_the_tools_that_are_registered_are_those_of_the_last_list(bench: Bench) -> None:
+    owner, other = await bench.client(), await bench.client()
+    session, _ = await bench.session(owner)
+    whole = {**TOOL, "annotations": {"readOnlyHint": True}, "_meta": {"example.org/a": None}}
+    plugin = {"type": "plugin", "id": "p", "uri": "virtual://p", "name": "P", "enabled": True}
+
+    async def shown() -> Json:
+        return (await bench.state(other, session))["activeClient"]
+
+    first = {"clientId": owner.client_id, "displayName": "Editor"}
+    await claim(owner, session, whole, {"name": "second"}, customizations=[plugin])
+    assert await shown() == {**first, "tools": [whole, {"name": "second"}], "customizations": [plugin]}
+    await owner.accepted(session, {"type": "session/activeClientToolsChanged", "tools": [{"name": "third"}]})
+    assert await shown() == {**first, "tools": [{"name": "third"}], "customizations": [plugin]}
+    await claim(owner, session, TOOL)
+    assert await shown() == {**first, "tools": [TOOL]}
+    await owner.accepted(session, {"type": "session/activeClientToolsChanged", "tools": []})
+    assert await shown() == {**first, "tools": []}
 
 
 @requirement("client-tools:state:visible-to-all")

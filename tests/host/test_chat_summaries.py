@@ -376,6 +376,7 @@ async def test_a_question_of_any_chat_is_listed_as_it_is_until_it_is_over(bench:
     "gen:input-needed:client-execution-set",
     "gen:input-needed:client-execution-running-only",
     "gen:input-needed:tool-confirmation-set",
+    "core:chat:tool-result-confirmation",
 )
 @pytest.mark.parametrize("version", ["0.5.1", "0.9.0", "1.0.0"])
 async def test_a_call_that_a_client_runs_is_listed_while_it_runs(bench: Bench, version: str) -> None:

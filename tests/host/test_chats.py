@@ -67,7 +67,7 @@ async def test_a_source_names_a_known_kind(sockets: Bench, version: str) -> None
     await client.ask("createChat", session, chat=NEW, source=source("fork", chat))
 
 
-@requirement("gen:chat:fork-copies", "gen:chat:origin-constant")
+@requirement("gen:chat:fork-copies", "gen:chat:origin-constant", "core:chat:forks")
 async def test_a_fork_copies_turns_and_directories_and_leaves_its_source(sockets: Bench, tmp_path: Path) -> None:
     sockets.agent.directories = {}
     await sockets.restart()

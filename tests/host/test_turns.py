@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from ahpkit.host.agent import AgentError, Turn
 from support import requirement
 from support.bench import Bench, say
@@ -28,7 +30,7 @@ async def hold(turn: Turn) -> None:
     await asyncio.Event().wait()
 
 
-@requirement("core:chat:create-then-append")
+@requirement("core:chat:create-then-append", "core:chat:append")
 async def test_streamed_text_starts_a_part_and_appends_to_it(bench: Bench) -> None:
     async def script(turn: Turn) -> None:
         turn.think("hm")
@@ -51,6 +53,7 @@ async def test_streamed_text_starts_a_part_and_appends_to_it(bench: Bench) -> No
     assert kinds.index("chat/responsePart") < kinds.index("chat/reasoning")
 
 
+@requirement("core:chat:tool-call-states")
 async def test_a_tool_call_is_approved_with_edited_input_and_an_option(bench: Bench) -> None:
     seen: list[Any] = []
 
@@ -81,6 +84,7 @@ async def test_a_tool_call_is_approved_with_edited_input_and_an_option(bench: Be
     assert (seen[0].approved, seen[0].tool_input, seen[0].option_id) == (True, "{}", "always")
 
 
+@requirement("core:chat:tool-call-states")
 async def test_a_denied_call_is_over_and_the_agent_hears_why(bench: Bench) -> None:
     seen: list[Any] = []
 
@@ -118,6 +122,7 @@ async def test_of_two_clients_that_answer_the_same_approval_the_first_wins(bench
     assert "pending" in await bob.rejected(chat, {**DENY, "toolCallId": call_id})
 
 
+@requirement("core:chat:tool-reconfirmation")
 async def test_a_running_tool_may_ask_again(bench: Bench) -> None:
     async def script(turn: Turn) -> None:
         call = turn.tool_call("x")
@@ -273,6 +278,88 @@ async def test_cancel_stops_the_agent_and_what_it_says_later_is_dropped(bench: B
     assert state["turns"][0]["responseParts"][0]["content"] == "working"
     assert state["status"] & 31 == 1
     assert await client.rejected(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
+
+
+@requirement("core:chat:turn-end-cancels-calls")
+@pytest.mark.parametrize("end", ["cancelled by a client", "ended by the agent", "failed"])
+async def test_the_end_of_a_turn_ends_the_calls_that_are_still_open(bench: Bench, end: str) -> None:
+    go_on = asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        turn.tool_call("one").running(tool_input="{}")
+        asked = asyncio.ensure_future(turn.tool_call("two").confirm(tool_input="{}"))
+        await go_on.wait()
+        if end == "failed":
+            raise AgentError("no more", error_type="quota")
+        if end == "cancelled by a client":
+            await asked
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    await client.accepted(chat, say("go"))
+    await client.action(lambda e: e["action"]["type"] == "chat/toolCallReady" and "confirmed" not in e["action"])
+    go_on.set()
+    if end == "cancelled by a client":
+        await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
+    await client.action(lambda e: e["action"]["type"] in ("chat/turnComplete", "chat/turnCancelled", "chat/error"))
+    calls = _calls((await bench.state(client, chat))["turns"][-1])
+    assert [(call["status"], call["reason"]) for call in calls] == [("cancelled", "skipped")] * 2
+
+
+def _calls(turn: Json) -> list[Json]:
+    return [part["toolCall"] for part in turn["responseParts"] if part["kind"] == "toolCall"]
+
+
+@requirement("core:chat:truncated")
+async def test_a_chat_goes_on_from_the_turn_to_which_it_was_cut_back(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        if turn.prompt == "wait":
+            await asyncio.Event().wait()
+
+    bench.agent.script = script
+    client = await bench.client()
+    _, chat = await bench.session(client)
+    for turn_id in ("t1", "t2", "t3"):
+        await client.accepted(chat, say(turn_id, turn_id))
+        await ended(client, turn_id=turn_id)
+    await client.accepted(chat, say("wait", "t4"))
+    await client.accepted(chat, {"type": "chat/truncated", "turnId": "t2"})
+    state = await bench.state(client, chat)
+    assert [turn["id"] for turn in state["turns"]] == ["t1", "t2"]
+    assert "activeTurn" not in state
+    await client.accepted(chat, say("on", "t5"))
+    await ended(client, turn_id="t5")
+    assert [turn["message"]["text"] for turn in bench.agent.turns[-1].chat.history] == ["t1", "t2", "on"]
+    await client.accepted(chat, {"type": "chat/truncated"})
+    assert (await bench.state(client, chat))["turns"] == []
+
+
+@requirement("core:chat:status-activity-exclusive", "core:chat:status-other-bits")
+async def test_what_a_turn_does_changes_the_activity_and_no_flag(bench: Bench) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.tool_call("x").confirm(tool_input="{}")
+        await asyncio.Event().wait()
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await client.accepted(session, {"type": "session/isArchivedChanged", "isArchived": True})
+    seen = [await _status(client, session)]
+    await client.accepted(chat, say("go"))
+    call_id = (await client.action("chat/toolCallReady"))["action"]["toolCallId"]
+    seen.append(await _status(client, session))
+    await client.accepted(session, {"type": "session/isReadChanged", "isRead": True})
+    await client.accepted(chat, {**APPROVE, "toolCallId": call_id})
+    seen.append(await _status(client, session))
+    await client.accepted(chat, {"type": "chat/turnCancelled", "turnId": "t1"})
+    seen.append(await _status(client, session) & ~32)  # What is new is not read.
+    assert seen == [64 | 1, 64 | 24, 64 | 32 | 8, 64 | 1]
+
+
+async def _status(client: RawClient, session: str) -> int:
+    listed: list[Json] = (await client.ask("listSessions"))["items"]
+    return next(one["status"] for one in listed if one["resource"] == session)
 
 
 @requirement("session:status:error", "session:status:idle")

@@ -51,8 +51,8 @@ def all_frames_fit() -> Generator[None]:
     assert found[:5] == []
 
 
-def wrong_frames(clients: Sequence[RawClient]) -> list[str]:
-    """Everything that does not fit, for all connections of a test.
+def wrong_frames(clients: Sequence[RawClient], *, strictly: bool = False) -> list[str]:
+    """Everything that does not fit, for all connections of a test; `strictly` also members that nobody specified.
 
     A connection that began with `reconnect` speaks the version that its client agreed on before; 0.4.0 when nobody
     heard of one.
@@ -62,7 +62,8 @@ def wrong_frames(clients: Sequence[RawClient]) -> list[str]:
     for client in clients:
         release = _release(client.version or agreed.get(client.client_id, "0.4.0"))
         for message in client.received:
-            found += _wrong(release, message, client.asked.get(str(message.get("id")), ""))
+            asked = client.asked.get(str(message.get("id")), "")
+            found += _wrong(release, message, asked, strictly)
     return found
 
 
@@ -72,46 +73,46 @@ def _release(version: str) -> str:
     return version if generation is None else generation.release
 
 
-def _wrong(release: str, message: Json, asked: str) -> Iterator[str]:
+def _wrong(release: str, message: Json, asked: str, strictly: bool) -> Iterator[str]:
     method = message.get("method")
     if method == "action":
-        yield from _wrong_envelope(release, message["params"])
+        yield from _wrong_envelope(release, message["params"], strictly)
     elif method is not None:
         name = _NOTIFICATIONS.get(method) or f"{method[:1].upper()}{method[1:]}Params"
         if len(definitions(release)) > 1 and name in definitions("1.0.0").keys() - definitions(release):
             yield f"{release} has no {method}"
-        yield from wrong(release, name, message["params"])
+        yield from wrong(release, name, message["params"], strictly=strictly)
     elif (error := message.get("error", {})).get("code") in _ERRORS and "data" in error:
-        yield from wrong(release, _ERRORS[error["code"]], error["data"])
+        yield from wrong(release, _ERRORS[error["code"]], error["data"], strictly=strictly)
     elif isinstance(message.get("result"), dict):
-        yield from _wrong_result(release, asked, message["result"])
+        yield from _wrong_result(release, asked, message["result"], strictly)
 
 
-def _wrong_result(release: str, asked: str, result: Json) -> Iterator[str]:
+def _wrong_result(release: str, asked: str, result: Json, strictly: bool) -> Iterator[str]:
     for envelope in result.get("actions", ()):
         if "action" in envelope:
-            yield from _wrong_envelope(release, envelope)
+            yield from _wrong_envelope(release, envelope, strictly)
     snapshots: list[Json] = [*result.get("snapshots", ()), *([result["snapshot"]] if "snapshot" in result else ())]
     for snapshot in snapshots:
-        yield from _wrong_state(release, snapshot)
+        yield from _wrong_state(release, snapshot, strictly)
     if asked and asked != "reconnect":
         shown: Json = {**result, "snapshots": []} if "snapshots" in result else result
         shown = {key: value for key, value in shown.items() if key != "snapshot"}
-        yield from wrong(release, f"{asked[:1].upper()}{asked[1:]}Result", shown)
+        yield from wrong(release, f"{asked[:1].upper()}{asked[1:]}Result", shown, strictly=strictly)
 
 
-def _wrong_envelope(release: str, envelope: Json) -> Iterator[str]:
-    yield from wrong(release, "ActionEnvelope", {**envelope, "action": {"type": "session/ready"}})
+def _wrong_envelope(release: str, envelope: Json, strictly: bool) -> Iterator[str]:
+    yield from wrong(release, "ActionEnvelope", {**envelope, "action": {"type": "session/ready"}}, strictly=strictly)
     if "rejectionReason" not in envelope:  # A refused action comes back as it was sent, right or wrong.
-        yield from wrong_action(release, envelope["action"])
+        yield from wrong_action(release, envelope["action"], strictly=strictly)
 
 
-def _wrong_state(release: str, snapshot: Json) -> Iterator[str]:
+def _wrong_state(release: str, snapshot: Json, strictly: bool) -> Iterator[str]:
     state: dict[str, Any] = snapshot["state"]
     name = next((name for member, name in _STATES.items() if member in state), None)
     if name == "AnnotationsState" and not isinstance(state["annotations"], list):
         return
-    yield from wrong(release, name, state) if name else ()
+    yield from wrong(release, name, state, strictly=strictly) if name else ()
 
 
 __all__ = ["all_frames_fit", "wrong_frames"]

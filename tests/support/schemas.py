@@ -113,17 +113,49 @@ def references(value: Any) -> Iterator[str]:
 
 
 @cache
-def validator(release: str, name: str) -> Any:
-    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{name}", "$defs": definitions(release)})
+def closed(release: str) -> Json:
+    """The same types without any member that neither they nor the newest release have. Canvases are ours."""
+    newest = definitions("1.0.0")
+    return {name: _closed(shape, newest.get(name), name) for name, shape in definitions(release).items()}
 
 
-def wrong(release: str, name: str, value: Json) -> list[str]:
-    """What the schema of a release says against a value; nothing without the schema."""
+def _closed(shape: Any, newer: Any, name: str = "") -> Any:
+    if isinstance(shape, list):
+        return [_closed(item, None) for item in cast("list[Any]", shape)]
+    if not isinstance(shape, dict):
+        return shape
+    known, later = cast("Json", shape), cast("Json", newer if isinstance(newer, dict) else {})
+    if not isinstance(known.get("properties"), dict):
+        return {key: _closed(value, later.get(key)) for key, value in known.items()}
+    members: Json = {"_meta": True} | later.get("properties", {}) | dict.fromkeys(_CANVASES.get(name, ()), True)
+    members = dict.fromkeys(members, True) | known["properties"]
+    members |= dict.fromkeys(members.keys() & {"inputSchema", "outputSchema"}, True)  # JSON schemas of anybody.
+    inner = {key: _closed(value, later.get("properties", {}).get(key)) for key, value in members.items()}
+    return {"additionalProperties": False, **known, "properties": inner}
+
+
+_CANVASES = {
+    "SessionState": ("canvasRegistry", "openCanvases", "canvasRequests"),
+    "SessionActiveClient": ("canvasProviders", "canRenderCanvases"),
+}
+
+
+@cache
+def validator(release: str, name: str, *, strictly: bool) -> Any:
+    shapes = closed(release) if strictly else definitions(release)
+    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{name}", "$defs": shapes})
+
+
+def wrong(release: str, name: str, value: Json, *, strictly: bool = False) -> list[str]:
+    """What the schema of a release says against a value; nothing without the schema.
+
+    `strictly`: also against members that the specification does not have, in this release or a later one.
+    """
     if name not in definitions(release):
         return []
     return [
         f"{release} {name}{error.instance_path}: {error.message[:300]}"
-        for error in validator(release, name).iter_errors(value)
+        for error in validator(release, name, strictly=strictly).iter_errors(value)
     ]
 
 
@@ -139,12 +171,12 @@ def names_of_actions(release: str) -> Json:
     return found
 
 
-def wrong_action(release: str, action: Json) -> list[str]:
+def wrong_action(release: str, action: Json, *, strictly: bool = False) -> list[str]:
     """Of an action; one that the release does not have is wrong too. Extensions and our canvases are nowhere in it."""
     names = names_of_actions(release).get(action["type"], [])
     if not names and names_of_actions(release) and action["type"] in ACTIONS.keys() - OUR_ACTIONS:
         return [f"{release} has no action {action['type']}"]
-    found = [wrong(release, name, action) for name in names]
+    found = [wrong(release, name, action, strictly=strictly) for name in names]
     return [] if [] in found else [message for messages in found for message in messages]
 
 
