@@ -12,6 +12,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.testing.fake_host import FakeConnection, FakeHost, session_state
 from support import requirement
 from support.clients import CHAT, QUICKLY, SESSION, eventually, lose_connection, settled
+from support.schemas import wrong, wrong_action
 
 
 def renamed(title: str) -> dict[str, Any]:
@@ -203,6 +204,36 @@ async def test_everything_a_client_says_carries_a_channel(host: FakeHost, client
     assert {channels[method] for method in connection_level} == {ROOT_URI}
     assert channels["fetchTurns"] == CHAT
     assert channels["dispatchAction"] == SESSION
+
+
+@requirement("extensibility:meta:no-custom-root-fields")
+async def test_nothing_a_client_says_has_a_member_that_nobody_specified(host: FakeHost, client: Client):
+    host.handlers["fetchTurns"] = lambda params: {"turns": [], "hasMore": False}
+    host.handlers["completions"] = lambda params: {"items": []}
+
+    @client.tool
+    def show(text: str) -> str:
+        """Show a text."""
+        return text
+
+    await client.create_session(model="m", working_directory="file:///w", config={"a": 1})
+    session = await client.session(SESSION)
+    chat = await session.chat()
+    said = [
+        session.rename("x"),
+        session.claim(),
+        session.toggle_customization("p", False),
+        chat.queue("later"),
+        chat.steer("now"),
+    ]
+    await asyncio.gather(*said, chat.fetch_turns(limit=3), chat.completions("/", 1), client.sessions())
+    await lose_connection(host, client)
+
+    actions = [params["action"] for method, params in host.received if method == "dispatchAction"]
+    assert len(actions) == len(said)
+    assert [message for action in actions for message in wrong_action("0.4.0", action, strictly=True)] == []
+    names = [(f"{method[:1].upper()}{method[1:]}Params", params) for method, params in host.received]
+    assert [message for name, params in names for message in wrong("0.4.0", name, params, strictly=True)] == []
 
 
 @requirement("core:wire:routing")
