@@ -21,6 +21,7 @@ from mcp_servers.http_server import Guard, http_server
 from mcp_servers.running import PROGRAM, QUICK
 from support import requirement
 from support.bench import Bench, approve, calling, say
+from support.mirrors import Mirror, reduced_by_0_4
 from support.raw_client import Json, RawClient
 from support.waiting import until
 
@@ -64,15 +65,18 @@ def starts(tmp_path: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
-@requirement("mcp:server:placement", "customizations:tree:bare-mcp-server")
+@requirement("mcp:server:placement", "customizations:tree:bare-mcp-server", "mcp:action:found-anywhere")
 async def test_a_configured_server_stands_by_itself_and_its_placeholders_are_seen_by_nobody(tmp_path: Path) -> None:
     async with host(tmp_path, declared(tmp_path)) as bench:
         outcomes: list[Any] = []
         bench.agent.script = calling(outcomes, "test_env", {"name": "TEST_SECRET"})
         client = await bench.client()
         session, chat = await bench.session(client)
+        mirror = Mirror(client, "0.4.0", reduced_by_0_4)
+        await mirror.follow(session)
         shown = await entry(bench, client, session, "ready")
         assert shown["enabled"] is True
+        assert await mirror.wrong() == []
         await client.accepted(chat, say("go"))
         await approve(client, chat)
         await client.action("chat/turnComplete")

@@ -27,6 +27,7 @@ from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_gateway import PING, command
 from support import requirement
 from support.bench import Bench, approve, calling, say
+from support.mirrors import Mirror, reduced_by_0_4
 from support.raw_client import Json, RawClient
 from support.waiting import BOUND, until
 
@@ -70,12 +71,14 @@ async def shown(bench: Bench, client: RawClient, session: str, kind: str) -> Jso
 
 
 @requirement("mcp:state:starting", "mcp:state:ready", "mcp:server:reflects-status", "mcp:server:placement")
-@requirement("customizations:children:mcp-tools-in-tool-list")
+@requirement("customizations:children:mcp-tools-in-tool-list", "mcp:action:found-anywhere")
 async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) -> None:
     outcomes: list[Any] = []
     bench.agent.script = calling(outcomes, "test_add", {"a": 2, "b": 3})
     client = await bench.client()
     session, chat = await bench.session(client)
+    mirror = Mirror(client, "0.4.0", reduced_by_0_4)
+    await mirror.follow(session)
     entry = await shown(bench, client, session, "ready")
     state = await bench.state(client, session)
     [tool] = [tool for tool in state["serverTools"] if tool["name"] == "test_add"]
@@ -102,6 +105,7 @@ async def test_a_trusted_server_runs_and_its_tool_passes_the_gate(bench: Bench) 
     await client.accepted(session, {"type": "session/customizationToggled", "id": entry["id"], "enabled": True})
     await shown(bench, client, session, "ready")
     assert "test_add" in [tool["name"] for tool in (await bench.state(client, session))["serverTools"]]
+    assert await mirror.wrong() == []
 
 
 async def test_a_servers_question_and_progress_reach_people(bench: Bench) -> None:

@@ -19,11 +19,13 @@ from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import Registration
 from ahpkit.mcp.feature import McpServers
 from ahpkit.mcp.side_channel import METHODS
+from ahpkit.protocol.common.reducing import without
 from ahpkit.tools.gate import Objection
 from mcp_servers.running import PROGRAM, QUICK
 from mcp_servers.test_configured import declared, entry
 from support import requirement
 from support.bench import Bench, ScriptedAgent
+from support.mirrors import Mirror, reduced_by_1_0
 from support.raw_client import Json, RawClient
 from support.waiting import until
 
@@ -233,10 +235,13 @@ async def test_an_app_may_ask_the_model_where_the_agent_answers(bench: Bench) ->
 
 
 @requirement("mcp:channel:stable", "gen:mcp:start-requested", "gen:mcp:request-keeps-enablement")
+@requirement("mcp:action:replaces-state", "mcp:action:replaces-channel", "mcp:action:keeps-other-fields")
 async def test_the_channel_goes_with_the_server_and_comes_back(bench: Bench, tmp_path: Path) -> None:
     client = await rendering(bench)
     session, _ = await bench.session(client)
     shown = await entry(bench, client, session, "ready", "apps")
+    mirror = Mirror(client, "1.0.0", reduced_by_1_0)
+    await mirror.follow(session)
     decided = [{"kind": "session", "enabled": True}, {"kind": "global", "enabled": False}]
     toggle = {"type": "session/customizationToggled", "id": shown["id"], "enablement": decided}
     await client.accepted(session, toggle)
@@ -253,6 +258,8 @@ async def test_the_channel_goes_with_the_server_and_comes_back(bench: Bench, tmp
     await client.accepted(session, {"type": "session/mcpServerStartRequested", "id": shown["id"]})
     again = await entry(bench, client, session, "ready", "apps")
     assert (again["channel"], again["enablement"]) == (shown["channel"], decided)
+    assert without(again, "mcpApp") == without({**shown, "enablement": decided}, "mcpApp")
+    assert await mirror.wrong() == []
     os.kill(int((tmp_path / "started").read_text().split()[-1]), signal.SIGKILL)
     await until(lambda: len((tmp_path / "started").read_text().split()) == 3)
     back = await entry(bench, client, session, "ready", "apps")
