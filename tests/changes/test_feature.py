@@ -728,6 +728,38 @@ async def test_an_operation_that_runs_is_not_started_twice(desk: Desk) -> None:
     assert (desk.repo.root / "a.txt").read_text() == "one\n"
 
 
+@requirement("changesets:template:turn", "changesets:end:chat-disposed")
+@pytest.mark.parametrize("how", ["forked", "moved"])
+async def test_a_turn_that_ran_before_its_chat_came_to_the_session_says_so_and_stays_where_it_was(
+    desk: Desk, how: str
+) -> None:
+    newest = await desk.bench.client("ahp-root://", offer=["1.0.0"])
+    source, desk.started = desk.uri, {"startedAt": "2026-11-15T12:00:00.000Z"}
+    desk.client, desk.chat = newest, "ahp-chat:/second"
+    await newest.ask("subscribe", source)
+    await newest.ask("createChat", source, chat=desk.chat)
+    await newest.ask("subscribe", desk.chat)
+    turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))
+    uri, state = await desk.look("turn", turn_id)
+    assert names(state) == {"a.txt"}
+    if how == "moved":
+        desk.uri = (await newest.ask("moveChat", desk.chat, destination={"kind": "newSession"}))["session"]
+    else:
+        old = await desk.bench.client()
+        desk.uri = "ahp-session:/fork"
+        await newest.ask("subscribe", "ahp-root://")
+        await old.ask("createSession", desk.uri, fork={"session": source, "chat": desk.chat, "turnId": turn_id})
+    while "changesets" not in await desk.bench.state(newest, desk.uri):
+        await newest.action("session/changesetsChanged")
+    here = expand((await desk.entry("turn"))["uriTemplate"], turnId=turn_id)
+    await newest.ask("subscribe", here)
+    told = await newest.action(lambda e: e["channel"] == here and e["action"].get("status") == "error")
+    assert "before its chat came to this session" in told["action"]["error"]["message"]
+    assert names((await newest.ask("subscribe", uri))["snapshot"]["state"]) == {"a.txt"}, "it goes on where it ran"
+    nobody = expand((await desk.entry("turn"))["uriTemplate"], turnId="nobody")
+    assert (await newest.refused("subscribe", nobody))["code"] == -32008
+
+
 @requirement("changesets:end:truncated-turn")
 async def test_the_view_of_a_turn_that_was_truncated_away_ends(desk: Desk) -> None:
     turn_id = await desk.turn(lambda root: (root / "a.txt").write_text("agent\n"))

@@ -11,6 +11,7 @@ from ahpkit.changes.followed_directories import Followed, FollowedDirectories
 from ahpkit.changes.git import GitError
 from ahpkit.changes.sides import FileChange, Side
 from ahpkit.host.feature import Services
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.protocol.changeset import (
     ChangesetFile,
     ChangesetFilesReviewChangedAction,
@@ -24,6 +25,7 @@ from ahpkit.protocol.changeset import (
     changeset_operations_changed,
     changeset_status_changed,
 )
+from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.common.state import ErrorInfo, JsonObject
 
 _ONE_BY_ONE = 20
@@ -31,6 +33,8 @@ _ONE_BY_ONE = 20
 
 _MAX_FILES = 5_000
 """Files that a changeset lists. Its last entry, the directory itself, says how many more there are."""
+
+_ELSEWHERE = "What this turn changed is not known here: it ran before its chat came to this session"
 
 
 class Views:
@@ -47,7 +51,7 @@ class Views:
         """Somebody subscribes: show that it is being computed, then compute it."""
         view = wire.read_uri(uri)
         followed = None if view is None else await self._directories.by_key(view.key)
-        if view is None or followed is None or not _offered(view, followed):
+        if view is None or followed is None or not self._is_offered(view, followed):
             return False
         if self.services.state(uri) is None:
             # The last subscriber may have left a moment ago: wait until the old channel is closed.
@@ -58,6 +62,17 @@ class Views:
             await self.services.durable()
             self.services.spawn(self.compute(followed, uri, view), name="a changeset")
         return True
+
+    def _is_offered(self, view: View, followed: Followed) -> bool:
+        """Whether the session's catalogue leads to this changeset: with any turn that one of its chats shows."""
+        if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
+            return False
+        session = self.services.session(followed.session) or NO_SESSION
+        chats = [self.services.chat(chat["resource"]) or NO_CHAT for chat in session["chats"]]
+        return all(
+            turn in followed.changes.record.turns or any(find_turn(chat, turn) is not None for chat in chats)
+            for turn in view.turns
+        )
 
     def recover(self) -> None:
         """Close the channels of an earlier run. A client that subscribes again gets a new one."""
@@ -189,6 +204,8 @@ class Views:
 
 async def changes_of(followed: Followed, view: View) -> list[FileChange]:
     """The changes that a view shows."""
+    if any(turn not in followed.changes.record.turns for turn in view.turns):
+        raise GitError(_ELSEWHERE)
     match view.kind:
         case "uncommitted":
             return await followed.changes.uncommitted()
@@ -206,13 +223,6 @@ def _entries(followed: Followed, view: View, changes: Sequence[FileChange]) -> l
     if more := len(changes) - len(listed):
         listed.append(FileChange(None, Side("", "040000", ""), note=f"{more} more files changed; they are not listed"))
     return [wire.file_entry(change, view.key, followed.root_uri, reviewed) for change in listed]
-
-
-def _offered(view: View, followed: Followed) -> bool:
-    known = followed.changes.record.turns
-    if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
-        return False
-    return all(turn in known for turn in view.turns)
 
 
 def failure(error: Exception) -> ErrorInfo:
