@@ -970,10 +970,12 @@ async def test_colours_are_off_when_the_user_says_so(host: HostProcess) -> None:
 
 async def test_a_terminal_that_can_do_nothing_is_used_line_by_line(host: HostProcess) -> None:
     async with terminal(["chat"], host.home, TERM="dumb") as person:
+        await person.see("Ctrl-D leaves.")
         person.type("/usage\n")
         await person.see("tokens")
         person.type("\x04")
         assert await person.exited() == 0
+        assert person.raw.rstrip().rpartition("\n")[2].startswith("Go on with:  ahpkit chat --session ")
         assert "\x1b" not in person.raw
 
 

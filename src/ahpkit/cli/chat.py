@@ -21,7 +21,7 @@ from ahpkit.cli.connection import (
     short_id,
     tell_connection,
 )
-from ahpkit.cli.console import Console, console
+from ahpkit.cli.console import Console, console, is_shown
 from ahpkit.cli.conversation import Conversation, ConversationLeft
 from ahpkit.cli.output import KINDS, notify
 from ahpkit.cli.session_search import picker
@@ -82,7 +82,7 @@ async def chat(
                 return EXIT_INTERRUPTED
             first = await session.chat()
             tell_connection(client, terminal)
-            if terminal.interactive:
+            if is_shown():
                 terminal.say(_greeting(session), "dim")
             try:
                 await _talk(terminal, client, session, first, kind)
@@ -140,7 +140,7 @@ async def _leave(terminal: Console, client: Client, session: Session, conversati
     if made and client.status == "connected" and not state["turns"] and "activeTurn" not in state:
         with suppress(AhpError, TimeoutError):
             await session.dispose()
-    elif terminal.interactive:
+    elif is_shown():
         terminal.say(f"Go on with:  ahpkit chat --session {short_id(session.uri)}", "dim")
 
 

@@ -49,12 +49,13 @@ class Console(Output):
     async def line(self, prompt: str, editor: LineEditor | None = None) -> str | None:
         """One line without its end, or None if there is no more input. On a terminal the person edits the text of
         `editor`."""
-        if _is_shown():
+        if is_shown():
             self.stream(prompt)
         while b"\n" not in self._buffer and not self._ended:
             self._buffer += await self._read()
-        if _is_shown():
-            self._inside_line = False  # The person ended the line with Enter.
+        if is_shown():
+            self._inside_line = b"\n" not in self._buffer  # Enter ends the line; Ctrl-D does not.
+            self.end_line()
         line, _, self._buffer = self._buffer.partition(b"\n")
         return None if self._ended and not line else line.decode(errors="replace").rstrip("\r")
 
@@ -81,7 +82,7 @@ class Console(Output):
         try:
             while (line := await self.line(prompt)) is not None:
                 if (name := meant(choices, line)) is not None:
-                    if not _is_shown():
+                    if not is_shown():
                         self.say(f"{prompt}{line.strip()}")
                     return name
                 if line.strip():
@@ -116,7 +117,7 @@ class Console(Output):
         return data
 
 
-def _is_shown() -> bool:
+def is_shown() -> bool:
     """Whether a person types at a terminal and sees the output."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -159,4 +160,4 @@ async def _signals(made: Console) -> AsyncGenerator[None]:
         yield
 
 
-__all__ = ["Console", "console"]
+__all__ = ["Console", "console", "is_shown"]

@@ -103,6 +103,15 @@ def test_a_stub_of_a_version_manager_is_no_python(places: Path) -> None:
     assert ["/p/python3.19", "-m", "venv", str(places / "snake" / "env")] in machine.ran
 
 
+def test_a_place_that_cannot_be_made_is_named_before_anything_is_installed(places: Path) -> None:
+    places.mkdir(parents=True, exist_ok=True)
+    (places / "gemini").write_text("a file is in the way")
+    machine = Machine(places / "gemini" / "bin" / "gemini")
+    with pytest.raises(FileExistsError):
+        install(KNOWN_AGENTS["gemini"], run=machine, which={"npm": "/n/npm", "node": "/n/node"}.get)
+    assert machine.ran == []
+
+
 def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
     with pytest.raises(InstallError, match="run it yourself: curl"):
         install(KNOWN_AGENTS["cursor"])
@@ -113,6 +122,10 @@ def test_an_installer_of_its_own_is_left_to_the_person(places: Path) -> None:
     [
         ("no network", "no network"),
         ("npm error code E404\\nsee the log", "npm error code E404"),
+        (
+            "npm error code ENOSPC\\nnpm error syscall write\\nnpm error nospc no space left, write\\nnpm error more",
+            "npm error code ENOSPC; nospc no space left, write",
+        ),
         (
             "npm error code X\\nnpm error network request failed, reason: refused\\nmore",
             "npm error code X; network request failed, reason: refused",

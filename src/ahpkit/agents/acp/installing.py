@@ -58,6 +58,7 @@ def install(agent: KnownAgent, *, run: Run | None = None, which: Which = shutil.
     """Install an agent; the program that runs it."""
     place = places() / agent.name
     was_there = place.exists()
+    place.mkdir(parents=True, exist_ok=True)  # Where that fails, npm would say no more than a code.
     try:
         return _install(agent, place, run or _run, which)
     except BaseException:
@@ -162,12 +163,17 @@ def _run(command: Sequence[str]) -> str:
     return done.stdout
 
 
+_REASONS = ("reason:|Caused by:", r"npm error (?!(code|syscall|errno|path|dest)\b)")
+"""Lines with a reason, the best first. npm says codes before its first sentence."""
+
+
 def _reason(output: str) -> str:
     """What a program's output says about what went wrong: the first line about an error and the one with a reason, else
     the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
-    reason = next((line for line in lines if re.search("reason:|Caused by:", line) and line != first), "")
+    others = [line for line in lines if line != first]
+    reason = next((line for words in _REASONS for line in others if re.search(words, line)), "")
     return "; ".join(filter(None, [first, reason.removeprefix("npm error ")]))
 
 
