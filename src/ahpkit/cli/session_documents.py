@@ -112,21 +112,27 @@ _SHAPES = re.compile(
     | \bAIza[0-9A-Za-z_-]{30,}
     | \bxox[abprs]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,} | (?<=hooks\.slack\.com/services/)[\w/]{10,}
     | \bSG\.[\w-]{16,}\.[\w-]{16,} | \bya29\.[\w-]{16,} | \bAGE-SECRET-KEY-1[0-9A-Z]{20,}
-    | \bhf_[A-Za-z0-9]{20,} | \bnpm_[A-Za-z0-9]{20,} | \bpypi-[A-Za-z0-9_-]{20,}
+    | \b(?:hf|npm|gsk|r8|shpat|do[opr]_v1)_[A-Za-z0-9]{20,} | \b(?:pypi|xai|nvapi|pplx|tvly)-[A-Za-z0-9_-]{20,}
+    | \bhv[sbr]\.[\w-]{20,} | \bdapi[0-9a-f]{32} | \b\d{8,10}:AA[\w-]{30,}   # vaults, tables, bots
+    | (?<=/api/webhooks/)\d+/[\w-]{20,}
     | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*   # JSON web tokens
-    | (?<=://)[^\s/:@]+:[^\s/@]+(?=@)                    # name:password in a URL
+    | (?<=://)[^\s/:@]*:[^\s/@]+(?=@)                    # name:password in a URL
     """,
     re.VERBOSE | re.DOTALL,
 )
 
-_WORDS = r"(?:passwords?|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
+_KEYS = "api|access|account|auth|encryption|master|private|signing"
+
+_WORDS = rf"(?:passwords?|passwd|passphrase|secret|token|(?:{_KEYS})[_-]?key|credential)"
 
 _NAMED = re.compile(
     rf"""(?P<name>["']?\b[\w.-]{{0,80}}{_WORDS}[\w.-]{{0,80}}\\*["']?\s*[:=]\s*
         | \s--?[\w-]{{0,80}}{_WORDS}[\w-]{{0,80}}[ ]+(?!-)  # an option and its value
         | \blogin\s+\S{{1,200}}\s+password\s+                   # .netrc
         | \bcurl\b[^\n]{{0,300}}?\s(?:-u|--user)[ =]["']?[^\s:"']{{1,200}}:
-        | \b(?:mysql|mysqldump|mysqladmin|sshpass)\b[^\n]{{0,300}}?\s-p[ ]?
+        | \b(?:mysql|mysqldump|mysqladmin|sshpass|docker\s+login|podman\s+login)\b[^\n]{{0,300}}?\s-p[ ]?
+        | -pass(?:in|out)?\s+pass:                               # openssl
+        | <[\w.:-]{{0,80}}{_WORDS}[\w.:-]{{0,80}}>
         | [?&](?:sig|signature|x-amz-signature)=
         | \bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+|\bbearer\s+)
         (?P<quote>\\*["'])?(?P<value>(?(quote)(?:(?!(?P=quote))[^\n]){{4,}}|[^\s"',;]{{6,}}))
