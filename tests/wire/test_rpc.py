@@ -110,7 +110,7 @@ class TestAsking:
                 await asking
             assert type(caught.value) is RpcError
 
-    async def test_no_answer_in_time_raises_and_a_late_one_is_ignored(self) -> None:
+    async def test_no_answer_in_time_raises_and_a_late_one_is_ignored(self, caplog: pytest.LogCaptureFixture) -> None:
         async with connected() as (rpc, wire):
             with pytest.raises(TimeoutError):
                 await rpc.request("m", {}, timeout=0.01)
@@ -118,6 +118,7 @@ class TestAsking:
             asking = asyncio.create_task(rpc.request("m", {}))
             wire.send(id=(await wire.receive())["id"], result="in time")
             assert await asking == "in time"
+        assert caplog.records == []
 
     async def test_a_cancelled_request_leaves_nothing_behind(self) -> None:
         async with connected(peer=Peer(max_pending=1)) as (rpc, wire):

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,7 @@ class Peer:
         "_asked",
         "_asking",
         "_errors",
+        "_given_up",
         "_last_id",
         "_max_bytes",
         "_max_escapes",
@@ -102,6 +104,8 @@ class Peer:
         self._last_id = 0
         self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
+        self._given_up = deque[int](maxlen=max_pending)
+        """The last requests whose answers are not wanted any more, and may still come."""
 
     # Our messages.
 
@@ -142,7 +146,9 @@ class Peer:
 
     def forget(self, id: int) -> None:
         """Forget a request: its answer is not wanted any more, and is dropped when it comes."""
-        self._asked.discard(id)
+        if id in self._asked:
+            self._asked.discard(id)
+            self._given_up.append(id)
 
     def close(self) -> list[int]:
         """Note that the connection is over; returns the ids of our requests without an answer, the oldest first."""
@@ -200,12 +206,15 @@ class Peer:
         return None
 
     def _on_response(self, response: Response | ErrorResponse) -> Answered | Rejected:
-        if not isinstance(response.id, int) or response.id not in self._asked:
-            return Rejected(None, RemoteProtocolError(f"answer to unknown request {response.id!r}"))
-        self._asked.discard(response.id)
+        id = response.id
+        if isinstance(id, int) and id in self._given_up:
+            self._given_up.remove(id)
+        elif not isinstance(id, int) or id not in self._asked:
+            return Rejected(None, RemoteProtocolError(f"answer to unknown request {id!r}"))
+        self._asked.discard(id)
         if isinstance(response, ErrorResponse):
-            return Answered(response.id, error=response.error)
-        return Answered(response.id, response.result)
+            return Answered(id, error=response.error)
+        return Answered(id, response.result)
 
     def _on_invalid_answer(self, error: InvalidAnswer) -> Answered | Rejected:
         """Fail the request at once, because its answer cannot be read."""
