@@ -1,7 +1,8 @@
 """`chat.ask` in a script: it gets an answer, or says what it waits for."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -88,6 +89,31 @@ async def test_a_word_that_means_nothing_is_refused_before_anything_is_sent(chat
     with pytest.raises(ValueError, match="'allow', 'deny', 'wait' or a function"):
         await chat.ask("climb", on_approval="yes")  # pyright: ignore[reportArgumentType]  # Wrong on purpose.
     assert chat.state["turns"] == []
+
+
+def returning(value: Any) -> Callable[[Any], Any]:
+    return lambda needed: value
+
+
+def raises(event: object) -> bool:
+    raise RuntimeError("undecided")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "callbacks", "error", "words"),
+    [
+        ("climb", {"on_approval": returning("allow")}, TypeError, "answered with 'allow'; it must be True"),
+        ("climb", {"on_approval": raises}, RuntimeError, "undecided"),
+        ("helper", {"on_approval": raises}, RuntimeError, "undecided"),
+        ("question", {"on_input": returning("blue")}, TypeError, "answered with 'blue'; it must be a dict"),
+        ("question", {"on_input": returning({"nothing": 1})}, LookupError, "has no question 'nothing'"),
+    ],
+)
+async def test_a_callback_that_fails_ends_the_wait(
+    chat: Chat, prompt: str, callbacks: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        await chat.ask(prompt, **callbacks)
 
 
 async def test_others_may_decide_when_that_is_wanted(chat: Chat) -> None:

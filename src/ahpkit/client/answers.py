@@ -59,12 +59,18 @@ def decision_of(returned: Any) -> Decision | None:
     """What a confirmation callback decided: a `Decision`, True, False, or None for "somebody else decides"."""
     if isinstance(returned, bool):
         return Approve() if returned else Deny()
-    return cast("Decision | None", returned)
+    if returned is None or isinstance(returned, Approve | Deny):
+        return returned
+    raise TypeError(f"an approval was answered with {returned!r}; it must be True, False, Approve(), Deny() or None")
 
 
 def reply_of(returned: Any) -> Reply | None:
     """What a question callback answered: a `Reply`, a mapping of answers, or None for "somebody else answers"."""
-    return Answer(cast("Mapping[str, Any]", returned)) if isinstance(returned, Mapping) else returned
+    if isinstance(returned, Mapping):
+        return Answer(cast("Mapping[str, Any]", returned))
+    if returned is None or isinstance(returned, Answer | Decline):
+        return returned
+    raise TypeError(f"questions were answered with {returned!r}; it must be a dict, Answer(), Decline() or None")
 
 
 def confirmed(turn_id: str, tool_call_id: str, decision: Decision) -> JsonObject:

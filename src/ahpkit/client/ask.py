@@ -106,12 +106,18 @@ class Answering:
             *((InputNeeded,) if on_input is not None else ()),
             *((AuthenticationNeeded,) if others_log_in else ()),
         )
-        self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input)
+        self._responders = Responders(core.channels, core.tasks, on_confirmation, on_input, self.fail)
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owned = AsyncExitStack()
         """Closes everything that was opened for this turn."""
         self._subagents: set[str] = set()
         self._watching: set[asyncio.Future[Any]] = set()
         self._last: Waiting | None = None
+
+    def fail(self, error: Exception) -> None:
+        """A callback has failed, so nobody decides: end the wait with its error."""
+        if not self._failed.done():
+            self._failed.set_exception(error)
 
     async def text(self, timeout: float | None, cancel: Callable[[], Any]) -> str:
         """Wait for the whole answer. Raises `TurnError`, or its subclasses `TurnWaiting` and `TurnTimeout`."""
@@ -121,6 +127,8 @@ class Answering:
         except TimeoutError:
             await _cancelled(cancel)
             raise TurnTimeout(timeout or 0, None if self._last is None else describe(self._last)) from None
+        finally:
+            self._failed.cancel()
 
     async def _text(self) -> str:
         parts: list[str] = []
@@ -142,7 +150,10 @@ class Answering:
         """The next event of the turn. Raises if a sub-agent waits for a decision that this client does not make."""
         async with running(self._event()) as coming:
             while not coming.done():
-                done, _ = await asyncio.wait({coming, *self._watching}, return_when=asyncio.FIRST_COMPLETED)
+                waited = {coming, self._failed, *self._watching}
+                done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                if self._failed in done:
+                    self._failed.result()
                 for watched in done & self._watching:
                     self._watching.discard(watched)
                     for waiting in waiting_in(watched.result() if not watched.exception() else {}):

@@ -115,20 +115,13 @@ class Chat(Handle[ChatState]):
         leave calls and questions to other clients. After `timeout` seconds the turn is cancelled.
 
         Raises `ActionRejected` or `TurnError` when there is no answer. `TurnWaiting`: a call or a question waits and no
-        callback decides, or a call needs a login. `TurnTimeout`: the turn took too long.
+        callback decides, or a call needs a login. `TurnTimeout`: the turn took too long. What a callback raises is
+        raised here too.
         """
         decide = confirming(on_approval) or on_confirmation
         if on_approval == "wait":
             on_input = on_input or (lambda event: None)
-        turn = self.send(
-            text,
-            attachments=attachments,
-            model=model,
-            agent=agent,
-            meta=meta,
-            on_confirmation=decide,
-            on_input=on_input,
-        )
+        turn = self.send(text, attachments=attachments, model=model, agent=agent, meta=meta)
         answering = Answering(
             self._core,
             turn,
@@ -136,6 +129,8 @@ class Chat(Handle[ChatState]):
             on_input=on_input or self._responders.on_input,
             others_log_in=on_approval == "wait",
         )
+        attend = self._responders.attend_turn
+        turn.when_over(attend(self._channel, turn.turn_id, decide, on_input, answering.fail))
         return await answering.text(timeout, self.cancel)
 
     def follow(self) -> TurnStream | None:

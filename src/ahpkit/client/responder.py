@@ -38,6 +38,9 @@ OnConfirmation = Callable[[ConfirmationNeeded], Awaitable[Decision | bool | None
 OnInput = Callable[[InputNeeded], Awaitable[Reply | dict[str, Any] | None] | Reply | dict[str, Any] | None]
 """Answers questions: a dict of values by question id, `Answer`, `Decline`, or None to leave it to others."""
 
+OnFailure = Callable[[Exception], None]
+"""Is told what a callback raised, or that it returned something else than a decision."""
+
 _log = logging.getLogger(__name__)
 
 _WAITING = {"pending-confirmation": "call", "pending-result-confirmation": "result"}
@@ -55,14 +58,16 @@ class Responder:
         on_confirmation: OnConfirmation | None,
         on_input: OnInput | None,
         turn_id: str | None = None,
+        on_failure: OnFailure | None = None,
     ) -> None:
-        """With a `turn_id`, asks only about that turn."""
+        """With a `turn_id`, asks only about that turn. Without `on_failure`, failures are logged."""
         self._channels = channels
         self._tasks = tasks
         self._channel = channel
         self._on_confirmation = on_confirmation
         self._on_input = on_input
         self._turn_id = turn_id
+        self._on_failure = on_failure
         self.elsewhere: set[str] = set()
         """Turns that have a responder of their own."""
         self._asked: set[tuple[str, str]] = set()
@@ -89,8 +94,14 @@ class Responder:
     async def _if_it_waits(self, key: tuple[str, str], ask: Callable[[], Any]) -> None:
         """Ask only if the call still waits a moment later: a call that a rule denies is shown as waiting just before it
         is denied."""
-        if key in self._asked:
+        if key not in self._asked:
+            return
+        try:
             await ask()
+        except Exception as error:
+            if self._on_failure is None:
+                raise
+            self._on_failure(error)
 
     def on_gone(self, error: AhpError) -> None:
         self.close()
@@ -142,10 +153,16 @@ class Responders:
     """The responders of the client's callbacks: one for each chat, also when a chat has several handles."""
 
     def __init__(
-        self, channels: Channels, tasks: Tasks, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+        self,
+        channels: Channels,
+        tasks: Tasks,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+        on_failure: OnFailure | None = None,
     ) -> None:
         self._channels = channels
         self._tasks = tasks
+        self._on_failure = on_failure
         self.on_confirmation = on_confirmation
         self.on_input = on_input
         self._attended: dict[str, tuple[Responder, int]] = {}
@@ -164,12 +181,19 @@ class Responders:
             responder.close()
 
     def attend_turn(
-        self, chat: Channel, turn_id: str, on_confirmation: OnConfirmation | None, on_input: OnInput | None
+        self,
+        chat: Channel,
+        turn_id: str,
+        on_confirmation: OnConfirmation | None,
+        on_input: OnInput | None,
+        on_failure: OnFailure | None = None,
     ) -> Callable[[], None]:
         """Use other callbacks for one turn; each one that is None is the client's own. Call the result to stop."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
-        own = self._respond(chat, on_confirmation or self.on_confirmation, on_input or self.on_input, turn_id)
+        own = self._respond(
+            chat, on_confirmation or self.on_confirmation, on_input or self.on_input, turn_id, on_failure
+        )
 
         def stop() -> None:
             elsewhere.discard(turn_id)
@@ -183,6 +207,7 @@ class Responders:
         on_confirmation: OnConfirmation | None,
         on_input: OnInput | None,
         turn_id: str | None = None,
+        on_failure: OnFailure | None = None,
     ) -> Responder:
         return Responder(
             self._channels,
@@ -191,6 +216,7 @@ class Responders:
             on_confirmation=on_confirmation,
             on_input=on_input,
             turn_id=turn_id,
+            on_failure=on_failure or self._on_failure,
         )
 
 
@@ -199,4 +225,4 @@ async def _called(callback: Any, event: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-__all__ = ["OnConfirmation", "OnInput", "Responder", "Responders"]
+__all__ = ["OnConfirmation", "OnFailure", "OnInput", "Responder", "Responders"]
