@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from itertools import count
@@ -14,11 +15,15 @@ import pytest
 from ahpkit.agents.demo import DemoAgent
 from ahpkit.client.connection import Dial
 from ahpkit.dialects.generations import Generation
+from ahpkit.dialects.negotiation import pin
+from ahpkit.host.config import HostConfig
+from ahpkit.host.host import Host
+from ahpkit.log.memory import MemoryStorage
 from ahpkit.testing.host_checks import HOST_CHECKS
 from ahpkit.testing.host_conformance import check_host
 from ahpkit.testing.host_probe import CheckFailed
 from ahpkit.testing.host_target import Target
-from ahpkit.testing.memory_host import memory_host
+from ahpkit.testing.memory_host import MemoryHost, memory_host
 from ahpkit.wire.transport import Transport
 from support.process import HostProcess, finish_cli, host_process
 
@@ -45,6 +50,18 @@ async def test_the_newest_version_is_checked_and_agents_get_no_message_unless_th
     assert {each.name for each in report.outcomes if each.result == "skipped"} == {
         name for name in HOST_CHECKS if name.startswith("turn:")
     }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_host_that_speaks_one_version_only_is_checked_in_that_one(version: str, tmp_path: Path) -> None:
+    config = HostConfig(default_directory=tmp_path, spoken=pin(version))
+    async with Host(MemoryStorage(), agents=(DemoAgent(),), config=config) as host:
+        dial = MemoryHost(host).dial
+        report = await check_host(Target(dial), checks={"connection:version": HOST_CHECKS["connection:version"]})
+        assert (report.protocol, report.count("passed")) == (version, 1), str(report)
+        other = next(one for one in VERSIONS if one != version)
+        with pytest.raises(CheckFailed, match=f"{re.escape(other)} offered"):
+            await check_host(Target(dial, protocol=other))
 
 
 class Broken:

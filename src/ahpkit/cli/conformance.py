@@ -98,7 +98,7 @@ def _report(run: Callable[[Path], Report], directory: Path, *, as_json: bool) ->
 
 
 @conformance.command()
-@click.option("--protocol", metavar="VERSION", help="Offer this version only.  [default: the newest of 1.0, 0.9, 0.4]")
+@click.option("--protocol", metavar="VERSION", help="Offer this version only.  [default: the newest of the host]")
 @click.option(
     "--agent", "provider", shell_complete=AGENT, help="The agent of the sessions that are made.  [default: the first]"
 )

@@ -11,7 +11,7 @@ from ahpkit.client.channels import Channels
 from ahpkit.client.connection import DialAgain
 from ahpkit.client.errors import UNREADABLE, ExtensionNotSupported
 from ahpkit.dialects.generations import generation_of
-from ahpkit.dialects.negotiation import OFFERED, supported_versions
+from ahpkit.dialects.negotiation import OFFERED, newest_spoken, supported_versions
 from ahpkit.dialects.older_host import HostDialect
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -156,20 +156,13 @@ def _best_of(refused: UnsupportedProtocolVersion) -> str:
 
     It is offered alone, because together with 1.0.0 hosts take the client for an early VS Code.
     """
-    spoken = [one for one in refused.supported_versions if _speaks(one)]
-    if not spoken:
+    best = newest_spoken(refused.supported_versions)
+    if best is None:
         theirs = ", ".join(refused.supported_versions) or "none that it names"
         newest, *_, oldest = supported_versions()
         reason = f"the host speaks AHP {theirs}; this client speaks {oldest} to {newest}"
         raise UnsupportedProtocolVersion(refused.supported_versions, reason) from refused
-    return max(spoken, key=Version.parse)
-
-
-def _speaks(version: str) -> bool:
-    try:
-        return generation_of(Version.parse(version)) is not None
-    except ValueError:
-        return False
+    return best
 
 
 def check_announced(method: str, announced: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ahpkit.dialects.generations import Generation, generation_of
@@ -93,6 +94,16 @@ def supported_versions(spoken: Sequence[Generation] = SPOKEN) -> Sequence[str]:
     return [generation.release for generation in sorted(spoken, reverse=True)]
 
 
+def newest_spoken(named: Sequence[object]) -> str | None:
+    """The newest version that is spoken here, of those that a host named; None if there is none."""
+    spoken: list[str] = []
+    for text in named:
+        with suppress(ValueError):
+            if isinstance(text, str) and generation_of(Version.parse(text)) is not None:
+                spoken.append(text)
+    return max(spoken, key=Version.parse, default=None)
+
+
 def pin(text: str) -> Sequence[Generation]:
     """The generations to which a setting such as "0.9", "0.5.1" or "1" restricts a host.
 
@@ -111,4 +122,4 @@ def _numbers(generation: Generation) -> list[int]:
     return [int(number) for number in generation.release.split(".")]
 
 
-__all__ = ["OFFERED", "SPOKEN", "AgreedVersion", "negotiate", "pin", "supported_versions"]
+__all__ = ["OFFERED", "SPOKEN", "AgreedVersion", "negotiate", "newest_spoken", "pin", "supported_versions"]

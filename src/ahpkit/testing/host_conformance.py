@@ -74,8 +74,7 @@ async def check_host(
     on_outcome: Callable[[HostOutcome], None] = lambda _outcome: None,
 ) -> HostReport:
     """Run the checks one after the other; `on_outcome` gets each outcome at once. Raises when nothing listens there."""
-    async with target.client() as client:
-        protocol = client.version
+    target, protocol = await target.agreed()
     outcomes: list[HostOutcome] = []
     for name, check in checks.items():
         outcomes.append(await _outcome(name, check, target))

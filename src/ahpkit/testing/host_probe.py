@@ -28,6 +28,14 @@ class CheckFailed(AhpError):
     """The host does not do what the specification says. The text says what it did instead."""
 
 
+class Refused(CheckFailed):
+    """A request that must succeed was refused."""
+
+    def __init__(self, method: str, error: Json) -> None:
+        super().__init__(f"{method} was refused: {_shown(error)}")
+        self.error = error
+
+
 class Probe:
     """A connection that is driven message by message. Made by `connect_to`."""
 
@@ -98,7 +106,7 @@ class Probe:
         """The result of a request that must succeed."""
         answer = await self.call(method, channel, **params)
         if "result" not in answer:
-            raise CheckFailed(f"{method} was refused: {_shown(object_in(answer, 'error'))}")
+            raise Refused(method, object_in(answer, "error"))
         return answer["result"]
 
     async def error(self, method: str, channel: str = ROOT_URI, *, code: int | None = None, **params: Any) -> Json:
@@ -211,4 +219,4 @@ async def connect_to(dial: Dial, client_id: str, timeout: float) -> AsyncGenerat
         await transport.aclose()
 
 
-__all__ = ["CheckFailed", "Json", "Probe", "connect_to", "expect_error", "is_action", "object_in"]
+__all__ = ["CheckFailed", "Json", "Probe", "Refused", "connect_to", "expect_error", "is_action", "object_in"]

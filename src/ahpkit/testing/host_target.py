@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from ahpkit.client.connection import Dial
 from ahpkit.dialects.generations import Generation, generation_of
-from ahpkit.dialects.negotiation import OFFERED
+from ahpkit.dialects.negotiation import OFFERED, newest_spoken
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.errors import UnsupportedProtocolVersion
 from ahpkit.protocol.version import Version
-from ahpkit.testing.host_probe import CheckFailed, Json, Probe, connect_to, object_in
+from ahpkit.testing.host_probe import CheckFailed, Json, Probe, Refused, connect_to, object_in
 
 
 class NotApplicable(Exception):
@@ -26,7 +27,7 @@ class Target:
     dial: Dial
     """Opens a connection; `ahpkit.client.connect.dialler` makes one from a URL and a token."""
     protocol: str | None = None
-    """The only version that is offered; None: the newest of those we know."""
+    """The only version that is offered; None: the newest that both sides speak."""
     provider: str | None = None
     """The agent of the sessions; None: the first that the host lists."""
     directory: str | None = None
@@ -48,6 +49,17 @@ class Target:
         """A connection that has said nothing yet."""
         async with connect_to(self.dial, f"conformance-{uuid4()}", self.timeout) as probe:
             yield probe
+
+    async def agreed(self) -> tuple[Target, str]:
+        """The version that is used, and the target that offers it: a host that refuses an offer names its versions."""
+        try:
+            async with self.client() as client:
+                return self, client.version
+        except Refused as refused:
+            version = None if self.protocol is not None else newest_spoken(_named(refused.error))
+            if version is None:
+                raise
+        return await replace(self, protocol=version).agreed()
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client]:
@@ -80,6 +92,15 @@ class Target:
             old = client.generation < Generation.V0_7
             options |= {"workingDirectory": directory} if old else {"workingDirectories": [directory]}
         return options
+
+
+def _named(error: Json) -> Sequence[object]:
+    """The versions that a host names when it refuses an offer."""
+    match error:
+        case {"code": UnsupportedProtocolVersion.CODE, "data": {"supportedVersions": [*versions]}}:
+            return versions
+        case _:
+            return ()
 
 
 class Client:
