@@ -34,6 +34,7 @@ from ahpkit.canvas.registry import (
 from ahpkit.canvas.requests import Requests
 from ahpkit.canvas.runtime import SessionCanvases
 from ahpkit.host.feature import Services
+from ahpkit.host.states import NO_SESSION
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.actions import (
     SessionAction,
@@ -91,16 +92,16 @@ class SessionBridge:
     # -- what stands in the state ----------------------------------------------------------------------------------
 
     @property
-    def state(self) -> JsonObject:
-        return self._services.state(self.uri) or {}
+    def state(self) -> SessionState:
+        return self._services.session(self.uri) or NO_SESSION
 
     @property
     def registry(self) -> Sequence[JsonObject]:
-        return self.state.get("canvasRegistry", ())
+        return cast("Sequence[JsonObject]", self.state.get("canvasRegistry", ()))
 
     @property
     def instances(self) -> Sequence[JsonObject]:
-        return self.state.get("openCanvases", ())
+        return cast("Sequence[JsonObject]", self.state.get("openCanvases", ()))
 
     def _instance(self, instance_id: str) -> JsonObject | None:
         return next((one for one in self.instances if one["instanceId"] == instance_id), None)

@@ -30,12 +30,12 @@ def canvas_uri(session_uri: str, instance_id: str) -> str:
     return f"ahp-canvas:/{hashlib.sha256(f'{session_uri} {instance_id}'.encode()).hexdigest()[:32]}"
 
 
-def canvas_state(instance: JsonObject) -> JsonObject:
+def canvas_state(instance: JsonObject) -> CanvasState:
     """An open instance as 1.0.0 shows it. Its address goes with its provider."""
     state = {key: instance[key] for key in _SHOWN if instance.get(key) is not None}
     url: str = instance.get("url") or ""
     usable = instance["availability"] == "ready" and url.startswith(("http://", "https://"))
-    return {**state, "url": url} if usable else state
+    return cast("CanvasState", {**state, "url": url} if usable else state)
 
 
 class ReleasedCanvases:
@@ -56,7 +56,7 @@ class ReleasedCanvases:
             if known is None:
                 self._services.open_channel(uri, state)
             elif known != state:
-                self._services.dispatch(uri, canvas_state_changed(canvas=cast("CanvasState", state)))
+                self._services.dispatch(uri, canvas_state_changed(canvas=state))
         self._close(session_uri, before, wanted)
         self._list(session.get("defaultChat", ""), list(wanted))
 

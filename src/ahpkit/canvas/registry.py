@@ -8,6 +8,7 @@ from typing import Any
 from ahpkit.canvas.errors import AMBIGUOUS, INVALID_INPUT, NO_HANDLER, NOT_FOUND, CanvasError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import find_problem
+from ahpkit.protocol.session.state import SessionActiveClient
 
 CLIENT_PREFIX = "client:"
 """Begins the extension id of what a client provides. No provider of the host's side may have such an id."""
@@ -45,7 +46,7 @@ def server_entries(extension_id: str, extension_name: str | None, declarations: 
     return [_entry(one, extension_id, extension_name) | {"source": "server"} for one in declarations]
 
 
-def client_entries(active_client: JsonObject) -> list[JsonObject]:
+def client_entries(active_client: SessionActiveClient) -> list[JsonObject]:
     """Registry entries of what an active client declares."""
     client_id = active_client["clientId"]
     source = {"source": "activeClient", "clientId": client_id}

@@ -171,10 +171,10 @@ def mark(change: FileChange) -> str:
     return f"{change.path}\0{change.after.oid if change.after is not None else ''}"
 
 
-def mark_of_entry(entry: JsonObject, root_uri: str) -> str:
+def mark_of_entry(entry: ChangesetFile, root_uri: str) -> str:
     """The mark of an entry for clients."""
-    after: JsonObject = entry["edit"].get("after") or {"content": {"uri": ""}}
-    blob = read_blob_uri(after["content"]["uri"])
+    after = entry["edit"].get("after")
+    blob = read_blob_uri(after["content"]["uri"] if after else "")
     return f"{path_in(root_uri, entry['id']) or ''}\0{blob[1].oid if blob is not None else ''}"
 
 

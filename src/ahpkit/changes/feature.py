@@ -27,8 +27,9 @@ from ahpkit.host.agent import Chat, TurnContext
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.registration import AnyApplied, Command, Registration
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere
+from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.platform.files import local_path
-from ahpkit.protocol.changeset import Changeset
+from ahpkit.protocol.changeset import Changeset, ChangesetState
 from ahpkit.protocol.chat.actions import chat_changesets_changed
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.chat.turns import find_tool_call
@@ -131,7 +132,7 @@ class Changesets(Feature):
     async def _prepare_session(self, session_uri: str) -> None:
         """Announce the changesets before the session is ready, so that clients see them at once. Git gets a few seconds
         for this."""
-        if "changesets" not in (self.services.state(session_uri) or {}):
+        if "changesets" not in (self.services.session(session_uri) or NO_SESSION):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
                     await self._announce(session_uri)
@@ -139,7 +140,7 @@ class Changesets(Feature):
     async def _announce(self, session_uri: str) -> None:
         """Update the catalogues of a session and of its chats after a change of their directories."""
         followed = await self._followed(session_uri)
-        state = self.services.state(session_uri)
+        state = self.services.session(session_uri)
         if state is None:
             return
         left = [one for one in self._directories.known(session_uri) if one not in followed]
@@ -161,7 +162,7 @@ class Changesets(Feature):
     def _announce_chat(self, chat_uri: str, followed: Sequence[Followed]) -> None:
         """Update the catalogue of a chat. A chat that works in only some of the session's directories has its own
         catalogue."""
-        chat = self.services.state(chat_uri)
+        chat = self.services.chat(chat_uri)
         if chat is None:
             return
         uris: Sequence[str] = chat.get("workingDirectories") or ()
@@ -187,11 +188,10 @@ class Changesets(Feature):
     async def _prepare_turn(self, chat: Chat, message: Message, prompt: str, context: TurnContext) -> str:
         """Take a checkpoint before the agent can change anything."""
         self._own_trees.check(chat.session_uri)
-        active: JsonObject = (self.services.state(chat.uri) or {}).get("activeTurn") or {}
-        turn_id: str | None = active.get("id")
-        if turn_id is not None:
+        active = (self.services.chat(chat.uri) or NO_CHAT).get("activeTurn")
+        if active is not None:
             for followed in await self._followed(chat.session_uri):
-                await self._begin(followed, turn_id, chat.uri)
+                await self._begin(followed, active["id"], chat.uri)
         return prompt
 
     async def _begin(self, followed: Followed, turn_id: str, chat_uri: str) -> None:
@@ -214,7 +214,7 @@ class Changesets(Feature):
         kind = action["type"]
         if action["type"] == "changeset/filesReviewChanged":
             if applied.client_id is not None:
-                self._views.reviewed(applied.channel, action, applied.after["files"])
+                self._views.reviewed(applied.channel, action, cast("ChangesetState", applied.after)["files"])
         elif kind == "chat/truncated":
             self._forget_turns(applied)
         elif kind in _MOVED and applied.after is not applied.before:
@@ -244,7 +244,7 @@ class Changesets(Feature):
                     self.services.spawn(self._look_before(followed, turn, named), name="files before a tool call")
 
     async def _before_call(self, chat: Chat, turn_id: str, call_id: str) -> None:
-        state: JsonObject = self.services.state(chat.uri) or {}
+        state = self.services.chat(chat.uri) or NO_CHAT
         if (call := find_tool_call(state.get("activeTurn"), call_id)) is not None:
             for followed in self._directories.known(chat.session_uri):
                 for turn in _turns_of_call(followed, turn_id):

@@ -22,8 +22,10 @@ from ahpkit.changes.sides import FileChange
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere, real_path
+from ahpkit.host.states import NO_SESSION
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionState
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +118,7 @@ class FollowedDirectories:
         """A session's directories in the session's order. They are found when they are first needed. Directories that
         cannot be followed, or that lie outside the present roots, are left out."""
         async with self._finding.setdefault(session_uri, asyncio.Lock()):
-            state = self.services.state(session_uri)
+            state = self.services.session(session_uri)
             if state is None:
                 return []
             known = self._sessions.setdefault(session_uri, {})
@@ -158,7 +160,7 @@ class FollowedDirectories:
     def _session_of(self, key: str) -> str | None:
         if key not in self._keys:  # After a restart it may not have been found yet.
             for uri in self.services.session_uris():
-                for directory in session_directories(self.services.state(uri) or {}, self._default_directory):
+                for directory in session_directories(self.services.session(uri) or NO_SESSION, self._default_directory):
                     self._keys[self._key(uri, directory)] = uri
         return self._keys.get(key)
 
@@ -214,7 +216,7 @@ class FollowedDirectories:
     def _key(self, session_uri: str, directory: Path) -> str:
         """The key of a directory. The first directory that a session ever had gets the session's own key."""
         first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
-        present = session_directories(self.services.state(session_uri) or {}, self._default_directory)
+        present = session_directories(self.services.session(session_uri) or NO_SESSION, self._default_directory)
         own = first.get("directory") or str(next(iter(present), ""))
         return wire.key_of(session_uri if own == str(directory) else f"{session_uri}\n{directory}")
 
@@ -273,7 +275,7 @@ class FollowedDirectories:
             self._trees = {directory: one for directory, one in self._trees.items() if one is not tree}
 
 
-def session_directories(state: JsonObject, default: Path) -> list[Path]:
+def session_directories(state: SessionState, default: Path) -> list[Path]:
     """The directories on this machine that a session works in."""
     uris: Sequence[str] = state.get("workingDirectories") or ()
     paths = [local_path(uri) for uri in uris if uri.startswith("file:")]

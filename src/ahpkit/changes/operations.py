@@ -18,6 +18,8 @@ from ahpkit.changes.sides import FileChange
 from ahpkit.changes.undo import count_files
 from ahpkit.changes.views import Views, changes_of, failure
 from ahpkit.host.feature import Services
+from ahpkit.host.states import NO_SESSION
+from ahpkit.protocol.changeset import ChangesetOperation, ChangesetState
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InternalError, InvalidParams, InvalidRequest, NotFound, PermissionDenied
 
@@ -116,8 +118,8 @@ class Operations:
         given = meta.get(MESSAGE_KEY)
         if isinstance(given, str) and given.strip():
             return given
-        state: JsonObject = self.services.state(followed.session) or {}
-        return str(state.get("title") or "Changes of a session")
+        state = self.services.session(followed.session) or NO_SESSION
+        return str(state["title"] or "Changes of a session")
 
 
 def _chosen(changes: Sequence[FileChange], only: set[str] | None) -> tuple[set[str], dict[str, str]]:
@@ -133,9 +135,8 @@ def _left_out(noted: Mapping[str, str]) -> str:
     return f" Left out: {listed}{' and more' if len(noted) > 10 else ''}." if noted else ""
 
 
-def _operation(state: JsonObject, wanted: str) -> JsonObject:
-    offered: Sequence[JsonObject] = state.get("operations") or ()
-    operation = next((entry for entry in offered if entry["id"] == wanted), None)
+def _operation(state: ChangesetState, wanted: str) -> ChangesetOperation:
+    operation = next((entry for entry in state.get("operations") or () if entry["id"] == wanted), None)
     if operation is None:
         raise InvalidParams(f"operationId: this changeset has no operation {wanted!r}")
     if operation["status"] == "running":
@@ -145,9 +146,9 @@ def _operation(state: JsonObject, wanted: str) -> JsonObject:
     return operation
 
 
-def _target(target: Any, operation: JsonObject, state: JsonObject, followed: Followed) -> set[str] | None:
+def _target(target: Any, operation: ChangesetOperation, state: ChangesetState, followed: Followed) -> set[str] | None:
     """The paths that the client chose; None: all. Raises if the target does not fit the operation."""
-    scopes: Sequence[str] = operation["scopes"]
+    scopes = operation["scopes"]
     if target is None:
         if "changeset" not in scopes:
             raise InvalidParams(f"target: {operation['label']} needs one of {', '.join(scopes)}")

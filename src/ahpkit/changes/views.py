@@ -17,6 +17,7 @@ from ahpkit.protocol.changeset import (
     ChangesetFilesReviewChangedAction,
     ChangesetOperation,
     ChangesetOperationStatus,
+    ChangesetState,
     changeset_cleared,
     changeset_content_changed,
     changeset_file_removed,
@@ -102,9 +103,9 @@ class Views:
         keys = {one.key for one in followed} if self._open else set[str]()
         return any(view.key in keys for view in self._open.values())
 
-    def find(self, uri: str) -> tuple[Followed, View, JsonObject] | None:
+    def find(self, uri: str) -> tuple[Followed, View, ChangesetState] | None:
         """What an open channel is about, and its state."""
-        view, state = self._open.get(uri), self.services.state(uri)
+        view, state = self._open.get(uri), self.services.changeset(uri)
         followed = None if view is None else self._directories.known_by_key(view.key)
         return None if view is None or state is None or followed is None else (followed, view, state)
 
@@ -121,7 +122,7 @@ class Views:
                 await self.compute(followed, uri, view)
 
     async def compute(self, followed: Followed, uri: str, view: View) -> None:
-        state = self.services.state(uri)
+        state = self.services.changeset(uri)
         if state is None:
             return
         if state["status"] not in ("computing", "recomputing"):
@@ -138,7 +139,7 @@ class Views:
 
     def _send(self, followed: Followed, uri: str, view: View, entries: Sequence[ChangesetFile]) -> None:
         """Send the difference between the shown changeset and the new one."""
-        state = self.services.state(uri)
+        state = self.services.changeset(uri)
         if state is None:
             return
         shown = {entry["id"]: entry for entry in state["files"]}
@@ -154,12 +155,12 @@ class Views:
             for entry in new:
                 self.services.dispatch(uri, changeset_file_set(file=entry))
             offered = self._operations(followed, view, state, wanted.values())
-            if offered != state["operations"]:
+            if offered != state.get("operations"):
                 self.services.dispatch(uri, changeset_operations_changed(operations=offered))
         self.services.dispatch(uri, changeset_status_changed(status="ready"))
 
     def _operations(
-        self, followed: Followed, view: View, state: JsonObject, files: Collection[ChangesetFile]
+        self, followed: Followed, view: View, state: ChangesetState, files: Collection[ChangesetFile]
     ) -> list[ChangesetOperation]:
         """The present operations: disabled if there is nothing to do. The status of running and failed ones is kept."""
         shown: dict[str, ChangesetOperation] = {one["id"]: one for one in state.get("operations") or ()}
@@ -189,7 +190,7 @@ class Views:
             return "this changeset does not offer review"
         return None
 
-    def reviewed(self, uri: str, action: ChangesetFilesReviewChangedAction, files: Iterable[JsonObject]) -> None:
+    def reviewed(self, uri: str, action: ChangesetFilesReviewChangedAction, files: Iterable[ChangesetFile]) -> None:
         """A person marked files of a changeset as reviewed. Each mark is bound to the file's content."""
         found = self.find(uri)
         if found is None:

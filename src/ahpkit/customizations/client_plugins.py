@@ -31,7 +31,7 @@ from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import NotFound, RpcError
 from ahpkit.protocol.session.enablement import PlacedCustomization, is_enabled, walk
-from ahpkit.protocol.session.state import ToolDefinition
+from ahpkit.protocol.session.state import SessionState, ToolDefinition
 from ahpkit.tools.registry import Owner, Tool, input_object
 
 CLIENT_LIMITS = Limits(entries=10_000, files=2_000, file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, depth=10)
@@ -145,7 +145,7 @@ class ClientPlugins:
         self._timeout = timeout
         self._slots: WeakKeyDictionary[ConnectedClient, asyncio.Semaphore] = WeakKeyDictionary()
 
-    def active_clients_changed(self, tree: SessionTree, state: JsonObject) -> None:
+    def active_clients_changed(self, tree: SessionTree, state: SessionState) -> None:
         """Take over the plugins that the active clients publish now, and remove all others."""
         before, tree.plugins = tree.plugins, {}
         fresh: list[ClientPlugin] = []
@@ -208,11 +208,11 @@ class ClientPlugins:
         return parsed
 
 
-def _published(state: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+def _published(state: SessionState) -> Iterator[tuple[str, JsonObject]]:
     """Every plugin that a client publishes, with the client's id."""
     for client in state.get("activeClients", ()):
         for published in client.get("customizations", ()):
-            yield client["clientId"], published
+            yield client["clientId"], cast("JsonObject", published)
 
 
 def _is_package(uri: str) -> bool:

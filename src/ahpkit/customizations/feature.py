@@ -38,6 +38,7 @@ from ahpkit.customizations.watched_places import JudgedContent, WatchedPlaces
 from ahpkit.host.agent import AgentError, Chat, McpServerOffer, TurnContext
 from ahpkit.host.feature import Feature, Services
 from ahpkit.host.registration import AnyApplied, Registration
+from ahpkit.host.states import NO_SESSION
 from ahpkit.host.trust import Trust
 from ahpkit.host.turns.chat import path_of
 from ahpkit.platform.files import followed
@@ -52,6 +53,7 @@ from ahpkit.protocol.session.actions import (
 )
 from ahpkit.protocol.session.customizations import Customization
 from ahpkit.protocol.session.enablement import SWITCH, find
+from ahpkit.protocol.session.state import SessionState
 from ahpkit.tools.gate import Objection
 
 _log = logging.getLogger(__name__)
@@ -181,8 +183,8 @@ class Customizations(Feature):
         known = {entry["id"] for entry in self._shown(session_uri)}  # For a session that wakes.
         tree.expected = await asyncio.to_thread(_expected, tree.locations) | known
         tree.read = {}
-        state = self.services.state(session_uri) or {}
-        if state.get("activeClients") and not tree.plugins:  # Clients that are expected back after a restart.
+        state = self.services.session(session_uri) or NO_SESSION
+        if state["activeClients"] and not tree.plugins:  # Clients that are expected back after a restart.
             self._clients.active_clients_changed(tree, state)
         tree.is_located = tree.is_reading = True
         self._announce(tree)
@@ -232,7 +234,7 @@ class Customizations(Feature):
             case "session/workingDirectorySet" | "session/workingDirectoryRemoved" | "session/workingDirectoryReplaced":
                 self._directories_changed(applied.channel)
             case "session/activeClientSet" | "session/activeClientRemoved":
-                self._clients.active_clients_changed(self._tree(applied.channel), applied.after)
+                self._clients.active_clients_changed(self._tree(applied.channel), cast("SessionState", applied.after))
             case "session/mcpServerStateChanged" | "session/mcpServerStartRequested" | "session/mcpServerStopRequested":
                 self._server_changed(applied, action["id"])
             case kind if kind in _AFTER_WORK and self._hooks.allowed:
@@ -249,7 +251,7 @@ class Customizations(Feature):
         tree = self._trees.get(applied.channel)
         if tree is None or applied.before is applied.after:
             return
-        was, now = (_server_state(one, id) for one in (applied.before, applied.after))
+        was, now = (_server_state(cast("SessionState", one), id) for one in (applied.before, applied.after))
         crashes = was == "ready" and now == "starting"
         if "error" in (was, now) or crashes or id in tree.crashed:
             if crashes:
@@ -389,7 +391,8 @@ class Customizations(Feature):
                 self.services.dispatch(tree.uri, action)
 
     def _shown(self, session_uri: str) -> list[JsonObject]:
-        return (self.services.state(session_uri) or {}).get("customizations") or []
+        shown = (self.services.session(session_uri) or NO_SESSION).get("customizations")
+        return cast("list[JsonObject]", shown or [])
 
     async def _follow_changes(self) -> None:
         async for changed in self._places.changed():
@@ -465,7 +468,7 @@ def _expected(locations: Iterable[Location]) -> frozenset[str]:
     return frozenset(location.id for location in locations if location.expected)
 
 
-def _server_state(state: JsonObject, id: str) -> str | None:
+def _server_state(state: SessionState, id: str) -> str | None:
     placed = find(state, id)
     return None if placed is None else placed.entry.get("state", {}).get("kind")
 

@@ -35,7 +35,7 @@ class Agents:
         hooks: AgentHooks,
         states: States,
         dispatch: Callable[[str, RootAction], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn: Callable[[Coroutine[object, None, None]], object],
     ) -> None:
         self._agents = {agent.provider: agent for agent in agents}
         self._default = default or next(iter(self._agents), None)

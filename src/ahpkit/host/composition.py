@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from ahpkit.dialects.base import ClientFacts
 from ahpkit.host.agent import Agent
@@ -53,6 +54,7 @@ from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
@@ -321,7 +323,7 @@ class FrontParts:
     ) -> None:
         @lru_cache(1_000)
         def client_facts(client_id: str) -> ClientFacts:
-            return ClientFacts(client_id, common.now, spine.store.state)
+            return ClientFacts(client_id, common.now, cast("Callable[[str], JsonObject | None]", spine.store.state))
 
         self._store = spine.store
         self.notes = ClientNotes(spine.values)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from ahpkit.host.agent import Turn
 from ahpkit.host.registration import Registration
 from ahpkit.host.states import States
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.commands import ClientCapabilities
 from ahpkit.protocol.common.state import JsonObject
@@ -96,9 +97,7 @@ class Services(States, Protocol):
         """Reduce, log and send an action of the host's own. A malformed action raises."""
         ...
 
-    def open_channel(
-        self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False
-    ) -> None:
+    def open_channel(self, uri: str, state: ChannelState, *, kind: str | None = None, is_retold: bool = False) -> None:
         """Create a state-bearing channel (a terminal, a watch). `is_retold`: its first action replaces the whole state,
         so a client that saw an earlier life of the channel needs only actions. `kind` is the channel's kind if the URI
         does not contain it.
@@ -174,7 +173,7 @@ class Services(States, Protocol):
         and the decision is recorded."""
         ...
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[object, None, None], *, name: str) -> asyncio.Task[None]:
         """Run `work` as a task that the host owns and ends. If it fails, the error is logged."""
         ...
 

@@ -44,6 +44,7 @@ from ahpkit.log.engine import LocalLog, LogEngine
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.errors import InternalError, LocalProtocolError
+from ahpkit.protocol.root import RootState
 from ahpkit.wire.tasks import Tasks
 from ahpkit.wire.transport import Transport
 
@@ -158,11 +159,10 @@ class Host:
     def _open_root(self) -> None:
         """Set the root channel to the facts of this run: its extensions, agents, and the number of sessions."""
         meta = {HOST_META: {"version": __version__}, **self._extensions.advertised()}
-        state = self.spine.store.state(ROOT_URI)
-        if state is None:
-            fresh = {"agents": self._agents.listed(), "activeSessions": len(self.spine.index), "_meta": meta}
+        if self.spine.store.state(ROOT_URI) is None:
+            fresh: RootState = {"agents": self._agents.listed(), "activeSessions": len(self.spine.index), "_meta": meta}
             self.spine.store.open(ROOT_URI, fresh)
-        elif state.get("_meta") != meta:
+        elif (state := self.spine.store.root()).get("_meta") != meta:
             self.spine.store.open(ROOT_URI, {**state, "agents": self._agents.listed(), "_meta": meta})
 
     async def _start(self, stack: AsyncExitStack) -> None:

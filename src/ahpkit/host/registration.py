@@ -18,11 +18,11 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ahpkit.host.agent import CanvasRuntime, Chat, McpServerOffer, ToolCall, ToolOutcome, Turn, TurnContext
 from ahpkit.host.policy.methods import MethodRule, known_client
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import ChatState, Message
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.extensions import extension_method
 from ahpkit.protocol.session.actions import SessionAction
@@ -83,9 +83,12 @@ class OnlyOne(Generic[_T]):
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
-CommandHandler = Callable[[Any, Any], Awaitable[Any]]
+CommandHandler = Callable[[Any, Any], Awaitable[object]]
 """Serves one request method. Gets the client that asks (a `ConnectedClient`) and its validated params; returns the
 result, or raises an error of `ahpkit.protocol.errors`."""
+
+NotificationHandler = Callable[[Any, Any], None]
+"""Handles one notification. Gets the client and the params."""
 
 
 class Command(NamedTuple):
@@ -110,7 +113,7 @@ class CommandTable:
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
-        self._notifications: dict[str, Callable[[Any, Any], None]] = {}
+        self._notifications: dict[str, NotificationHandler] = {}
 
     def add(self, command: Command) -> None:
         """Serve a request method."""
@@ -119,7 +122,7 @@ class CommandTable:
             raise LocalProtocolError(f"{command.name} is served by another part of the host already")
         self._commands[method] = command
 
-    def hear(self, name: str, hear: Callable[[Any, Any], None]) -> None:
+    def hear(self, name: str, hear: NotificationHandler) -> None:
         """`hear(client, params)`: handle a notification of clients."""
         self._notifications[extension_method(name)] = hear
 
@@ -127,7 +130,7 @@ class CommandTable:
         """The row of a method."""
         return self._commands.get(name)
 
-    def notification(self, name: str) -> Callable[[Any, Any], None] | None:
+    def notification(self, name: str) -> NotificationHandler | None:
         """The handler of a notification."""
         return self._notifications.get(name)
 
@@ -153,11 +156,14 @@ class Applied(NamedTuple, Generic[_ActionT, _StateT]):
     """When it was applied, in milliseconds since the epoch. The log has this time, too."""
 
 
-AnyApplied = Applied[StateAction, JsonObject]
+AnyApplied = Applied[StateAction, ChannelState]
 """For listeners that only look at the type of an action, or at actions of several channels."""
 SessionApplied = Applied[SessionAction, SessionState]
 ChatApplied = Applied[ChatAction, ChatState]
 TerminalApplied = Applied[TerminalAction, TerminalState]
+
+Listener = Callable[[Applied[Any, Any]], None]
+"""Called after an action was applied. Says in its annotation which actions it takes."""
 
 Refusal = Callable[[str, str, Any, Any], str | None]
 """Gets client, channel, action and state. Returns why the client may not dispatch this action; None: it may."""
@@ -191,7 +197,7 @@ class ActionHooks:
     """What happens before and after an action is applied. Read by the dispatcher."""
 
     def __init__(self) -> None:
-        self._listeners = _ByType[Callable[[Applied[Any, Any]], None]]()
+        self._listeners = _ByType[Listener]()
         self.listeners = self._listeners.of
         """`listeners(action_type)`: the functions to call after such actions, in the order in which they registered."""
         self._refusals = _ByType[Refusal]()
@@ -203,7 +209,7 @@ class ActionHooks:
         self.not_stored = Event[[str]]()
         """`listener(channel)`: an action of this channel could not be stored. It was undone in the channel's state."""
 
-    def listen(self, listener: Callable[[Applied[Any, Any]], None], *beginnings: str) -> None:
+    def listen(self, listener: Listener, *beginnings: str) -> None:
         """Have a function called after every action that was applied; with `beginnings`, only for types that begin with
         one of them.
 

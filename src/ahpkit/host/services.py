@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ahpkit.host.agent import Turn
 from ahpkit.host.agents import Agents
@@ -20,6 +19,7 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.states import States
 from ahpkit.host.turns.session_tools import SessionTools
 from ahpkit.host.turns.turns import Turns
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.registry import Tool
@@ -45,7 +45,7 @@ class HostServices(States):
     now: Callable[[], int]
     new_id: Callable[[], str]
 
-    def state(self, uri: str) -> JsonObject | None:
+    def state(self, uri: str) -> ChannelState | None:
         return self.store.state(uri)
 
     def session_uris(self) -> Sequence[str]:
@@ -65,9 +65,7 @@ class HostServices(States):
     def dispatch(self, uri: str, action: StateAction) -> None:
         self.dispatcher.apply(uri, action)
 
-    def open_channel(
-        self, uri: str, state: Mapping[str, Any], *, kind: str | None = None, is_retold: bool = False
-    ) -> None:
+    def open_channel(self, uri: str, state: ChannelState, *, kind: str | None = None, is_retold: bool = False) -> None:
         self.store.open(uri, state, kind=kind, is_retold=is_retold)
 
     def close_channel(self, uri: str) -> None:
@@ -135,7 +133,7 @@ class HostServices(States):
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:
         return await self.turns.check_call(session_uri, tool, tool_input, client_id)
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[object, None, None], *, name: str) -> asyncio.Task[None]:
         return self.tasks.spawn(work, name=name)
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Final, Protocol, cast
 
+from ahpkit.protocol.changeset import ChangesetState
+from ahpkit.protocol.channels import ROOT_URI, ChannelState
 from ahpkit.protocol.chat.state import ChatState
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject
 from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
 from ahpkit.protocol.terminal import TerminalState
@@ -29,11 +30,15 @@ NO_CHAT: Final[ChatState] = {"resource": "", "title": "", "status": 0, "modified
 """Used in place of the state of a chat that is gone: valid but empty."""
 
 
+NO_STATE: Final = cast("ChannelState", {})
+"""Used in place of the state of a channel that is gone, whatever its kind was."""
+
+
 class States(Protocol):
     """The present states of channels. Never change them in place."""
 
     @abstractmethod
-    def state(self, uri: str) -> JsonObject | None:
+    def state(self, uri: str) -> ChannelState | None:
         """The state of any channel."""
         ...
 
@@ -53,5 +58,9 @@ class States(Protocol):
         """The state of a terminal."""
         return cast("TerminalState | None", self.state(uri))
 
+    def changeset(self, uri: str) -> ChangesetState | None:
+        """The state of a changeset."""
+        return cast("ChangesetState | None", self.state(uri))
 
-__all__ = ["NO_CHAT", "NO_SESSION", "States"]
+
+__all__ = ["NO_CHAT", "NO_SESSION", "NO_STATE", "States"]

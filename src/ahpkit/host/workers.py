@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ahpkit.protocol.errors import Conflict
 
@@ -34,18 +34,18 @@ class Stopped(Exception):
     """Raised in work whose caller no longer waits for the result."""
 
 
-class _Job:
-    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+class _Job(Generic[T]):
+    def __init__(self, work: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self.work = work
         self.loop = loop
-        self.done: asyncio.Future[Any] = loop.create_future()
+        self.done: asyncio.Future[T] = loop.create_future()
         self.began: float | None = None
         self.given_up = False
 
     def run(self) -> None:
         _running.job = self
         self.began = time.monotonic()
-        result: Any = None
+        result: T | None = None
         failure: BaseException | None = None
         try:
             if not self.given_up:
@@ -54,9 +54,9 @@ class _Job:
             failure = error
         _running.job = None
         if not self.given_up and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._finish, result, failure)
+            self.loop.call_soon_threadsafe(self._finish, cast("T", result), failure)
 
-    def _finish(self, result: Any, failure: BaseException | None) -> None:
+    def _finish(self, result: T, failure: BaseException | None) -> None:
         if self.done.done() or self.given_up:
             return
         if failure is not None:
@@ -68,11 +68,14 @@ class _Job:
 def progress() -> None:
     """Long work calls this between two steps, to show that it is not stuck. Raises `Stopped` if the caller no longer
     waits."""
-    job: _Job | None = getattr(_running, "job", None)
+    job: _Job[object] | None = getattr(_running, "job", None)
     if job is not None:
         job.began = time.monotonic()
         if job.given_up:
             raise Stopped
+
+
+_AnyJob = _Job[Any]
 
 
 class Workers:
@@ -82,10 +85,10 @@ class Workers:
         self._name = name
         self._count = count
         self._deadline = deadline
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_AnyJob | None] = queue.SimpleQueue()
         self._threads = 0
         self._stuck = 0
-        self._open: set[_Job] = set()
+        self._open: set[_AnyJob] = set()
         self._closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -107,7 +110,7 @@ class Workers:
                 job.done.exception()  # If the caller was cancelled, nobody else retrieves the exception.
             self._open.discard(job)
 
-    async def _finished(self, job: _Job) -> Any:
+    async def _finished(self, job: _Job[T]) -> T:
         while True:
             began = job.began
             left = self._deadline if began is None else began + self._deadline - time.monotonic()
@@ -123,7 +126,7 @@ class Workers:
             self._threads += 1
             threading.Thread(target=self._serve, name=self._name, daemon=True).start()
 
-    def _leave_behind(self, job: _Job) -> None:
+    def _leave_behind(self, job: _AnyJob) -> None:
         """Abandon the thread until the operating system answers, and start another one."""
         self._threads -= 1
         self._stuck += 1

@@ -24,6 +24,20 @@ from ahpkit.protocol.session.reducer import session_reducer
 from ahpkit.protocol.session.state import SessionState
 from ahpkit.protocol.terminal import TerminalState, terminal_reducer
 
+ChannelState = (
+    RootState
+    | AnnotationsState
+    | SessionState
+    | ChatState
+    | TerminalState
+    | ChangesetState
+    | ResourceWatchState
+    | CanvasState
+    | AutomationState
+    | AutomationRunState
+)
+"""The state of any channel."""
+
 
 class Reducer(Protocol):
     """State and action to state; the same object when nothing changes."""
@@ -97,4 +111,4 @@ def reduce(uri: str, state: JsonObject, action: JsonObject) -> JsonObject:
     return channel.reducer(state, action)
 
 
-__all__ = ["CHANNELS", "MAX_URI", "ROOT_URI", "Channel", "Reducer", "channel_of", "reduce"]
+__all__ = ["CHANNELS", "MAX_URI", "ROOT_URI", "Channel", "ChannelState", "Reducer", "channel_of", "reduce"]

@@ -363,7 +363,7 @@ class Chat(Protocol):
         connected clients announced."""
         ...
 
-    async def extension_request(self, method: str, params: JsonObject) -> Any:
+    async def extension_request(self, method: str, params: JsonObject) -> object:
         """Send a request to the host or to a client that offers the extension; raises its `RpcError`, or
         `MethodNotFound`."""
         ...
@@ -411,7 +411,7 @@ class AgentChat(abc.ABC):
     async def forget(self) -> None:
         """The chat was disposed of for good: the agent may delete what it keeps of it. `aclose` follows."""
 
-    async def extension_request(self, method: str, params: JsonObject) -> Any:
+    async def extension_request(self, method: str, params: JsonObject) -> object:
         """A client calls an extension of this agent (`_…`); raise `MethodNotFound` for what it did not announce."""
         raise MethodNotFound(f"{method}: the agent of this session does not offer it")
 

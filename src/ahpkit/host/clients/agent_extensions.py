@@ -7,7 +7,7 @@ announce. Messages from a client to an agent are in `extensions`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.host.agent import Chat
 from ahpkit.host.clients.clients import Clients
@@ -52,7 +52,7 @@ class AgentExtensions:
             offers |= {name: value for name, value in said if not name.startswith(OUR_PREFIXES) and _is_small(value)}
         return offers | self._extensions.for_agents()
 
-    async def forward_request(self, chat: Chat, method: str, params: Params) -> Any:
+    async def forward_request(self, chat: Chat, method: str, params: Params) -> object:
         """Answer an agent's request: by the host's own handler, or else by a client that announced the extension.
 
         If a client leaves before it has answered, the next client is asked. An error of a client counts as an answer.
@@ -102,7 +102,7 @@ def _addressed(params: Params, channel: str) -> Params:
     return {**bare, "channel": channel} | ({"_meta": kept} if kept else {})
 
 
-def _is_small(value: Any) -> bool:
+def _is_small(value: object) -> bool:
     return len(encode(value)) <= MAX_ANNOUNCEMENT
 
 

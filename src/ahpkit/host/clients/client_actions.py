@@ -21,6 +21,7 @@ from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, RpcError
 from ahpkit.protocol.root import RootConfigChangedAction
 from ahpkit.protocol.session.actions import SessionConfigChangedAction
@@ -180,7 +181,7 @@ class ClientActions:
 
     def _dispatch(
         self, client: Connection, uri: str, sent: SentAction, origin: Origin
-    ) -> Coroutine[Any, Any, None] | None:
+    ) -> Coroutine[object, None, None] | None:
         """Apply an action or refuse it. Returns something to await when that takes a while."""
         try:
             read = client.outlet.dialect.read_action(uri, sent, client.client_facts)
@@ -255,7 +256,8 @@ async def _nothing() -> None:
 def _is_repeat(dialect: Dialect, entry: Entry, uri: str, sent: SentAction) -> bool:
     logged: Any = decode_own(entry.payload)
     try:
-        return logged["channel"] == uri and dialect.is_repeat(stored_action(sent), logged["action"])
+        stored = cast("JsonObject", stored_action(cast("StateAction", sent)))
+        return logged["channel"] == uri and dialect.is_repeat(stored, logged["action"])
     except (AttributeError, KeyError, TypeError):  # The client's action was not checked yet: it may have any shape.
         return False
 

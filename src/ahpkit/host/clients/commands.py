@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from ahpkit.host.clients.extensions import Extensions, ExtensionsOfAgents
+from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.policy.methods import Call, MethodRule, known_client
 from ahpkit.host.registration import Command, CommandTable
 from ahpkit.protocol.errors import MethodNotFound
@@ -66,10 +67,10 @@ class Commands:
         found.policy(call)
         return found
 
-    def _hears(self, method: str) -> Callable[[Any, Params], Awaitable[None] | None]:
+    def _hears(self, method: str) -> Callable[[ConnectedClient, Params], Awaitable[None]]:
         ours = self._extensions.hears(method)
 
-        def hear(client: Any, params: Params) -> Awaitable[None]:
+        def hear(client: ConnectedClient, params: Params) -> Awaitable[None]:
             ours(client, params)
             return self._of_agents.hear(method, params)
 

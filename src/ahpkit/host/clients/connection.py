@@ -316,7 +316,7 @@ class Connection(RpcLoop):
                 _log.exception("%s failed", command.name)
             self.outlet.fail(request_id, command.name, error)
 
-    async def _run(self, command: Command, params: Params) -> Any:
+    async def _run(self, command: Command, params: Params) -> object:
         channel = params.get("channel")
         if isinstance(channel, str) and command.name not in _AT_REST and self._parts.sessions.rests(channel):
             await self._parts.sessions.awake(channel)

@@ -13,7 +13,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ahpkit.host.agent import AgentChat, AgentError, Chat
 from ahpkit.host.feature import ConnectedClient
@@ -28,11 +28,11 @@ from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[ConnectedClient, Params], Awaitable[Any] | Any]
-"""Handles a message of a client; gets the client and the params."""
+Handler = Callable[[ConnectedClient, Params], object]
+"""Handles a message of a client; gets the client and the params. Returns JSON, or an awaitable of it."""
 
-AgentHandler = Callable[[Chat, Params], Awaitable[Any] | Any]
-"""Handles a message of an agent; gets the chat and the params."""
+AgentHandler = Callable[[Chat, Params], object]
+"""Handles a message of an agent; gets the chat and the params. Returns JSON, or an awaitable of it."""
 
 HOST_META = "ahpkit/host"
 """The key under which the host describes itself, so no extension can have this name."""
@@ -40,7 +40,14 @@ HOST_META = "ahpkit/host"
 _MAX_NAME = 200
 """Characters of a method's name that an error repeats."""
 
-C = TypeVar("C", bound=type[Any])
+R = TypeVar("R")
+H = TypeVar("H", bound=Callable[..., object])
+S = TypeVar("S")
+C = TypeVar("C", bound=type[object])
+
+
+def _itself(full: str, handler: H) -> H:
+    return handler
 
 
 class Extension:
@@ -71,7 +78,7 @@ class Extension:
         """Serve `_<name>/<method>` to clients. With `changes` the answer waits until all changes are stored."""
 
         def make(full: str, handler: Handler) -> Command:
-            async def serve(client: ConnectedClient, params: Params) -> Any:
+            async def serve(client: ConnectedClient, params: Params) -> object:
                 return await served(full, handler, client, params)
 
             return Command(full, serve, changes=changes)
@@ -80,27 +87,25 @@ class Extension:
 
     def notification(self, method: str) -> Callable[[Handler], Handler]:
         """Handle the notification `_<name>/<method>` of clients."""
-        return self._register(self.notifications, method)
+        return self._register(self.notifications, method, _itself)
 
     def agent_request(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
         """Serve `_<name>/<method>` to agents; without such a handler an agent's request goes to a client."""
-        return self._register(self.agent_requests, method)
+        return self._register(self.agent_requests, method, _itself)
 
     def agent_notification(self, method: str) -> Callable[[AgentHandler], AgentHandler]:
         """Handle the notification `_<name>/<method>` of agents. Clients that announced the extension get it too."""
-        return self._register(self.agent_notifications, method)
+        return self._register(self.agent_notifications, method, _itself)
 
     @property
     def for_agents(self) -> bool:
         return bool(self.agent_requests or self.agent_notifications)
 
-    def _register(
-        self, table: dict[str, Any], method: str, make: Callable[[str, Any], Any] = lambda full, handler: handler
-    ) -> Callable[[Any], Any]:
+    def _register(self, table: dict[str, R], method: str, make: Callable[[str, H], R]) -> Callable[[H], H]:
         check_feature(method)
         full = f"_{self.name}/{method}"
 
-        def register(handler: Any) -> Any:
+        def register(handler: H) -> H:
             if full in table:
                 raise LocalProtocolError(f"{full} has a handler already")
             table[full] = make(full, handler)
@@ -159,7 +164,7 @@ class Extensions:
         for extension in self._extensions.values():
             self._hear(method, extension.agent_notifications.get(method), chat, params)
 
-    def _hear(self, method: str, handler: Callable[..., Any] | None, sender: object, params: Params) -> None:
+    def _hear(self, method: str, handler: Callable[[S, Params], object] | None, sender: S, params: Params) -> None:
         """Call the handler of a notification now, so that notifications stay in order. An async handler continues in a
         task."""
         if handler is None:
@@ -185,7 +190,7 @@ class ExtensionsOfAgents:
         if not _for_agents(method):
             return None
 
-        async def serve(client: ConnectedClient, params: Params) -> Any:
+        async def serve(client: ConnectedClient, params: Params) -> object:
             chat = await self._chat(method, params)
             try:
                 return await chat.extension_request(method, _without_channel(params))
@@ -217,7 +222,7 @@ def _without_channel(params: Params) -> Params:
     return {key: value for key, value in params.items() if key != "channel"}
 
 
-async def served(method: str, handler: Callable[..., Any], caller: object, params: Params) -> Any:
+async def served(method: str, handler: Callable[[S, Params], object], caller: S, params: Params) -> object:
     """Let a handler, plain or async, serve a request."""
     try:
         result = handler(caller, params)
@@ -230,7 +235,7 @@ async def served(method: str, handler: Callable[..., Any], caller: object, param
         raise InternalError from None  # The request itself was not cancelled, so the client waits for an answer.
 
 
-async def _finish(work: Awaitable[Any]) -> None:
+async def _finish(work: Awaitable[object]) -> None:
     await work
 
 

@@ -24,8 +24,9 @@ from ahpkit.host.policy.methods import anyone, handshake
 from ahpkit.host.registration import ChannelHooks, Command
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_STATE
 from ahpkit.log.engine import LogEngine
-from ahpkit.protocol.channels import ROOT_URI, channel_of
+from ahpkit.protocol.channels import ROOT_URI, ChannelState, channel_of
 from ahpkit.protocol.common.commands import (
     ClientCapabilities,
     InitializeParams,
@@ -36,7 +37,7 @@ from ahpkit.protocol.common.commands import (
     SubscribeParams,
     SubscribeResult,
 )
-from ahpkit.protocol.common.state import JsonObject, Snapshot
+from ahpkit.protocol.common.state import Snapshot
 from ahpkit.protocol.errors import (
     InvalidRequest,
     NotFound,
@@ -120,7 +121,7 @@ class Handshake:
         self._clients.admit(client, params["clientId"], capabilities=capabilities, dialect=dialect, info=info)
         _log.info("%s speaks %s: %s", client.client_id, dialect.version, info["name"] if info else "it gives no name")
         self._actions.begin(client.client_id)
-        root = self._store.committed(ROOT_URI) or {}
+        root = self._store.committed(ROOT_URI) or NO_STATE
         self._windows.begin(client.client_id)
         states = self._with_states(client, wanted)
         observed = [uri for uri in states if await self._may_observe(client, uri)]
@@ -166,7 +167,7 @@ class Handshake:
         for uri in present:
             self._sessions.wake(uri)
             self._clients.follow(uri, client)
-        states = {uri: self._store.committed(uri) or {} for uri in present}
+        states = {uri: self._store.committed(uri) or NO_STATE for uri in present}
         until = self._store.committed_head
         client.outlet.hold()  # Actions that are committed from here on are sent after the answer.
         self._clients.back(client, resumed=True)
@@ -232,13 +233,13 @@ class Handshake:
     def _snapshot(self, uri: str, client: Connection, turns: int | None = None) -> Snapshot:
         return client.outlet.snapshot(uri, self._followed(uri, client, turns), self._store.committed_head)
 
-    def _followed(self, uri: str, client: Connection, turns: int | None = None) -> JsonObject:
+    def _followed(self, uri: str, client: Connection, turns: int | None = None) -> ChannelState:
         """The committed state of a channel, with a subscription to every later action.
 
         Both happen in one step, so that no action is missed. Before that, a session that rests is woken.
         """
         self._sessions.wake(uri)
-        state = self._windows.shown(client, uri, self._store.committed(uri) or {}, turns)
+        state = self._windows.shown(client, uri, self._store.committed(uri) or NO_STATE, turns)
         self._clients.follow(uri, client)
         return state
 

@@ -21,6 +21,7 @@ from ahpkit.host.limits import MAX_REASON
 from ahpkit.host.spine.fanout import LATENCIES, Sameness, action_message, action_pieces
 from ahpkit.host.spine.store import Origin, action_type, envelope
 from ahpkit.log.entry import Entry
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat.state import Turn
 from ahpkit.protocol.common.state import JsonObject, Snapshot
 from ahpkit.protocol.errors import RequestId, RpcError
@@ -165,16 +166,17 @@ class Outlet:
 
     # -- everything else -------------------------------------------------------------------------------------------
 
-    def snapshot(self, uri: str, state: JsonObject, seq: int) -> Snapshot:
+    def snapshot(self, uri: str, state: ChannelState, seq: int) -> Snapshot:
         """A channel's state for an answer. The turns of a long chat are translated while they are written."""
-        turns: Sequence[Turn] = state.get("turns") or ()
+        whole = cast("JsonObject", state)
+        turns: Sequence[Turn] = whole.get("turns") or ()
         if len(turns) <= _TURNS:
-            return {"resource": uri, "state": self._dialect.state(uri, state), "fromSeq": seq}
-        shown = self._dialect.state(uri, {**state, "turns": turns[-1:]})
-        later = Items(partial(self._project_turns, uri, state, turns))
+            return {"resource": uri, "state": self._dialect.state(uri, whole), "fromSeq": seq}
+        shown = self._dialect.state(uri, {**whole, "turns": turns[-1:]})
+        later = Items(partial(self._project_turns, uri, whole, turns))
         return {"resource": uri, "state": {**shown, "turns": later}, "fromSeq": seq}
 
-    def snapshots(self, states: Mapping[str, JsonObject], seq: int) -> list[Snapshot]:
+    def snapshots(self, states: Mapping[str, ChannelState], seq: int) -> list[Snapshot]:
         """The states of several channels for an answer. When there are many, they are translated while they are
         written."""
 
@@ -203,7 +205,7 @@ class Outlet:
         self.send(message)
         return request_id
 
-    def respond(self, id: RequestId, method: str, params: Params, result: Any, *, large: bool = False) -> None:
+    def respond(self, id: RequestId, method: str, params: Params, result: object, *, large: bool = False) -> None:
         """Answer a request. A result that may be `large` may hold `ahpkit.wire.pieces.Pieces`."""
         told = self._dialect.result(method, params, result)
         if large and not is_light(told):

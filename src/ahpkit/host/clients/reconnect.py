@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any
 
 from ahpkit.dialects.base import MustReconnect
 from ahpkit.host.clients.outlet import Outlet
@@ -55,7 +54,9 @@ class MissedActions:
         self._until = until
         self._can_replay = can_replay
 
-    async def actions(self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object) -> Any:
+    async def actions(
+        self, snapshots: Callable[[], Sequence[Snapshot]], *, at_most: int, prefer: object
+    ) -> Pieces | None:
         """The actions for the answer; None if snapshots are shorter, or the only possible answer.
 
         `prefer` is the client's wish: "actions" whenever the log has them, or "states".
@@ -68,7 +69,9 @@ class MissedActions:
             _log.warning("a client gets snapshots instead of a replay: %s", error)
             return None
 
-    async def _smaller(self, snapshots: Callable[[], Sequence[Snapshot]], at_most: int, prefer: object) -> Any:
+    async def _smaller(
+        self, snapshots: Callable[[], Sequence[Snapshot]], at_most: int, prefer: object
+    ) -> Pieces | None:
         if prefer == "states":
             return None
         bodies, following = await self._page(self._after, _FEW)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.connection import Connection
@@ -20,14 +20,14 @@ from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_CHAT
 from ahpkit.log.entry import Entry
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat.actions import ChatTurnsLoadedAction, chat_turns_loaded
-from ahpkit.protocol.chat.state import Turn
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.chat.state import ChatState, Turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, decode_own, encode
 
-_Named = TypeVar("_Named", bound=Mapping[str, Any])
+_Named = TypeVar("_Named", bound=Mapping[str, object])
 """An action that may name a turn."""
 
 _PAGE = 50
@@ -66,7 +66,7 @@ class TurnWindows:
         if len(self._lacking) > _MAX_CLIENTS:
             del self._lacking[next(iter(self._lacking))]
 
-    def shown(self, client: Connection, uri: str, state: JsonObject, turns: int | None) -> JsonObject:
+    def shown(self, client: Connection, uri: str, state: ChannelState, turns: int | None) -> ChannelState:
         """The state of a chat for a snapshot, with so many of the newest turns; None: with all turns."""
         if turns is not None and turns < 0:
             raise InvalidParams("view.turns: must not be negative")
@@ -76,8 +76,9 @@ class TurnWindows:
         start = 0 if turns is None or not known else max(0, len(state.get("turns", ())) - turns)
         if start == 0:
             return state
-        windows[uri] = state["turns"][start - 1]["id"]
-        return {**state, "turns": state["turns"][start:], "turnsNextCursor": _cursor(uri, windows[uri])}
+        chat = cast("ChatState", state)
+        windows[uri] = chat["turns"][start - 1]["id"]
+        return {**chat, "turns": chat["turns"][start:], "turnsNextCursor": _cursor(uri, windows[uri])}
 
     def can_replay(self, client_id: str, missed: Sequence[Entry]) -> bool:
         """Whether these actions can be replayed to a client. They cannot if one of them names a turn that the client
@@ -90,7 +91,7 @@ class TurnWindows:
 
     async def fetch(self, client: Connection, uri: str, cursor: str | None) -> None:
         """`fetchTurns`: load the page at a cursor, or the next older page. When this returns, the page was sent."""
-        turns: list[Turn] = (self._store.committed(uri) or {})["turns"]
+        turns = cast("ChatState", self._store.committed(uri) or NO_CHAT)["turns"]
         last = self._lacking.get(client.client_id, {}).get(uri) if cursor is None else _turn_of(uri, cursor)
         if last is None:
             return  # The client has them all.
@@ -103,7 +104,7 @@ class TurnWindows:
     def _load_named(self, uri: str, action: _Named) -> _Named:
         """An action that names a turn will be sent: first send the turn to clients that lack it."""
         turns = (self._store.chat(uri) or NO_CHAT)["turns"]
-        named = _index(turns, action.get("turnId"))
+        named = _index(turns, cast("str | None", action.get("turnId")))
         for client in self._clients.subscribers(uri) if named >= 0 else ():
             windows = self._lacking.get(client.client_id)
             if not client.outlet.dialect.takes_windows:

@@ -15,8 +15,8 @@ from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, Tu
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
 from ahpkit.host.policy.small_channels import ANNOTATIONS_RULES, ROOT_RULES, TERMINAL_RULES
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.session.state import SessionState
 
@@ -42,7 +42,7 @@ def check_action(
     channel: str,
     kind: str | None,
     action: StateAction,
-    state: JsonObject,
+    state: ChannelState,
     state_of: StateOf,
     session: SessionState | None = None,
     turn_ids: TurnIds | None = None,

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from ahpkit.host.limits import MAX_ID
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat.state import Turn
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.protocol.common.state import ROOT_URI
 from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
 
-StateOf = Callable[[str], JsonObject | None]
+StateOf = Callable[[str], ChannelState | None]
 """The present state of any channel by URI."""
 
 _Action = TypeVar("_Action", covariant=True)

@@ -26,6 +26,7 @@ from ahpkit.protocol.resource_watch import (
     CreateResourceWatchParams,
     ResourceChange,
     ResourceChangeType,
+    ResourceWatchState,
     resource_watch_changed,
 )
 
@@ -148,8 +149,12 @@ class Watches:
         except BaseException:
             self._watches.pop(uri, None)
             raise
-        state = {key: params.get(key) for key in ("excludes", "includes") if key in params}
-        self._services.open_channel(uri, {"root": params["uri"], "recursive": recursive, **state})
+        state: ResourceWatchState = {"root": params["uri"], "recursive": recursive}
+        if "excludes" in params:
+            state["excludes"] = params["excludes"]
+        if "includes" in params:
+            state["includes"] = params["includes"]
+        self._services.open_channel(uri, state)
         asyncio.get_running_loop().call_later(_UNCLAIMED, self._give_up, uri)
         return uri
 

@@ -8,9 +8,9 @@ gone. So when a session loses a field (its activity, its custom agent), the whol
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from ahpkit.dialects.generations import SELECTION, selection_of
 from ahpkit.host.clients.clients import Clients
@@ -19,10 +19,10 @@ from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import ChannelChanges, action_type
 from ahpkit.host.turns.new_state import entry_of, is_named, present
 from ahpkit.log.entry import Entry
-from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.annotations import AnnotationsState
+from ahpkit.protocol.channels import ROOT_URI, ChannelState
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.reducing import iso_time
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import CHANGES, OPENING
 from ahpkit.protocol.session.state import SessionState, SessionSummary
 from ahpkit.protocol.session.summary import (
@@ -131,7 +131,7 @@ class SessionCatalogue:
 
     def __init__(
         self,
-        state_of: Callable[[str], JsonObject | None],
+        state_of: Callable[[str], ChannelState | None],
         clients: Clients,
         times: SessionTimes,
         *,
@@ -221,10 +221,10 @@ class SessionCatalogue:
 
     def _summary(self, uri: str) -> SessionSummary:
         """The present summary of one session, from its own state and those of its chats."""
-        state: Any = self._state_of(uri)
-        annotations = self._state_of(uri + _ANNOTATIONS)
+        state = cast("SessionState", self._state_of(uri))
+        annotations = cast("AnnotationsState | None", self._state_of(uri + _ANNOTATIONS))
         times = self._times.of(uri)
-        meta: Mapping[str, Any] = state.get("_meta") or {}
+        meta = state.get("_meta") or {}
         summary = session_summary(
             uri, state, created_at=times.created, modified_at=times.modified, changes=meta.get(CHANGES)
         )
@@ -247,14 +247,15 @@ class SessionCatalogue:
         A session's first chat has the session's title while it is the only one, and keeps that title later. Further
         chats are named after their first message; those that began with a title of their own keep it.
         """
-        state, own = self._state_of(session), self._state_of(chat)
+        state = cast("SessionState | None", self._state_of(session))
+        own = cast("ChatState | None", self._state_of(chat))
         if state is None or own is None:
             return None
         if (only := only_chat(state)) is not None and only["resource"] == chat:
             return state["title"]
-        if is_named(cast("ChatState", own)):
+        if is_named(own):
             return None
-        entry = entry_of(chat, cast("SessionState", state))
+        entry = entry_of(chat, state)
         return None if entry is None else entry["title"]
 
     def summaries(self) -> list[SessionSummary]:

@@ -7,11 +7,12 @@ sessions are `<provider>:/<uuid>`, and its chats `ahp-chat://default/…`.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from ahpkit.host.feature import Values
-from ahpkit.protocol.channels import CHANNELS, MAX_URI, Channel, channel_of
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.channels import CHANNELS, MAX_URI, Channel, ChannelState, channel_of
+from ahpkit.protocol.common.actions import StateAction
 
 _PREFIX: Final = "channel-kind/"
 """Prefix of the durable value with a channel's kind. It is stored only if the URI does not contain the kind."""
@@ -22,6 +23,9 @@ _CHOSEN: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20]{1,1000}")
 _FORBIDDEN: Final = ("file", "http", "https", "data", "javascript", "mcp", "ahp-root", "ahp-otlp", "ahp-resource-watch")
 """Schemes that are reserved for something else."""
 
+
+_Reducer = Callable[[ChannelState, StateAction], ChannelState]
+"""A reducer as the host calls it: only with states and actions of the channel's own kind."""
 
 _MAX_KNOWN = 1_000
 """How many kinds are cached."""
@@ -72,10 +76,12 @@ class ChannelKinds:
         self._known.pop(uri, None)
         self._values.set(_PREFIX + uri, None)
 
-    def reduce(self, uri: str, state: JsonObject, action: JsonObject) -> JsonObject:
+    def reduce(self, uri: str, state: ChannelState, action: StateAction) -> ChannelState:
         """The state of a channel after an action; the same object for a channel without state."""
         channel = self.of(uri)
-        return state if channel is None or channel.reducer is None else channel.reducer(state, action)
+        if channel is None or channel.reducer is None:
+            return state
+        return cast("_Reducer", channel.reducer)(state, action)
 
 
 __all__ = ["ChannelKinds"]

@@ -27,6 +27,7 @@ from ahpkit.log.engine import LogEngine
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.session.state import SessionState
 from ahpkit.protocol.validation import check_action
 
 _log = logging.getLogger(__name__)
@@ -78,11 +79,10 @@ class Dispatcher:
         kind = action["type"]
         for amend in self._hooks.amendments(kind):
             action = amend(uri, action)
-        made = cast("JsonObject", action)
         if kind in HINTED:
-            made = with_hints(made, self._store.state(uri), by=None)
-        before, after, at = self._store.apply(uri, made, origin)
-        self._call_listeners(Applied(uri, made, origin.client_id if origin else None, before, after, at))
+            action = _with_hints(action, self._store.session(uri))
+        before, after, at = self._store.apply(uri, action, origin)
+        self._call_listeners(Applied(uri, action, origin.client_id if origin else None, before, after, at))
 
     def before_storing(self, do: Callable[[], None]) -> None:
         """Call `do` at the end of this step. The actions that `do` applies are stored together with those of the
@@ -161,6 +161,11 @@ class Dispatcher:
                         _log.exception("a listener failed at %s of %s", current.action["type"], current.channel)
         finally:
             self._listening = None
+
+
+def _with_hints(action: StateAction, session: SessionState | None) -> StateAction:
+    hinted = with_hints(cast("JsonObject", action), cast("JsonObject | None", session), by=None)
+    return cast("StateAction", hinted)
 
 
 __all__ = ["Dispatcher"]

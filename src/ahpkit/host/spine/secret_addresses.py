@@ -7,8 +7,10 @@ states without it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
+from ahpkit.protocol.channels import ChannelState
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.reducing import without
 from ahpkit.protocol.common.state import JsonObject
 
@@ -21,20 +23,23 @@ _PLACES: Final[Mapping[str, str]] = {
 """The member of an action that may have an address."""
 
 
-def stored_action(action: JsonObject) -> JsonObject:
+def stored_action(action: StateAction) -> StateAction:
     """An action without its address; the same object if it has none."""
     place = _PLACES.get(action["type"])
     inner: JsonObject | None = None if place is None else action.get(place)
     if place is None or inner is None or inner.get("url") is None:
         return action
-    return {**action, place: without(inner, "url")}
+    return cast("StateAction", {**action, place: without(inner, "url")})
 
 
-def stored_state(state: JsonObject) -> JsonObject:
+def stored_state(state: ChannelState) -> ChannelState:
     """A state without addresses: the state of a session with open canvases, or of a canvas."""
-    if "openCanvases" in state:
-        return {**state, "openCanvases": [without(one, "url") for one in state["openCanvases"]]}
-    return without(state, "url") if "instanceId" in state else state
+    if "openCanvases" not in state and "instanceId" not in state:
+        return state
+    whole = cast("JsonObject", state)
+    if "openCanvases" not in whole:
+        return cast("ChannelState", without(whole, "url"))
+    return cast("ChannelState", {**whole, "openCanvases": [without(one, "url") for one in whole["openCanvases"]]})
 
 
 __all__ = ["stored_action", "stored_state"]

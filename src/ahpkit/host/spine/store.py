@@ -14,17 +14,19 @@ import asyncio
 import logging
 import re
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from ahpkit.dialects.base import OutgoingAction
+from ahpkit.dialects.base import OutgoingAction, SentAction
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.secret_addresses import stored_action, stored_state
-from ahpkit.host.states import States
+from ahpkit.host.states import NO_STATE, States
 from ahpkit.log.engine import OPENED, Commit, Draft, LogEngine
 from ahpkit.log.entry import Entry, PartWrittenAhead, Recovery
+from ahpkit.protocol.channels import ChannelState
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists
 from ahpkit.wire.codec import decode_own, encode
@@ -42,7 +44,7 @@ _PART = 128 * 1024
 _LARGEST_TEXT = 16 * 1024 * 1024
 """Bytes. A channel whose text is longer does not rest, because joining the text would take long."""
 
-_PRIVATE: JsonObject = {"type": ""}
+_PRIVATE = cast("StateAction", {"type": ""})
 """Placeholder for a message to one subscriber. Reducers ignore it."""
 
 
@@ -60,7 +62,7 @@ class _Text:
     snapshot: bytes
     tail: Sequence[Entry] = ()
     """Actions after the snapshot."""
-    read: JsonObject | None = None
+    read: ChannelState | None = None
     """The state that `Store.read` has parsed, until the channel wakes."""
 
 
@@ -69,14 +71,14 @@ class _Channel:
     """A channel from `open` to `close`. The same URI may be opened again later, as another channel."""
 
     uri: str
-    state: JsonObject | None
+    state: ChannelState | None
     """None while it rests."""
     opened_at: int
     """The number after which the state can be rebuilt from actions alone."""
     is_retold: bool = False
     """Its first action replaces the whole state. So actions are enough for a client that saw an earlier channel with
     this URI."""
-    committed: JsonObject | None = None
+    committed: ChannelState | None = None
     """None until its opening is durable, and while it rests."""
     text: _Text | None = None
     """Its stored text while it rests."""
@@ -97,9 +99,9 @@ class _Change:
     step: int
     """The step of the log that makes it durable."""
     channel: _Channel
-    state: JsonObject | None
+    state: ChannelState | None
     """The channel's state after the change; None: the channel is closed."""
-    action: JsonObject | None = None
+    action: StateAction | None = None
     """The action that an entry of the log belongs to."""
     for_subscribers: bytes | None = None
     """The envelope for subscribers, if it has an address that the stored one lacks."""
@@ -150,15 +152,15 @@ class Store(States):
             self._channels[uri] = _Channel(uri, None, opened_at, text=text, begun=True, stored_at=snapshot.seq)
         self.committed_head = recovery.head_seq
 
-    def _read(self, uri: str, text: _Text) -> JsonObject:
+    def _read(self, uri: str, text: _Text) -> ChannelState:
         if text.read is not None:
             return text.read
-        state: JsonObject = decode_own(text.snapshot)
+        state: ChannelState = decode_own(text.snapshot)
         for entry in text.tail:
             state = self._read_action(uri, state, entry)
         return state
 
-    def _read_action(self, uri: str, state: JsonObject, entry: Entry) -> JsonObject:
+    def _read_action(self, uri: str, state: ChannelState, entry: Entry) -> ChannelState:
         try:
             return self._kinds.reduce(uri, state, decode_own(entry.payload)["action"])
         except Exception:  # An action that cannot be read is left out, so that all others still count.
@@ -173,7 +175,7 @@ class Store(States):
         if text is not None:
             text.read = await self._read_gently(uri, text)
 
-    async def _read_gently(self, uri: str, text: _Text) -> JsonObject:
+    async def _read_gently(self, uri: str, text: _Text) -> ChannelState:
         """Like `_read`, but others are served between two pieces."""
         if text.read is not None:
             return text.read
@@ -184,7 +186,7 @@ class Store(States):
                 await asyncio.sleep(0)
         return state
 
-    async def look(self, uri: str) -> JsonObject | None:
+    async def look(self, uri: str) -> ChannelState | None:
         """The durable state. The text of a channel that rests is parsed piece by piece, and stays as it is."""
         channel = self._visible(uri)
         if channel is None or channel.text is None:
@@ -216,19 +218,19 @@ class Store(States):
         if channel is None or channel.text is not None or not self.durable(uri):
             return
         state = channel.state
-        data = await _written(state or {})
+        data = await _written(state or NO_STATE)
         if data is not None and still() and channel.state is state and self.durable(uri):
             channel.text = _Text(data)
             channel.state = channel.committed = None
 
-    def state(self, uri: str) -> JsonObject | None:
+    def state(self, uri: str) -> ChannelState | None:
         """The newest state, committed or not."""
         channel = self._channels.get(uri)
         if channel is None:
             return None
         return channel.state if channel.text is None else self._read(uri, channel.text)
 
-    def committed(self, uri: str) -> JsonObject | None:
+    def committed(self, uri: str) -> ChannelState | None:
         """The durable state: the one that subscribers have at `committed_head`."""
         channel = self._visible(uri)
         if channel is None:
@@ -261,7 +263,7 @@ class Store(States):
     def open(
         self,
         uri: str,
-        state: Mapping[str, Any],
+        state: ChannelState,
         *,
         kind: str | None = None,
         is_retold: bool = False,
@@ -274,25 +276,24 @@ class Store(States):
         """
         if kind is not None:
             self._kinds.bind(uri, kind)
-        first = cast("JsonObject", state)
         if prepared is None:
-            step = self._log.open(uri, encode(stored_state(first)))
+            step = self._log.open(uri, encode(stored_state(state)))
         else:
             step = self._log.open(uri, prepared.rest, at=prepared.at, ahead=prepared.ahead)
             self._preparing.discard(uri)
         opened_at = 0 if is_retold else self._log.head_seq
-        channel = _Channel(uri, first, opened_at, is_retold, self.committed(uri))
+        channel = _Channel(uri, state, opened_at, is_retold, self.committed(uri))
         self._channels[uri] = channel
-        self._uncommitted.append(_Change(step, channel, first))
+        self._uncommitted.append(_Change(step, channel, state))
 
     @asynccontextmanager
-    async def preparing(self, uri: str, state: Mapping[str, Any]) -> AsyncGenerator[Prepared | None]:
+    async def preparing(self, uri: str, state: ChannelState) -> AsyncGenerator[Prepared | None]:
         """Store the first state of a channel before it is opened, so that no commit has to take a large state at once.
 
         Nobody sees the state before `open`. If the channel is not opened, the stored state is removed; after a crash
         the next start removes it. None: the state is short, so `open` writes it.
         """
-        stored = stored_state(cast("JsonObject", state))
+        stored = stored_state(state)
         if is_light(stored):
             yield None
             return
@@ -309,7 +310,7 @@ class Store(States):
                 self._preparing.discard(uri)
                 self._log.close(uri)
 
-    async def _write_ahead(self, uri: str, stored: JsonObject, at: int) -> tuple[list[PartWrittenAhead], bytes]:
+    async def _write_ahead(self, uri: str, stored: ChannelState, at: int) -> tuple[list[PartWrittenAhead], bytes]:
         """Store all parts of a state except the last; returns the descriptions of the stored parts, and the last
         part."""
         ahead: list[PartWrittenAhead] = []
@@ -327,7 +328,9 @@ class Store(States):
             self._kinds.release(uri)
             self._uncommitted.append(_Change(self._log.close(uri), channel, None))
 
-    def apply(self, uri: str, action: JsonObject, origin: Origin | None = None) -> tuple[JsonObject, JsonObject, int]:
+    def apply(
+        self, uri: str, action: StateAction, origin: Origin | None = None
+    ) -> tuple[ChannelState, ChannelState, int]:
         """Reduce and log one action; returns the states before and after it, and its time."""
         channel = self._channels[uri]
         if channel.text is not None:
@@ -364,7 +367,7 @@ class Store(States):
         state = channel.committed if resting is None else await self._read_gently(uri, resting)
         ahead: list[PartWrittenAhead] = []
         text: list[bytes] = []
-        async for data in _parts(stored_state(state or {})):
+        async for data in _parts(stored_state(state or NO_STATE)):
             if self._channels.get(uri) is not channel:
                 return
             if resting is not None:
@@ -424,7 +427,7 @@ class Store(States):
             self._reduce_again(channel)
 
     def _reduce_again(self, channel: _Channel) -> None:
-        state = channel.committed or {}
+        state = channel.committed or NO_STATE
         for change in self._uncommitted:
             if change.channel is not channel or change.state is None:
                 continue
@@ -438,7 +441,7 @@ class Store(States):
         return len(self._uncommitted)
 
 
-async def _written(state: JsonObject) -> bytes | None:
+async def _written(state: ChannelState) -> bytes | None:
     """A state as JSON; others are served between two pieces. None: the state is so large that joining the pieces would
     take long."""
     parts: list[bytes] = []
@@ -449,7 +452,7 @@ async def _written(state: JsonObject) -> bytes | None:
     return b"".join(parts)
 
 
-async def _parts(state: JsonObject) -> AsyncIterator[bytes]:
+async def _parts(state: ChannelState) -> AsyncIterator[bytes]:
     """The JSON of a state in parts of `_PART` bytes or a little more; only the last one is shorter, and may be empty.
 
     Others are served between two pieces of a part.
@@ -469,7 +472,7 @@ async def _parts(state: JsonObject) -> AsyncIterator[bytes]:
     yield b"".join(pieces)
 
 
-def envelope(uri: str, action: JsonObject, origin: Origin | None) -> JsonObject:
+def envelope(uri: str, action: StateAction | SentAction, origin: Origin | None) -> JsonObject:
     """An ActionEnvelope without its number, which the log gives."""
     made: JsonObject = {"channel": uri, "action": action}
     if origin is not None:

@@ -280,7 +280,7 @@ class LiveChat:
     def extensions(self) -> JsonObject:
         return self._extensions.offered(self)
 
-    async def extension_request(self, method: str, params: JsonObject) -> Any:
+    async def extension_request(self, method: str, params: JsonObject) -> object:
         return await self._extensions.forward_request(self, method, params)
 
     def extension_notification(self, method: str, params: JsonObject) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from ahpkit.host.registration import AnyApplied
+from ahpkit.host.registration import AnyApplied, SessionApplied
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.states import NO_CHAT, NO_SESSION, States
 from ahpkit.host.turns.chat import LiveChat
@@ -194,7 +194,7 @@ class ChatSummaries:
             if session is not None and chat is not None and chat["title"] != session["title"]:
                 self._dispatch(uri, _updated(chat["resource"], {"title": session["title"]}))
 
-    def chat_added(self, applied: AnyApplied) -> None:
+    def chat_added(self, applied: SessionApplied) -> None:
         """When a session gets a second chat, the first one keeps the title that was shown so far."""
         if applied.before is applied.after:
             return
