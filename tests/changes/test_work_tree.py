@@ -300,7 +300,7 @@ async def test_a_session_that_is_forgotten_while_its_directories_are_found_has_n
         trusts=lambda _: False,
         shows=lambda _: True,
     )
-    services.state.return_value = {"workingDirectories": [repo.root.as_uri()]}
+    services.session.return_value = {"workingDirectories": [repo.root.as_uri()]}
 
     def forget(place: str) -> None:
         directories.rest("ahp-session:/s")

@@ -2,7 +2,7 @@ from typing import Any
 
 from ahpkit.customizations.session_tree import changes, decided, is_ours, keeping_runtime
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.customization_ids import stable_id
+from ahpkit.protocol.session.customizations import stable_id
 from ahpkit.protocol.session.enablement import DECIDED
 from support import requirement
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ahpkit.log.salvage import wal_damage
 from ahpkit.log.sqlite import SqliteStorage
-from ahpkit.log.wal import damage
 from support.records import entry, opening, seqs
 
 COMMITS = 40
@@ -50,15 +50,15 @@ def copy_of(crashed: Path, tmp_path: Path, wal: bytes) -> Path:
 
 
 def test_a_log_that_a_crash_left_is_whole_although_older_frames_follow(crashed: Path, tmp_path: Path) -> None:
-    assert damage(crashed / "log.db-wal") is None
+    assert wal_damage(crashed / "log.db-wal") is None
     frames = frames_of(copy_of(crashed, tmp_path, (crashed / "log.db-wal").read_bytes()))
     assert (crashed / "log.db-wal").stat().st_size > _HEADER + frames * _FRAME
 
 
 def test_a_log_that_is_missing_or_empty_is_whole(tmp_path: Path) -> None:
-    assert damage(tmp_path / "log.db-wal") is None
+    assert wal_damage(tmp_path / "log.db-wal") is None
     (tmp_path / "log.db-wal").write_bytes(b"")
-    assert damage(tmp_path / "log.db-wal") is None
+    assert wal_damage(tmp_path / "log.db-wal") is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -68,7 +68,7 @@ def test_one_flipped_bit_before_the_last_commit_is_noticed(crashed: Path, tmp_pa
     place = random.Random(seed).randrange(_HEADER + (whole - 8) * _FRAME) if seed else 18  # 0: in the header
     wal[place] ^= 1 << seed % 8
     damaged = copy_of(crashed, tmp_path, bytes(wal))
-    assert damage(damaged / "log.db-wal") is not None
+    assert wal_damage(damaged / "log.db-wal") is not None
 
     storage = SqliteStorage(damaged / "log.db")
     recovery = storage.load()
@@ -84,7 +84,7 @@ def test_a_commit_that_was_being_written_is_no_damage(crashed: Path, tmp_path: P
     wal = (crashed / "log.db-wal").read_bytes()
     whole = frames_of(copy_of(crashed, tmp_path / "whole", wal))
     damaged = copy_of(crashed, tmp_path, wal[: _HEADER + whole * _FRAME - cut])
-    assert damage(damaged / "log.db-wal") is None
+    assert wal_damage(damaged / "log.db-wal") is None
 
 
 def test_a_damaged_log_costs_nothing_that_is_in_the_main_file(crashed: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ahpkit.canvas.errors import INVALID_INPUT, PROVIDER_ERROR, CanvasError
-from ahpkit.host.policy.canvas import check_providers
+from ahpkit.host.policy.small_channels import check_providers
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, LocalProtocolError
 from ahpkit.protocol.session.canvases import ClientCanvasDeclaration

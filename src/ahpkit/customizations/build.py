@@ -15,8 +15,7 @@ from ahpkit.customizations.text import decode
 from ahpkit.customizations.tree import FileTree, Unreadable
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import NOT_LISTED
-from ahpkit.protocol.session.customization_ids import stable_id
-from ahpkit.protocol.session.customizations import ChildCustomization
+from ahpkit.protocol.session.customizations import ChildCustomization, stable_id
 
 JSON_LIMIT = 256 * 1024
 """Bytes of a manifest. The reader remembers positions, so it is slower than a plain one. Real manifests are smaller

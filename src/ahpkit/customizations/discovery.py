@@ -26,7 +26,7 @@ from ahpkit.customizations.text import clean_label, clean_name
 from ahpkit.customizations.tree import Documents, FileTree, Limits, join
 from ahpkit.platform.files import followed
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.session.customization_ids import stable_id
+from ahpkit.protocol.session.customizations import stable_id
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from ahpkit.customizations.text import clean_name
 from ahpkit.customizations.yaml_values import flag
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT
-from ahpkit.protocol.session.customization_ids import stable_id
+from ahpkit.protocol.session.customizations import stable_id
 
 _WRAPPERS = ("mcpServers", "servers")
 _NOT_SERVERS = frozenset({"$schema", "inputs", "sandbox", "version", "name", "description", "extensions", "imports"})

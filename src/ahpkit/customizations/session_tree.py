@@ -17,8 +17,7 @@ from ahpkit.customizations.in_force import InForce
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, LEFT_OUT
 from ahpkit.protocol.session.actions import SessionAction, session_customization_removed, session_customization_updated
-from ahpkit.protocol.session.customization_ids import is_top_level_id
-from ahpkit.protocol.session.customizations import Customization
+from ahpkit.protocol.session.customizations import Customization, is_top_level_id
 from ahpkit.protocol.session.enablement import DECIDED, decided_note
 
 DecisionsOf = Callable[[JsonObject, JsonObject | None], Sequence[JsonObject]]

@@ -2,18 +2,23 @@
 
 Everything inside the host is 1.0.0. A client's message is first checked against the client's own version, so that
 errors name the fields of that version, and then translated to 1.0.0.
+
+Messages are also adapted to what the client can show, whatever its version. VS Code offers only agents that have
+models. For it, an agent that reports its models later, or never, gets a stand-in model. The stand-in is removed from
+the messages that the client sends. A client that does not render MCP Apps gets no `mcpApp` and no `mcp://` channel of a
+server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, cast
 
 from msgspec import Raw
 
-from ahpkit.dialects import actions_down, actions_up, client_needs, validation
+from ahpkit.dialects import actions_down, actions_up, validation
 from ahpkit.dialects import states_down as states
 from ahpkit.dialects.base import ClientFacts, Dialect, MustReconnect, OutgoingAction
 from ahpkit.dialects.generations import (
@@ -30,12 +35,106 @@ from ahpkit.dialects.generations import (
     routes,
 )
 from ahpkit.dialects.negotiation import AgreedVersion
+from ahpkit.protocol.common.reducing import without
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import ContentNotFound, InvalidParams, MethodNotFound, NotFound, RpcError
 from ahpkit.protocol.registry import ACTIONS
 from ahpkit.protocol.validation import check, check_action
-from ahpkit.wire.codec import encode
+from ahpkit.wire.codec import decode_own, encode
 from ahpkit.wire.pieces import Items
+
+AGENTS_CHANGED: Final = "root/agentsChanged"
+"""The action that carries agents, and so their models."""
+
+APP_ACTIONS: Final = frozenset(
+    {"session/customizationsChanged", "session/customizationUpdated", "session/mcpServerStateChanged"}
+)
+"""Actions that may carry `mcpApp` or the channel of a server."""
+
+STAND_IN_MODEL: Final = "ahpkit-any-model"
+_MODEL_NAME: Final = "The agent's own choice"
+_NO_MODELS: Final = b'"models":[]'
+MESSAGES: Final = frozenset({"message", "draft", "initialMessage"})
+"""Members of actions and params that hold a message."""
+
+_APP_FIELDS: Final = ("mcpApp", "channel")
+_APP_MARKS: Final = (b'"mcpApp"', b'"mcp://')
+
+
+def _edit(envelope: bytes, edit: Callable[[JsonObject], JsonObject]) -> bytes:
+    """An envelope whose action was changed by `edit`."""
+    decoded: JsonObject = decode_own(envelope)
+    return encode({**decoded, "action": edit(decoded["action"])})
+
+
+# -- a model for every agent ---------------------------------------------------------------------------------------
+
+
+def envelope_with_models(envelope: bytes) -> bytes:
+    """Give every agent in an envelope of `AGENTS_CHANGED` a model. It is not decoded when all agents have models."""
+    return _edit(envelope, with_models) if _NO_MODELS in envelope else envelope
+
+
+def with_models(value: JsonObject) -> JsonObject:
+    """The root's state, or the action `AGENTS_CHANGED`, with a model for every agent."""
+    agents: Sequence[JsonObject] = value.get("agents") or ()
+    return {**value, "agents": [_agent_with_models(agent) for agent in agents]} if agents else value
+
+
+def _agent_with_models(agent: JsonObject) -> JsonObject:
+    if agent.get("models"):
+        return agent
+    return {**agent, "models": [{"id": STAND_IN_MODEL, "provider": agent["provider"], "name": _MODEL_NAME}]}
+
+
+def without_stand_in(value: JsonObject) -> JsonObject:
+    """An action or params without the stand-in model in its messages."""
+    for key in () if MESSAGES.isdisjoint(value) else MESSAGES:
+        message: Any = value.get(key)
+        if isinstance(message, dict) and _names_stand_in(cast("JsonObject", message)):
+            value = {**value, key: without(cast("JsonObject", message), "model")}
+    return value
+
+
+def _names_stand_in(message: JsonObject) -> bool:
+    model: Any = message.get("model")
+    return isinstance(model, dict) and cast("JsonObject", model).get("id") == STAND_IN_MODEL
+
+
+# -- MCP Apps ------------------------------------------------------------------------------------------------------
+
+
+def envelope_without_apps(envelope: bytes) -> bytes:
+    """Remove the apps from an envelope of one of `APP_ACTIONS`. Most have none, and are not decoded."""
+    return _edit(envelope, action_without_apps) if any(mark in envelope for mark in _APP_MARKS) else envelope
+
+
+def action_without_apps(action: JsonObject) -> JsonObject:
+    match action["type"]:
+        case "session/mcpServerStateChanged" if "channel" in action:
+            return {key: value for key, value in action.items() if key != "channel"}
+        case "session/customizationUpdated":
+            return {**action, "customization": _entry_without_apps(action["customization"])}
+        case "session/customizationsChanged":
+            return {**action, "customizations": [_entry_without_apps(entry) for entry in action["customizations"]]}
+        case _:
+            return action
+
+
+def state_without_apps(state: JsonObject) -> JsonObject:
+    """A session's state without the apps and channels of its servers."""
+    entries: list[JsonObject] = state.get("customizations") or []
+    shown = [_entry_without_apps(entry) for entry in entries]
+    return state if shown == entries else {**state, "customizations": shown}
+
+
+def _entry_without_apps(entry: JsonObject) -> JsonObject:
+    if entry.get("type") == "mcpServer":
+        return {key: value for key, value in entry.items() if key not in _APP_FIELDS}
+    children: list[JsonObject] = entry.get("children") or []
+    shown = [_entry_without_apps(child) if child.get("type") == "mcpServer" else child for child in children]
+    return entry if shown == children else {**entry, "children": shown}
+
 
 V = Generation
 
@@ -110,7 +209,7 @@ class GenerationDialect:
     """Whether the client renders MCP Apps (`mcpApps`): only then does it get the channels of MCP servers."""
     needs_models: bool = False
     """Whether the client offers only agents that have models (VS Code). Then agents without models get a stand-in
-    model (`client_needs`)."""
+    model."""
 
     @property
     def stream(self) -> str:
@@ -127,7 +226,7 @@ class GenerationDialect:
         if not knows_method(self.generation, method):
             raise MethodNotFound(f"there is no method {method} in version {self.version}")
         validation.check_params(method, params, by=self.generation)
-        cleaned = client_needs.without_stand_in(validation.own_params(method, params))
+        cleaned = without_stand_in(validation.own_params(method, params))
         return method, actions_up.params(method, cleaned, facts.state_of, by=self.generation)
 
     def read_action(self, channel: str, action: JsonObject, facts: ClientFacts) -> JsonObject:
@@ -140,7 +239,7 @@ class GenerationDialect:
         if isinstance(kind, str) and not may_dispatch(by, kind, ours=ours):  # Checked before the other fields.
             raise InvalidParams(self._refusal(kind))
         validation.check_action(action, by=by)
-        own = client_needs.without_stand_in(validation.own_action(action))
+        own = without_stand_in(validation.own_action(action))
         if _is_newest(by, kind):
             return own
         context = actions_up.ClientContext(channel, facts.client_id, facts.now, facts.state_of, self.host.session_of)
@@ -161,14 +260,14 @@ class GenerationDialect:
 
     def is_repeat(self, sent: JsonObject, logged: JsonObject) -> bool:
         projected = self._action(actions_down.as_said(logged))
-        return projected is not None and actions_down.is_repeat(client_needs.without_stand_in(sent), projected)
+        return projected is not None and actions_down.is_repeat(without_stand_in(sent), projected)
 
     # -- to the client ---------------------------------------------------------------------------------------------
 
     def is_same(self, action_type: str) -> bool:
-        if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
+        if action_type == AGENTS_CHANGED and self.needs_models:
             return False
-        return action_type in IDENTICAL and (self.apps or action_type not in client_needs.APP_ACTIONS)
+        return action_type in IDENTICAL and (self.apps or action_type not in APP_ACTIONS)
 
     def form(self, action_type: str) -> str | None:
         if self.is_same(action_type):
@@ -182,12 +281,12 @@ class GenerationDialect:
         if stream is _OMIT:
             return None
         sent = envelope if stream is _N else actions_down.payload(envelope, stream, outgoing)
-        if action_type == client_needs.AGENTS_CHANGED and self.needs_models:
-            return client_needs.envelope_with_models(sent)
+        if action_type == AGENTS_CHANGED and self.needs_models:
+            return envelope_with_models(sent)
         if action_type == actions_down.CLIENT_SET and not self.ours:
             return actions_down.without_canvases(sent)
-        if action_type in client_needs.APP_ACTIONS and not self.apps:
-            return client_needs.envelope_without_apps(sent)
+        if action_type in APP_ACTIONS and not self.apps:
+            return envelope_without_apps(sent)
         return sent
 
     def _routes(self, action_type: str, envelope: bytes, outgoing: OutgoingAction | None) -> Routes:
@@ -201,7 +300,7 @@ class GenerationDialect:
 
     def _action(self, action: JsonObject) -> JsonObject | None:
         if not self.apps:
-            action = client_needs.action_without_apps(action)
+            action = action_without_apps(action)
         if action["type"] in OUR_ACTIONS:
             return action if self.ours else None
         return actions_down.action(action, self.generation)
@@ -214,11 +313,11 @@ class GenerationDialect:
         if kind == "chat":
             state = states.titled(state, self.host.title(channel))
         if kind == "root" and self.needs_models:
-            state = client_needs.with_models(state)
+            state = with_models(state)
         if kind != "session":
             return states.state_of_kind(kind or "", state, self.generation)
         summary = self.host.summary(channel) or {}
-        state = state if self.apps else client_needs.state_without_apps(state)
+        state = state if self.apps else state_without_apps(state)
         return states.session_state(state, self.generation, channel, summary, ours=self.ours)
 
     def result(self, method: str, params: Mapping[str, Any], result: Any) -> Any:
@@ -285,11 +384,11 @@ def dialect_for(
     return GenerationDialect(agreed.version, agreed.generation, host, canvases, apps, needs_models)
 
 
-_SPECIAL = frozenset({"_meta", "activeClient"}) | client_needs.MESSAGES
+_SPECIAL = frozenset({"_meta", "activeClient"}) | MESSAGES
 """Members of a client's action from which parts may have to be removed."""
 
 
-_FORMED = ACTIONS.keys() - {client_needs.AGENTS_CHANGED, actions_down.CLIENT_SET, *client_needs.APP_ACTIONS}
+_FORMED = ACTIONS.keys() - {AGENTS_CHANGED, actions_down.CLIENT_SET, *APP_ACTIONS}
 """Actions that have the same content for all clients of a version."""
 
 

@@ -1,8 +1,15 @@
 """Creates the file of an SQLite log: a new one, one from the intact parts of a damaged one, or one that is upgraded.
+Also looks for damage in the write-ahead log, which a crash left behind.
 
 A file is built beside its place and swapped in when it is complete. What it replaces is kept as `NAME.corrupt-N`, or as
 `NAME.old-N` when an older ahpkit wrote it. A crash at any point leaves either the old state or a swap that `finish`
 completes. An upgrade converts the states of the old file, but not its history; the caller says how.
+
+SQLite treats the first commit in its write-ahead log that it cannot read as the end, and silently drops what follows.
+That is right for a commit that was being written. It is wrong when bytes changed on the disk: later commits were
+reported as safe. A write-ahead log is a header and frames. A frame holds one page; the last frame of a commit says how
+many pages the database has. Frames of this log carry the two numbers ("salts") of its header: others are left over from
+an earlier log.
 """
 
 from __future__ import annotations
@@ -11,16 +18,86 @@ import logging
 import os
 import shutil
 import sqlite3
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from ahpkit.log.entry import Batch, ChannelSnapshot, Entry, Recovery, Value
 from ahpkit.log.errors import StorageError
 from ahpkit.log.migrations import migrate, transaction
 from ahpkit.log.tables import DAMAGE, Damaged, Tables, check, is_seq, place_of, whole_snapshot
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+_BYTE_ORDERS = {0x377F0682: "<", 0x377F0683: ">"}
+"""The byte order of the checksum, by the first number of the file."""
+_WRAP = 0xFFFFFFFF
+
+_Sum = tuple[int, int]
+
+
+class _Frame(NamedTuple):
+    salts: tuple[int, int]
+    ends_commit: bool
+    expected: _Sum
+    summed: bytes
+    """The bytes that its checksum covers."""
+
+
+def wal_damage(wal: Path) -> str | None:
+    """Why commits of this file are lost; None when it is whole, or when only its end was still being written."""
+    try:
+        file = wal.open("rb")
+    except FileNotFoundError:
+        return None
+    with file:
+        head = file.read(_HEADER.size)
+        if not head.strip(b"\0"):  # All zeros is a log whose first commit never reached the disk.
+            return None
+        if len(head) < _HEADER.size:
+            return f"the write-ahead log {wal.name} was cut off, the newest entries may be lost"
+        magic, _version, page_size, _number, *salts, sum1, sum2 = _HEADER.unpack(head)
+        order = _BYTE_ORDERS.get(magic, "<")
+        running = _add((0, 0), head[:24], order)
+        if magic not in _BYTE_ORDERS or running != (sum1, sum2):
+            return f"the write-ahead log {wal.name} is damaged, the newest entries may be lost"
+        lost = _lost_commits(file, page_size, (salts[0], salts[1]), running, order)
+        if not lost:
+            return None
+        return f"the write-ahead log {wal.name} is damaged, {lost} of the newest commits may be lost"
+
+
+def _lost_commits(file: BinaryIO, page_size: int, salts: tuple[int, int], running: _Sum, order: str) -> int:
+    """Commits of this log after the first damaged frame."""
+    lost, broken = 0, False
+    for frame in _frames(file, page_size):
+        if not broken and frame.salts == salts:
+            running = _add(running, frame.summed, order)
+            broken = running != frame.expected
+        else:
+            broken = True
+        lost += broken and frame.ends_commit and frame.salts == salts
+    return lost
+
+
+def _frames(file: BinaryIO, page_size: int) -> Iterator[_Frame]:
+    while len(data := file.read(_FRAME.size + page_size)) == _FRAME.size + page_size:
+        _page, pages, salt1, salt2, sum1, sum2 = _FRAME.unpack_from(data)
+        yield _Frame((salt1, salt2), pages > 0, (sum1, sum2), data[:8] + data[_FRAME.size :])
+
+
+def _add(running: _Sum, data: bytes, order: str) -> _Sum:
+    """SQLite's checksum of these bytes, continued from an earlier one."""
+    first, second = running
+    numbers = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for one, two in zip(numbers, numbers, strict=True):
+        first = (first + one + second) & _WRAP
+        second = (second + two + first) & _WRAP
+    return first, second
+
 
 _PARTS = ("", "-wal", "-shm")
 """What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
@@ -297,4 +374,4 @@ def upgrade(path: Path, content: Recovery, convert: Convert) -> bool:
     return True
 
 
-__all__ = ["Convert", "create", "finish", "rebuild", "repair", "upgrade"]
+__all__ = ["Convert", "create", "finish", "rebuild", "repair", "upgrade", "wal_damage"]

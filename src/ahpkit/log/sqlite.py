@@ -19,9 +19,8 @@ from typing import Literal, cast
 from ahpkit.log.entry import Batch, Entry, LogPosition, Recovery, Statistics, Step
 from ahpkit.log.errors import ContentRefused, StorageError
 from ahpkit.log.migrations import MIGRATIONS, OLD_STATES, is_intact, migrate, version
-from ahpkit.log.salvage import Convert, create, finish, rebuild, repair, upgrade
+from ahpkit.log.salvage import Convert, create, finish, rebuild, repair, upgrade, wal_damage
 from ahpkit.log.tables import DAMAGE, Damaged, Tables
-from ahpkit.log.wal import damage
 
 _log = logging.getLogger(__name__)
 
@@ -338,7 +337,7 @@ class SqliteStorage:
             raise Damaged("the file is empty")
         if header[18:] not in _HEADER_VERSIONS:
             raise Damaged("the header is damaged")
-        if (reason := damage(self._wal)) is not None:
+        if (reason := wal_damage(self._wal)) is not None:
             raise Damaged(reason)
 
     @contextmanager

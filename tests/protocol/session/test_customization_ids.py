@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ahpkit.protocol.session.customization_ids import is_host_id, is_top_level_id, stable_id
+from ahpkit.protocol.session.customizations import is_host_id, is_top_level_id, stable_id
 
 
 def test_an_id_depends_on_every_part_and_on_nothing_else() -> None:

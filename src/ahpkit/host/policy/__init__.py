@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ahpkit.host.policy.canvas import RULES as CANVAS_RULES
 from ahpkit.host.policy.chat import RULES as CHAT_RULES
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, StateOf, TurnIds, allow, check_ids
 from ahpkit.host.policy.session import RULES as SESSION_RULES
 from ahpkit.host.policy.session import check_active_client, check_agent, check_model
-from ahpkit.host.policy.small_channels import ANNOTATIONS_RULES, ROOT_RULES, TERMINAL_RULES
+from ahpkit.host.policy.small_channels import ANNOTATIONS_RULES, CANVAS_RULES, ROOT_RULES, TERMINAL_RULES
 from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.registry import ACTIONS

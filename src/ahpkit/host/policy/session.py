@@ -8,9 +8,9 @@ from typing import Any
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.limits import MAX_DIRECTORIES, MAX_OFFERED_BYTES, MAX_PLUGINS, MAX_TITLE, MAX_TOOLS
-from ahpkit.host.policy.canvas import check_providers
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
+from ahpkit.host.policy.small_channels import check_providers
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
@@ -30,8 +30,7 @@ from ahpkit.protocol.session.actions import (
     SessionWorkingDirectoryReplacedAction,
     SessionWorkingDirectorySetAction,
 )
-from ahpkit.protocol.session.customization_ids import is_host_id
-from ahpkit.protocol.session.customizations import ClientPluginCustomization
+from ahpkit.protocol.session.customizations import ClientPluginCustomization, is_host_id
 from ahpkit.protocol.session.enablement import SCOPES, PlacedCustomization, walk
 from ahpkit.protocol.session.state import (
     SessionActiveClient,

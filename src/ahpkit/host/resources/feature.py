@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -13,11 +17,10 @@ from ahpkit.host.resources import files, reading
 from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.agent_files import AgentFiles, UnsavedText
 from ahpkit.host.resources.claims import Claim, Claims
-from ahpkit.host.resources.content_store import ContentStore
 from ahpkit.host.resources.fence import Fence
 from ahpkit.host.resources.mentions import Mentions
-from ahpkit.host.resources.reading import ResourceContent
-from ahpkit.host.resources.safe_open import Entry, SafeOpener, file_path, reach, real_path
+from ahpkit.host.resources.reading import OpenFile, ResourceContent
+from ahpkit.host.resources.safe_open import READ, Entry, SafeOpener, file_path, reach, real_path
 from ahpkit.host.resources.sealed import leads_to_sealed
 from ahpkit.host.resources.session_directories import (
     NamedDirectory,
@@ -50,9 +53,77 @@ from ahpkit.protocol.common.commands import (
     ResourceWriteParams,
     ResourceWriteResult,
 )
-from ahpkit.protocol.errors import NotFound, PermissionDenied
+from ahpkit.protocol.errors import ContentNotFound, NotFound, PermissionDenied
 from ahpkit.protocol.resource_watch import CreateResourceWatchParams, CreateResourceWatchResult
 from ahpkit.protocol.session.state import SessionState
+
+_SCHEME = "ahp-content:/"
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ContentStore:
+    """One directory of blobs, each with its type beside it; without a directory everything stays in memory."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._memory: dict[str, tuple[bytes, str]] = {}
+
+    @staticmethod
+    def owns(uri: str) -> bool:
+        return uri.startswith(_SCHEME)
+
+    def put(self, data: bytes, content_type: str) -> str:
+        """Store data and return its URI. The same data is stored only once."""
+        name = hashlib.sha256(content_type.encode() + b"\0" + data).hexdigest()
+        if self._directory is None:
+            self._memory[name] = (data, content_type)
+        else:
+            self._keep(self._directory, name, data, content_type)
+        return _SCHEME + name
+
+    @staticmethod
+    def _keep(directory: Path, name: str, data: bytes, content_type: str) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if os.path.lexists(directory / name):
+                return
+            _write(folder, f"{name}.json", json.dumps({"contentType": content_type}).encode())
+            _write(folder, f"{name}.tmp", data)
+            os.replace(f"{name}.tmp", name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def open(self, uri: str) -> tuple[bytes | OpenFile, str]:
+        """The bytes or the file that contains them, and their type. The URI ends with a name for people, which is
+        ignored."""
+        name = uri.removeprefix(_SCHEME).partition("/")[0]
+        missing = ContentNotFound(f"there is no content {uri}")
+        if not _NAME.fullmatch(name):
+            raise missing
+        if self._directory is None:
+            if name not in self._memory:
+                raise missing
+            return self._memory[name]
+        try:
+            about = json.loads(_read(self._directory / f"{name}.json"))
+            return OpenFile(os.open(self._directory / name, READ)), about["contentType"]
+        except FileNotFoundError:
+            raise missing from None
+
+
+def _write(folder: int, name: str, data: bytes) -> None:
+    with open(os.open(name, _NEW, 0o600, dir_fd=folder), "wb") as file:
+        file.write(data)
+
+
+def _read(path: Path) -> bytes:
+    with open(os.open(path, READ), "rb") as file:
+        return file.read()
+
 
 T = TypeVar("T")
 
@@ -384,4 +455,4 @@ def _check_below(entry: Entry, place: Path, opener: SafeOpener) -> None:
         raise PermissionDenied(f"{place} must not be a link: files that can cause execution belong there")
 
 
-__all__ = ["Resources"]
+__all__ = ["ContentStore", "Resources"]

@@ -6,11 +6,35 @@ are enabled. Directories and other children have one `enabled`. `session/enablem
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from ahpkit.protocol.common.state import URI, Icon, JsonObject, TextRange
 from ahpkit.protocol.session.mcp import McpServerCustomizationApps, McpServerState
 from ahpkit.protocol.type_schemas import CLOSED
+
+_TYPES = ("plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer")
+_TOP_LEVEL = re.compile(r"(?:plugin|directory|mcpServer)-[0-9a-f]{20}")
+_ANY = re.compile(rf"(?:{'|'.join(_TYPES)})-[0-9a-f]{{20}}")
+
+
+def stable_id(kind: str, *parts: str) -> str:
+    """An opaque id for a customization. It does not depend on the contents, so that a switch survives an edit."""
+    text = "\0".join((kind, *parts))
+    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+
+
+def is_top_level_id(id: str) -> bool:
+    """Whether `stable_id` made this id for an entry of a session's list. So the host recognises its own entries, also
+    after a restart."""
+    return _TOP_LEVEL.fullmatch(id) is not None
+
+
+def is_host_id(id: str) -> bool:
+    """Whether an id has the form of `stable_id`: an entry with this id may come into the session at any time."""
+    return _ANY.fullmatch(id) is not None
+
 
 CustomizationType = Literal["plugin", "directory", "agent", "skill", "prompt", "rule", "hook", "mcpServer"] | str
 
@@ -220,4 +244,7 @@ __all__ = [
     "SessionEnablement",
     "SkillCustomization",
     "WorkspaceEnablement",
+    "is_host_id",
+    "is_top_level_id",
+    "stable_id",
 ]
