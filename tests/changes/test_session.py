@@ -269,7 +269,7 @@ class Game:
         self._edit(name, text)
         new = {*(self._content(name) or b"").splitlines()}.difference((before or b"").splitlines())
         self.wrote.setdefault(name, set()).update(new)
-        self.changes.told.update(self.touched)
+        self.changes.reported.update(self.touched)
         self.told_ever |= self.touched
         self.agents.setdefault(name, set()).add(self._content(name))
 

@@ -346,7 +346,7 @@ async def test_outside_git_the_agents_own_edits_are_known(tmp_path: Path) -> Non
     changes = SessionChanges(WorkTree(git), edits_only=True)
     await changes.begin("t")
     (folder / "old.txt").write_text("after\n")
-    changes.told |= {"old.txt", "new.txt"}
+    changes.reported |= {"old.txt", "new.txt"}
     (folder / "new.txt").write_text("new\n")
     (folder / "other.txt").write_text("somebody else")
     await changes.end("t")

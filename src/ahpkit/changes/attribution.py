@@ -43,7 +43,7 @@ class Observation:
     """A look at the files: the changes at one moment of a turn."""
 
     tree: str
-    told: set[str] = field(default_factory=set[str])
+    reported: set[str] = field(default_factory=set[str])
     """Files that the agent has reported as written since the previous look."""
     theirs: set[str] = field(default_factory=set[str])
     """Files that somebody else wrote since the previous look."""
@@ -131,24 +131,24 @@ class Activity:
         """The end of the last call that is over, or the beginning of the turn."""
         return max([self.began, *(end for _, end in self._spans)])
 
-    def _started(self, call: _Call, told: int) -> int:
+    def _started(self, call: _Call, reported_at: int) -> int:
         """The earliest time at which a call can have started that was reported at this time. A call about which a
         person was asked did not run before the answer."""
         if call.asked or not self._tells_late:
-            return told
-        return min(told, max(told - _LATE, self._free_since()))
+            return reported_at
+        return min(reported_at, max(reported_at - _LATE, self._free_since()))
 
     def add_look(self, look: Observation) -> None:
         """Remember a look at the files, after the changes that were reported so far."""
         last = self.looks[-1]
         if last.tree == look.tree:
-            last.told |= look.told
+            last.reported |= look.reported
             last.theirs |= look.theirs
         else:
             self.looks.append(look)
         if len(self.looks) > _MAX_LOOKS:
             gone = self.looks.pop(1)
-            self.looks[1].told |= gone.told
+            self.looks[1].reported |= gone.reported
             self.looks[1].theirs |= gone.theirs
 
     def begin_with(self, sides: Mapping[str, Side | None]) -> None:
@@ -170,7 +170,7 @@ class Activity:
     def seen(self) -> TurnCopy:
         """A copy of the present knowledge. A thread uses it to find out who wrote very many files, while the turn goes
         on."""
-        looks = [Observation(look.tree, {*look.told}, {*look.theirs}, {**look.instead}) for look in self.looks]
+        looks = [Observation(look.tree, {*look.reported}, {*look.theirs}, {**look.instead}) for look in self.looks]
         return TurnCopy(looks, {**self.times}, None if self._outside_calls is not False else self._when_it_ran())
 
 
@@ -230,7 +230,7 @@ class TurnCopy:
         ]
         changed = [number for number in range(1, len(seen)) if not same(seen[number - 1], seen[number])]
         last_is_theirs = self._is_last_of_others(path)
-        if last_is_theirs and changed and path in self.looks[changed[-1]].told:
+        if last_is_theirs and changed and path in self.looks[changed[-1]].reported:
             return (seen[0], seen[-1]), None
         pieces = [
             (seen[number - 1], seen[number])
@@ -257,8 +257,8 @@ def _located(call: JsonObject) -> list[str]:
     """The absolute paths among the locations that an agent reported with a call. The report is not validated, so it may
     have any shape."""
     meta: JsonObject = call.get("_meta") or {}
-    told: Any = meta.get(ACP)
-    places: Any = cast("JsonObject", told).get("locations") if isinstance(told, dict) else None
+    details: Any = meta.get(ACP)
+    places: Any = cast("JsonObject", details).get("locations") if isinstance(details, dict) else None
     listed = cast("list[Any]", places) if isinstance(places, list) else []
     paths = [cast("JsonObject", place).get("path") for place in listed if isinstance(place, dict)]
     return [path for path in paths if isinstance(path, str) and os.path.isabs(path)]

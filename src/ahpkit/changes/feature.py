@@ -298,7 +298,7 @@ class Changesets(Feature):
             return  # It reported only files outside of this directory.
         self._claim(followed, paths)
         if turn_id in followed.running:
-            followed.changes.told.update(paths)
+            followed.changes.reported.update(paths)
             self.services.spawn(self._refresh(followed, turn_id, paths), name="changes of a tool call")
 
     async def _refresh(self, followed: Followed, turn_id: str, paths: Sequence[str]) -> None:
@@ -318,7 +318,7 @@ class Changesets(Feature):
         for other in self._directories.sharing(followed):
             theirs = other.paths_of(followed, paths)
             for turn in other.running_turns():
-                turn.foreign += sorted(theirs - other.changes.told - set(turn.foreign))
+                turn.foreign += sorted(theirs - other.changes.reported - set(turn.foreign))
 
     async def _doubt(self, followed: Followed, turn_id: str) -> None:
         """Remember which files of a turn may have been written by another session that worked in the same directory at
@@ -330,11 +330,11 @@ class Changesets(Feature):
             if other_turn in other.running:
                 await other.changes.refresh(other_turn)
             record = other.changes.record.turns.get(other_turn)
-            told = {*other.changes.told, *(() if record is None else record.told)}
+            reported = {*other.changes.reported, *(() if record is None else record.told)}
             changed = await asyncio.to_thread(paths_of, await other.changes.turn(other_turn))
             theirs = await asyncio.to_thread(followed.paths_of, other, changed)
-            told_here = await asyncio.to_thread(followed.paths_of, other, told)
-            await followed.changes.doubt(turn_id, own & theirs, own & told_here)
+            reported_here = await asyncio.to_thread(followed.paths_of, other, reported)
+            await followed.changes.doubt(turn_id, own & theirs, own & reported_here)
 
     async def _end_turn(self, followed: Followed, turn_id: str) -> None:
         try:

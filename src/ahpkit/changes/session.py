@@ -38,7 +38,7 @@ class SessionChanges:
         self.tree = tree
         self.record = record or Record()
         self.edits_only = edits_only
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         """Paths that the agent of this session is known to have written in the running turns."""
         self._active: dict[str, Activity] = {}
         """By id of a running turn: the periods in which its agent could write, and the looks at its files."""
@@ -76,20 +76,20 @@ class SessionChanges:
         if not self.edits_only:
             await self.refresh(turn_id)
             self._final.add(turn_id)
-        elif self.told:
-            told = {*self.told}
+        elif self.reported:
+            reported = {*self.reported}
             await self.refresh(turn_id)
-            self._read_last[turn_id] = told
+            self._read_last[turn_id] = reported
 
     async def refresh(self, turn_id: str, paths: Collection[str] | None = None) -> None:
         """Look at the files again while a turn runs; with `paths` only at these."""
         if turn_id in self._final:
             await self._name_elsewhere(turn_id, paths or ())
             if (activity := self._active.get(turn_id)) is not None:
-                activity.looks[-1].told |= {*(paths or ())}
+                activity.looks[-1].reported |= {*(paths or ())}
             return
         if paths is None and self.edits_only:
-            paths = set(self.told)
+            paths = set(self.reported)
         if paths is not None and turn_id in self._read_last:
             paths = set(paths) - self._read_last[turn_id]
             if not paths:
@@ -112,7 +112,7 @@ class SessionChanges:
         turn.unkept |= dict.fromkeys(await self._seen_late(turn), _IGNORED)
         self.record.notes |= turn.unkept
         if (activity := self._active.get(turn_id)) is not None:
-            activity.add_look(Observation(checkpoint.tree, told={*(paths or ())}))
+            activity.add_look(Observation(checkpoint.tree, reported={*(paths or ())}))
             await self._attribute(turn, activity, paths)
 
     def saw_call(self, call_id: str, status: str) -> None:
@@ -150,7 +150,7 @@ class SessionChanges:
         doubted = await asyncio.to_thread(seen.doubted, paths)
         sides = [await self.tree.sides(look.tree, doubted) for look in seen.looks] if doubted else []
         others = await asyncio.to_thread(seen.tell_apart, doubted, sides)
-        guessed = await asyncio.to_thread(sorted, paths - self.told - {*others.theirs})
+        guessed = await asyncio.to_thread(sorted, paths - self.reported - {*others.theirs})
         turn.theirs, turn.others, turn.mixed, turn.guessed = others.theirs, others.pieces, others.mixed, guessed
 
     async def _seen_late(self, turn: TurnRecord) -> set[str]:
@@ -188,9 +188,9 @@ class SessionChanges:
             return
         if activity is not None:  # The agent may have reported files after the last look.
             await self._attribute(turn, activity, ())
-        turn.told = sorted(self.told)
+        turn.told = sorted(self.reported)
         await self._count(turn)
-        self.told.clear()
+        self.reported.clear()
 
     async def _count(self, turn: TurnRecord) -> None:
         changed, record = await self.turn(turn.turn_id), self.record
@@ -206,13 +206,15 @@ class SessionChanges:
         for turn in [turn for turn in self.record.turns.values() if turn.is_open]:
             await self._count(turn)
 
-    async def doubt(self, turn_id: str, theirs: Collection[str], told: Collection[str]) -> None:
-        """Another session worked here while a turn ran. `theirs`: the paths that changed while it did; `told`: those of
-        them that it is known to have written. A file that changed in both turns may be from either, unless only one of
-        them reported it."""
+    async def doubt(self, turn_id: str, theirs: Collection[str], reported: Collection[str]) -> None:
+        """Another session worked here while a turn ran.
+
+        `theirs`: the paths that changed while it did. `reported`: those of them that it is known to have written. A
+        file that changed in both turns may be from either, unless only one of them reported it.
+        """
         if (turn := self.record.turns.get(turn_id)) is None:
             return
-        own = set(turn.told) - set(told)
+        own = set(turn.told) - set(reported)
         turn.unsure = await asyncio.to_thread(sorted, {*turn.unsure, *(set(theirs) - own)})
         self.record.unsure = await asyncio.to_thread(sorted, {*self.record.unsure, *turn.unsure})
 
