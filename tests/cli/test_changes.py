@@ -66,6 +66,10 @@ async def test_what_a_session_changed_is_shown_and_taken_back(tmp_path: Path) ->
         assert (code, output) == (0, "There is no undo to bring back.\n")
         code, output, _ = await finish_cli(["sessions", "diff", "change"], repo.root, **place)
         assert {"+two", "+new", "+other"} <= set(output.splitlines())
+        (repo.root / ".git").rename(tmp_path / "gone")
+        code, _, errors = await finish_cli(["sessions", "diff", "change", "--of", "uncommitted"], repo.root, **place)
+        assert (code, errors.count("\n")) == (1, 1), errors
+        assert "not a git repository" in errors
 
 
 WRITER = """

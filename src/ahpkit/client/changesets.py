@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ahpkit.client.core import Core
 from ahpkit.client.dispatch import Dispatch
+from ahpkit.client.errors import ClientError
 from ahpkit.client.subscription import Subscription
 from ahpkit.protocol.errors import ContentNotFound, NotFound
 
@@ -113,10 +114,10 @@ class ChangesetView:
         return any(one["id"] == file and one.get("reviewed") is True for one in self.files)
 
     async def wait_ready(self) -> None:
-        """Wait until the changeset is computed; raises `RuntimeError` with the host's reason when that failed."""
+        """Wait until the changeset is computed; raises `ClientError` with the host's reason when that failed."""
         state = await self._subscription.wait_for(lambda state: state["status"] in ("ready", "error"))
         if state["status"] == "error":
-            raise RuntimeError(state["error"]["message"])
+            raise ClientError(state["error"]["message"])
 
     async def read(self, side: Mapping[str, Any] | None) -> str | None:
         """The text of one side (`before` or `after`) of a file; None when there is no content, the host has not kept
