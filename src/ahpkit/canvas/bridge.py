@@ -222,7 +222,7 @@ class SessionBridge:
             self._unpin(client_id)
 
     def client_back(self, client_id: str) -> None:
-        """A client goes on where it was."""
+        """A client is connected again and resumed its subscriptions."""
         if client_id in self._away:
             self._away.discard(client_id)
             self.publish()
@@ -237,7 +237,10 @@ class SessionBridge:
             self.runtime.capabilities_changed(can_render(after))
 
     def _unpin(self, client_id: str | None) -> None:
-        """A renderer left (None: all did): any client may show and close what it showed, except its own canvases."""
+        """A renderer left; None: all renderers left.
+
+        From now on any client may show and close the instances that it showed, except instances of its own canvases.
+        """
         for instance in self.instances:
             renderer = instance.get("renderer", {}).get("clientId")
             pinned = renderer is not None and client_id in (None, renderer)
@@ -297,7 +300,7 @@ class SessionBridge:
     async def open(
         self, canvas_id: str, instance_id: str, extension_id: str | None, input: Any
     ) -> tuple[JsonObject, bool]:
-        """Open or reopen an instance: what stands in state then, and whether it was open before.
+        """Open or reopen an instance. Returns its entry in the state, and whether it was open before.
 
         Without input a reopen has the input of the last time.
         """
@@ -315,7 +318,7 @@ class SessionBridge:
             return instance, reopen
 
     async def _opened(self, declaration: JsonObject, call: JsonObject) -> JsonObject:
-        """Have the provider open it, and dispatch that it is open."""
+        """Have the provider open the instance, and dispatch that it is open."""
         key, instance_id = key_of(declaration), call["instanceId"]
         appeared = self._declared.get(key)
         self._opening.add(instance_id)
@@ -349,8 +352,8 @@ class SessionBridge:
         return before
 
     def _renderer(self, declaration: JsonObject) -> str | None:
-        """The client that shows it: for a client's own canvas that client, else the first active client that can
-        render."""
+        """The client that shows an instance: for a client's own canvas that client, otherwise the first active client
+        that can render."""
         if declaration["source"] == "activeClient":
             return declaration["clientId"]
         return renderer_of(self.state)
@@ -367,7 +370,7 @@ class SessionBridge:
         return await self._ask("action", self._call(instance, actionName=action_name, input=given), declaration)
 
     async def close(self, instance_id: str) -> None:
-        """Close an instance; one without a provider is just removed."""
+        """Close an instance. An instance without a provider is only removed from the state."""
         async with self._alone(instance_id):
             instance = self._required(instance_id)
             declaration = self._declaration(instance)

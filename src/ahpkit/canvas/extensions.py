@@ -138,7 +138,7 @@ async def serve_extension(
     default_id: str | None = None,
     hello_timeout: float = HELLO_TIMEOUT,
 ) -> None:
-    """Say hello to an extension and have it serve until its connection ends. Raises `ExtensionRefused`."""
+    """Do the handshake with an extension, and let it serve until its connection ends. Raises `ExtensionRefused`."""
     provider: ExtensionProvider | None = None
     news = FloodLimit(now=time.monotonic(), rate=NEWS_PER_SECOND, burst=NEWS_BURST)
 

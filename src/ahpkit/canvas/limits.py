@@ -47,7 +47,7 @@ _MAX_ERROR = {"code": 100, "message": 2_000}
 
 
 def check_id(instance_id: Any) -> str:
-    """An instance id that may stand in the state."""
+    """Check an instance id that an agent or a client chose, and return it."""
     if not isinstance(instance_id, str) or not instance_id or len(instance_id) > MAX_ID:
         raise CanvasError(f"an instance id is a string of 1 to {MAX_ID} characters", code=INVALID_INPUT)
     return instance_id
@@ -67,7 +67,7 @@ def own_answer(result: JsonObject) -> JsonObject:
 
 
 def own_error(error: CanvasError) -> JsonObject:
-    """A provider's error for the wire, not longer than it needs to be."""
+    """A provider's error as agents get it, with a shortened text."""
     return {key: str(getattr(error, key))[:limit] for key, limit in _MAX_ERROR.items()}
 
 
@@ -85,7 +85,7 @@ def own_changes(changes: Mapping[str, Any]) -> JsonObject:
 
 
 def check_push(changes: Mapping[str, Any]) -> str | None:
-    """Why a client's push is too much, or None."""
+    """Why a client's push is too large; None: it is not."""
     for key, limit in MAX_TEXT.items():
         if len(changes.get(key) or "") > limit:
             return f"the {key} of a canvas has at most {limit} characters"
@@ -105,7 +105,7 @@ def check_declarations(declared: Any) -> str | None:
 
 
 def check_completion(action: JsonObject) -> str | None:
-    """Why a client's answer is too much, or None."""
+    """Why a client's answer is too large; None: it is not."""
     try:
         own_answer(action.get("result") or action.get("error") or {})
     except CanvasError as error:

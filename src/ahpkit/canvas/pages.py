@@ -100,7 +100,7 @@ class Page:
         self.wake()
 
     def wake(self) -> None:
-        """Answer the waiting requests."""
+        """Answer the requests that wait for new data."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -187,7 +187,7 @@ class Pages:
                 self.release(page)
 
     async def open(self, html: str, *, on_change: OnChange) -> Page:
-        """A new page at a new address."""
+        """Make a new page at a new address."""
         await self._listening.wait()
         assert self._base is not None
         page = Page(
@@ -202,7 +202,7 @@ class Pages:
         return page
 
     def release(self, page: Page) -> None:
-        """The page is gone; its address will never mean anything again."""
+        """Remove a page. Its address is never used again."""
         for secret in (page.secret, page.look_secret):
             self._pages.pop(secret, None)
         page.wake()
@@ -216,7 +216,7 @@ class Pages:
         return found[0] if page is None else f"{PREFIX}/{page.look_secret}/".encode()
 
     def mount(self, router: Router) -> None:
-        """Serve the pages; knowing an address is enough to see its page."""
+        """Serve the pages. Whoever knows the address of a page may see it."""
         routes = [
             Route("/{secret}/", self._answering(Page.show)),
             Route("/{secret}/news", self._answering(Page.news)),

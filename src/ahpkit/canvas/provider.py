@@ -70,7 +70,7 @@ class Provider(Protocol):
         ...
 
     def attach(self, events: ProviderEvents) -> None:
-        """It is registered with a bridge."""
+        """Called when the provider is registered with a bridge."""
         ...
 
     async def open(self, request: Mapping[str, Any]) -> JsonObject:

@@ -96,17 +96,17 @@ class Requests:
             waiting.answer.set_result(cast("JsonObject", action)["result"])
 
     def cancel_instance(self, instance_id: str) -> None:
-        """The instance is closed."""
+        """Cancel the request about an instance, because the instance is closed."""
         self._cancel_where(lambda request: request["instanceId"] == instance_id, "instanceClosed")
 
     def cancel_undeclared(self, declared: Collection[tuple[str, str]]) -> None:
-        """Providers left, or took back canvases: nobody answers for those any more."""
+        """Cancel the requests about canvases that nobody declares any more: their provider left, or took them back."""
         self._cancel_where(
             lambda request: (request["extensionId"], request["canvasId"]) not in declared, "providerDisconnected"
         )
 
     def cancel_all(self) -> None:
-        """The host stops."""
+        """Cancel all requests, because the host stops."""
         self._cancel_where(lambda request: True, "hostShutdown")
 
     def forget(self) -> None:

@@ -171,8 +171,8 @@ async def _open(canvas: CanvasRuntime, given: Mapping[str, Any]) -> JsonObject:
 
 
 def _as_result(instance: JsonObject) -> JsonObject:
-    """An instance as the result of a tool call. That becomes part of the chat, and the address of a canvas is never
-    stored: it lets in whoever has it."""
+    """An instance as the result of a tool call. The address of the canvas is left out, because the result becomes
+    part of the chat and is stored, and whoever has the address can see the canvas."""
     return without(instance, "url")
 
 
@@ -243,7 +243,7 @@ class CanvasTools:
         self._has_canvases = has_canvases
 
     def offers(self, session_uri: str) -> Sequence[tuple[Owner, Sequence[ToolDefinition]]]:
-        """Nothing, as long as there is no canvas to open or to close."""
+        """The tools of a session; none while no canvas can be opened or closed."""
         return [(_OWNER, TOOLS)] if self._has_canvases(session_uri) else []
 
     def asks(self, tool: Tool) -> bool:

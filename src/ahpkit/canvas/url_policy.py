@@ -204,7 +204,8 @@ _CHECKS = {"https": _https, "http": _http, "data": _data, "file": _file}
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """Authority and everything after it. Two slashes, no more and no less: browsers take any number."""
+    """Split a URL into its authority and everything after it. Exactly two slashes are required, although
+    browsers accept any number."""
     found = _AUTHORITY.match(rest)
     if found is None:
         raise _Refused("the URL needs two slashes after its scheme")

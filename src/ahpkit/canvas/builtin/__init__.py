@@ -11,7 +11,7 @@ EXTENSION_ID = "ahpkit"
 
 
 def builtin_provider(pages: Pages) -> PagedProvider:
-    """Provides them. They are declared only in sessions with a client that can show canvases."""
+    """The provider of these canvases. They are declared only in sessions with a client that can show canvases."""
     return PagedProvider(EXTENSION_ID, [CHART, CHECKLIST], pages, name="ahpkit", needs_renderer=True)
 
 

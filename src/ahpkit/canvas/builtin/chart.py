@@ -40,7 +40,7 @@ def begin(given: JsonObject) -> Document:
 
 
 def add_points(document: Document, given: JsonObject) -> tuple[Document, Any]:
-    """Append to a series. A series that does not exist is begun."""
+    """Append points to a series. A series that does not exist is created."""
     name, all_series = given["series"], document["series"]
     old = next((series["points"] for series in all_series if series["name"] == name), None)
     if old is None and len(all_series) >= MAX_SERIES:

@@ -35,7 +35,7 @@ def add_item(document: Document, given: JsonObject) -> tuple[Document, Any]:
 
 
 def move_item(document: Document, given: JsonObject) -> tuple[Document, Any]:
-    """To the end of a column, or before another item."""
+    """Move an item to the end of a column, or before another item."""
     item = {**_item(document, given["id"]), "column": _column(document, given["column"])}
     others = [one for one in document["items"] if one["id"] != item["id"]]
     ids = [one["id"] for one in others]
