@@ -439,24 +439,29 @@ async def agent_that_says_much(target: Target) -> None:
     await target.client.ask("disposeSession", session)
 
 
-ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
-    large_remark,
-    remark_to_all_versions,
-    escaped_remark,
-    foreign_remark,
-    large_title,
+QUICK: list[Callable[[Target], Awaitable[Any]]] = [
     many_values,
-    too_many_values,
     wrong_everywhere,
-    long_names,
     many_subscriptions,
-    long_completions,
-    long_message,
     many_tools,
     hostile_patterns,
     many_remarks,
     long_configuration,
     many_requests,
+    deep_values,
+]
+"""Attacks with many things or deep ones, but few bytes."""
+
+LARGE_ONES: list[Callable[[Target], Awaitable[Any]]] = [
+    large_remark,
+    remark_to_all_versions,
+    escaped_remark,
+    foreign_remark,
+    large_title,
+    too_many_values,
+    long_names,
+    long_completions,
+    long_message,
     many_rules,
     large_write,
     long_cursors,
@@ -466,14 +471,15 @@ ATTACKS: list[Callable[[Target], Awaitable[Any]]] = [
     deep_paths,
     many_annotations,
     long_numbers,
-    deep_values,
     many_watches,
     many_changes,
     agent_that_says_much,
 ]
 
 
-@pytest.mark.slow
+ATTACKS = [*QUICK, *(pytest.param(attack, marks=pytest.mark.slow) for attack in LARGE_ONES)]
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 async def test_no_request_holds_the_loop(target: Target, attack: Callable[[Target], Awaitable[Any]]) -> None:
     """The best of three: caches and memory are shared with everything else that runs on this machine."""
