@@ -98,3 +98,11 @@ def test_config_is_merged_or_replaced_where_there_is_one() -> None:
 )
 def test_chats_write_time_as_iso_text_with_milliseconds(now: int, text: str) -> None:
     assert iso_time(now) == text
+
+
+def test_an_entry_is_found_among_many_also_where_some_have_no_key() -> None:
+    items: list[JsonObject] = [{"id": str(number)} for number in range(1_000)]
+    for entries in (items, [{}, *items]):
+        assert entries[index_of(entries, "id", "999")] == {"id": "999"}
+        assert index_of(entries, "id", "1000") == -1
+    assert index_of([{"id": "x"}, *items, {"id": "x"}], "id", "x") == 0

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any, cast
 
 from ahpkit.protocol.annotations import AnnotationsSummary
@@ -145,7 +146,7 @@ def annotations_summary(channel: str, state: Mapping[str, Any]) -> AnnotationsSu
     return {
         "resource": channel,
         "annotationCount": len(annotations),
-        "entryCount": sum(len(annotation["entries"]) for annotation in annotations),
+        "entryCount": sum(map(len, map(itemgetter("entries"), annotations))),
     }
 
 
