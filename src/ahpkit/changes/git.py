@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ahpkit.host.resources.safe_open import standing_in
 from ahpkit.platform.limits import limit_child
+from ahpkit.platform.open_flags import NON_BLOCKING
 from ahpkit.wire.tasks import running
 
 _log = logging.getLogger(__name__)
@@ -345,7 +346,7 @@ def _read_small(path: Path) -> bytes:
     """The beginning of a regular file; empty for anything else, because a repository can contain a pipe or device in
     its place."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        file = os.open(path, os.O_RDONLY | NON_BLOCKING)
     except (OSError, ValueError):
         return b""
     try:

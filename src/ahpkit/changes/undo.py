@@ -26,6 +26,7 @@ from ahpkit.changes.verified_content import content, is_blob
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import Entry, SafeOpener, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NO_FOLLOW
 from ahpkit.protocol.errors import RpcError
 
 T = TypeVar("T")
@@ -382,7 +383,7 @@ def write_file(tree: WorkTree, path: str, data: bytes, mode: str, mark: Mark) ->
 
 def _write_draft(draft: str, folder: int, data: bytes, mode: str, kept: int | None) -> None:
     rights = 0o755 if mode == EXECUTABLE else 0o644
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | CLOSE_ON_EXEC
     with open(os.open(draft, flags, rights if kept is None else 0o600, dir_fd=folder), "wb") as file:
         if kept is not None:
             os.fchmod(file.fileno(), kept)

@@ -32,6 +32,7 @@ from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
 from ahpkit.client.answers import input_text
 from ahpkit.client.changesets import ChangesetView
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.meta_keys import OPENING
@@ -340,7 +341,7 @@ def _write_private(path: str, text: str, *, replace_it: bool) -> None:
     """Write a file that only its owner can read, even if the file existed before."""
     there = os.O_TRUNC if replace_it else os.O_EXCL
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | there | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | there | CLOSE_ON_EXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(descriptor, 0o600)
             file.write(text)

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from ahpkit.log.datadir import Durability
+from ahpkit.platform.open_flags import NON_BLOCKING
 from ahpkit.protocol.errors import AhpError
 from ahpkit.tools.rules import Rule
 
@@ -424,7 +425,7 @@ def _text_of(path: Path) -> str:
 
 
 def _without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(name, flags | NON_BLOCKING)
 
 
 def _check_shape(content: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
 from ahpkit.platform.files import followed, local_path
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import TRUST
 from ahpkit.protocol.session.enablement import walk
@@ -513,7 +514,7 @@ def _git_values(text: str) -> list[tuple[str, str]]:
 def _beginning(path: str) -> str:
     """The text at the beginning of a regular file; empty when there is none."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | NON_BLOCKING | CLOSE_ON_EXEC), "rb") as file:
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             return file.read(_MAX_TEXT).decode("utf-8", "replace").replace("\0", " ") if regular else ""
     except OSError:

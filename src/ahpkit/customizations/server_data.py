@@ -11,6 +11,8 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
+
 BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
 
 _BINARY_ENDINGS = frozenset(
@@ -178,7 +180,7 @@ def _names_programs(path: str) -> bool:
 
 def _read(path: str, most: int) -> bytes:
     """The beginning of a regular file. Pipes are not read, because that would wait."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(os.open(path, os.O_RDONLY | NON_BLOCKING | CLOSE_ON_EXEC), "rb") as file:
         return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"#!"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ahpkit.platform.files import wait_lock, write_private
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
 
@@ -74,7 +75,7 @@ class OwnerFile:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT | CLOSE_ON_EXEC, 0o600)
         try:
             wait_lock(lock)
             yield

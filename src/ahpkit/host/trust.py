@@ -30,6 +30,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ahpkit.host.owner_file import OwnerFile
 from ahpkit.platform.files import followed
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
 from ahpkit.protocol.common.state import JsonObject
 
 Kind = Literal["hook", "server", "extension", "settings"]
@@ -270,7 +271,7 @@ def fingerprints(paths: Iterable[str | Path]) -> dict[str, str]:
 def fingerprint(path: Path) -> str:
     """SHA-256 of a regular file's content; links are followed; pipes and devices are not read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | NON_BLOCKING | CLOSE_ON_EXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return _MISSING

@@ -32,6 +32,7 @@ from ahpkit.host.resources.session_directories import (
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.commands import (
@@ -61,7 +62,7 @@ _SCHEME = "ahp-content:/"
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_FOLLOW | CLOSE_ON_EXEC
 
 
 class ContentStore:
@@ -87,7 +88,7 @@ class ContentStore:
     @staticmethod
     def _keep(directory: Path, name: str, data: bytes, content_type: str) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(directory, os.O_RDONLY | DIRECTORY | CLOSE_ON_EXEC)
         try:
             if os.path.lexists(directory / name):
                 return

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ahpkit.host.resources.safe_open import Entry, PathChanged, check_regular, open_regular
 from ahpkit.host.workers import progress
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCKING
 from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, ResourceResolveResult
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
@@ -104,7 +105,7 @@ def _draft(entry: Entry, mode: int | None) -> Generator[tuple[int, str]]:
     """A context with a new file beside the entry. It is removed if it does not replace the entry. It gets the old
     file's mode, or else that of the umask."""
     draft = f".{entry.name[:40]}.{secrets.token_hex(8)}.tmp"
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | CLOSE_ON_EXEC
     descriptor = os.open(draft, flags, 0o666, dir_fd=entry.folder)
     try:
         if mode is not None:
@@ -117,7 +118,7 @@ def _draft(entry: Entry, mode: int | None) -> Generator[tuple[int, str]]:
 
 
 def _append(entry: Entry, data: bytes) -> None:
-    descriptor = entry.open(os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    descriptor = entry.open(os.O_WRONLY | os.O_APPEND | NON_BLOCKING)
     try:
         found = os.fstat(descriptor)
         check_regular(found, entry.path)

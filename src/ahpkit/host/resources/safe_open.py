@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ahpkit.platform.files import followed, local_path
+from ahpkit.platform.open_flags import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW, NON_BLOCKING, PATH_ONLY
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied
 
 T = TypeVar("T")
@@ -36,11 +37,11 @@ MAX_PATH = 4096
 MAX_PATH_DEPTH = 100
 """Folders in a path: as deep as `files` copies and deletes."""
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PASSED = (os.O_PATH if hasattr(os, "O_PATH") else os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | DIRECTORY | NO_FOLLOW | CLOSE_ON_EXEC
+_PASSED = PATH_ONLY | DIRECTORY | NO_FOLLOW | CLOSE_ON_EXEC
 """Flags for a directory on the way: it need not be readable."""
 
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+READ = os.O_RDONLY | NO_FOLLOW | NON_BLOCKING | CLOSE_ON_EXEC
 """Flags for a file to read: links are not followed, and a pipe in its place does not block."""
 
 _NOT_REAL = frozenset(
@@ -81,7 +82,7 @@ class Entry:
 
     def open(self, flags: int, mode: int = 0o666) -> int:
         try:
-            return os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=self.folder)
+            return os.open(self.name, flags | NO_FOLLOW | CLOSE_ON_EXEC, mode, dir_fd=self.folder)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK):
                 raise PathChanged from error
