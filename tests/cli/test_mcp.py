@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -14,7 +16,8 @@ import pytest_asyncio
 from ahpkit.cli.mcp import effect
 from ahpkit.client import connect
 from support import requirement
-from support.process import HostProcess, finish_cli, host_process
+from support.process import HostProcess, finish_cli, host_process, run_cli
+from support.waiting import BOUND
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -46,6 +49,19 @@ async def test_servers_are_listed_without_a_session_and_nothing_is_left(host: Ho
     assert {one["name"]: one["enabled"] for one in listed} == {"test": True, "off": False}
     states = {one["name"]: one["state"]["kind"] for one in listed}
     assert (states["test"], states["off"]) == ("ready", "stopped")
+    async with connect(host.url, token=host.token) as client:
+        assert await client.sessions() == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_command_that_is_ended_leaves_no_session_and_no_servers(host: HostProcess, signum: int) -> None:
+    process = await run_cli(["mcp", "list", "--watch"], host.home)
+    assert process.stdout is not None
+    async with asyncio.timeout(BOUND):
+        await process.stdout.readline()
+        process.send_signal(signum)
+        _, errors = await process.communicate()
+    assert (process.returncode, errors) == (130, b"")
     async with connect(host.url, token=host.token) as client:
         assert await client.sessions() == []
 

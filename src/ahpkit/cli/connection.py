@@ -26,6 +26,7 @@ from ahpkit.client.client import REQUEST_TIMEOUT
 from ahpkit.client.endpoints import NAME_VARIABLE, find_endpoint
 from ahpkit.client.errors import UNREADABLE
 from ahpkit.client.responder import OnConfirmation, OnInput
+from ahpkit.platform.signals import handling_signals
 from ahpkit.protocol.errors import AhpError
 from ahpkit.protocol.meta_keys import CLIENTS
 from ahpkit.protocol.session.state import SessionStatus
@@ -86,7 +87,7 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         logging.lastResort = _OneLine(logging.WARNING)
         try:
-            code = asyncio.run(function(*args, **kwargs))
+            code = asyncio.run(_until_told_to_end(function(*args, **kwargs)))
         except UNREADABLE as error:
             raise click.ClickException(_unreadable(error)) from error
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -96,6 +97,16 @@ def host_command(function: Callable[P, Coroutine[Any, Any, int | None]]) -> Call
         raise SystemExit(code or 0)
 
     return run
+
+
+async def _until_told_to_end(command: Coroutine[Any, Any, int | None]) -> int | None:
+    """Run a command. SIGTERM and a terminal that is closed end it in the way Ctrl-C does, so that it cleans up."""
+    running = asyncio.current_task()
+    assert running is not None
+    wanted = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [name for name in wanted if signal.getsignal(signal.Signals[name]) is not signal.SIG_IGN]  # `nohup`
+    with handling_signals(dict.fromkeys(heard, running.cancel)):
+        return await command
 
 
 class _OneLine(logging.Handler):
