@@ -99,6 +99,23 @@ async def test_scopes_come_from_the_metadata_when_the_challenge_names_none() -> 
 
 
 @requirement("mcp:auth:reason-expired")
+async def test_a_login_that_was_taken_back_is_over_also_when_an_answer_came_after_that() -> None:
+    port, guard = Port(), Guard()
+    guard.tokens.add("first")
+    async with http_server(guard) as url:
+        port.tokens.give("client", "s", url, Login("first"))
+        async with running(at(url), port) as server:
+            port.tokens.take_back("client", url)
+            guard.tokens.add("")  # What was sent before is still answered.
+            await server.call_tool("add", {"a": 1, "b": 1}, Answers())
+            guard.tokens.clear()
+            call = asyncio.create_task(server.call_tool("add", {"a": 1, "b": 1}, Answers()))
+            await port.until(lambda: server.state["kind"] == "authRequired")
+            assert server.state["reason"] == "expired"
+            call.cancel()
+
+
+@requirement("mcp:auth:reason-expired")
 @requirement("mcp:auth:reason-insufficient-scope")
 async def test_a_call_waits_for_a_new_token_and_goes_on() -> None:
     port, guard = Port(), Guard()
