@@ -258,7 +258,9 @@ async def test_after_a_restart_servers_start_when_somebody_looks(tmp_path: Path)
             client = await again.client("ahp-root://")
             assert len((await client.ask("listSessions"))["items"]) == 1
             assert len(starts(tmp_path)) == 1
-            await client.ask("subscribe", session)
+            shown = (await client.ask("subscribe", session))["snapshot"]["state"]
+            [server] = [one for one in shown["customizations"] if one["type"] == "mcpServer"]
+            assert server["state"] == {"kind": "stopped"}, "it does not run yet"
             await until(lambda: len(starts(tmp_path)) == 2)
             await entry(again, client, session, "ready")
         finally:

@@ -46,6 +46,10 @@ _PATIENCE = 10.0
 _LIST_PATIENCE = 5.0
 """Seconds that an agent's list of tools waits for servers that are just starting. Many agents read it only once."""
 
+_RUN = "mcp-run/"
+"""Before the URI of a session: servers of it have run, and may have been shown as running when this run ends."""
+_AT_REST = ("stopped", "error")
+
 _CHANGES = frozenset(
     {
         *("session/customizationsChanged", "session/customizationUpdated", "session/customizationToggled"),
@@ -95,6 +99,7 @@ class McpServers(Feature):
         host.actions.listen(self._on_applied, "session/")
         host.actions.refuse(self._refuse, "session/mcpServerStartRequested")
         host.channels.subscribed.add(self._subscribed)
+        host.recover.add(self._recover)
         host.sessions.prepare.add(self._prepare_session)
         host.turns.prepare.add(self._prepare_turn)
         host.sessions.disposed.add(self._disposed)
@@ -124,11 +129,17 @@ class McpServers(Feature):
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
+    def _recover(self) -> None:
+        """Show the servers that ran when the earlier run ended as stopped, before a client sees them as ready."""
+        for key in list(self._services.values.keys(_RUN)):
+            self._stopped(key.removeprefix(_RUN))
+            self._services.values.set(key, None)
+
     def _stopped(self, uri: str) -> None:
         """Remove the servers that an earlier run showed, because none of them runs any more."""
         for placed in list(walk(self._services.state(uri) or {})):
             entry = placed.entry
-            if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in ("stopped", "error"):
+            if entry.get("type") == "mcpServer" and entry.get("state", {}).get("kind") not in _AT_REST:
                 stopped = session_mcp_server_state_changed(id=entry["id"], state={"kind": "stopped"})
                 self._services.dispatch(uri, stopped)
 
@@ -217,6 +228,7 @@ class McpServers(Feature):
         ]
 
     def _disposed(self, session_uri: str) -> None:
+        self._services.values.set(_RUN + session_uri, None)
         session = self._sessions.pop(session_uri, None)
         if session is not None:
             self._services.spawn(session.aclose(), name="stop MCP servers")
@@ -249,6 +261,9 @@ class McpServers(Feature):
                 session.look()
                 if "workingDirectory" in kind:
                     self._services.spawn(session.tell_roots(), name="tell MCP servers of their roots")
+            case "session/mcpServerStateChanged" if applied.action["state"]["kind"] not in _AT_REST:
+                if self._services.values.get(_RUN + applied.channel) is None:
+                    self._services.values.set(_RUN + applied.channel, True)
             case "session/mcpServerStopRequested":
                 session.stop(applied.action["id"])
             case "session/mcpServerStartRequested":
