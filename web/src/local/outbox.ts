@@ -63,10 +63,15 @@ const LEFT = "the page was closed before the host had it";
 interface Kept extends Failed {
   /** The window that sends this message. */
   window: string;
+  /** When it was kept, in ms, later than every other one of this window: a browser lists what it keeps in any order. */
+  at: number;
 }
 
+let latest = 0;
+
 function remember(message: Failed): void {
-  const entry: Kept = { ...message, window: clientId };
+  latest = Math.max(Date.now(), latest + 1);
+  const entry: Kept = { ...message, window: clientId, at: latest };
   if (keep(PLACE + message.id, entry)) return;
   const { attachments: _, ...words } = message.message; // Pictures may be too large to be kept; what was typed is not.
   keep(PLACE + message.id, { ...entry, message: words });
@@ -76,8 +81,8 @@ const lockOf = (window: string): string => `ahpkit:window:${window}`;
 
 /** Show the messages that a closed page has left. They are not sent automatically, because they may be old. Messages of another open window are not shown. */
 export async function startOutbox(): Promise<void> {
-  const left = keysBelow(PLACE).map((key) => kept<Kept | undefined>(key, undefined)).filter((each) => each !== undefined);
+  const left = keysBelow(PLACE).map((key) => kept<Kept | undefined>(key, undefined)).filter((each) => each !== undefined).sort((one, other) => (one.at ?? 0) - (other.at ?? 0));
   void navigator.locks?.request(lockOf(clientId), () => new Promise(() => undefined)); // Held as long as this window is open.
   const open = (await navigator.locks?.query())?.held?.map((lock) => lock.name);
-  for (const { window, ...message } of left) if (window === clientId || (open && !open.includes(lockOf(window)))) fail(message);
+  for (const { window, at: _, ...message } of left) if (window === clientId || (open && !open.includes(lockOf(window)))) fail(message);
 }
