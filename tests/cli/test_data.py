@@ -19,6 +19,7 @@ from support.terminal import terminal
 async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) -> None:
     async with host_process(tmp_path):
         await finish_cli(["prompt", "remember me", "--keep"], tmp_path)
+        (tmp_path / "data" / "changes" / "repository" / "refs").mkdir(parents=True)
         code, output, errors = await finish_cli(["data", "backup", "saved.tar.gz"], tmp_path)
         assert (code, errors) == (0, "")
         assert "saved in saved.tar.gz" in output
@@ -31,6 +32,7 @@ async def test_a_backup_of_a_running_host_is_put_back_elsewhere(tmp_path: Path) 
     other.mkdir()
     assert (await finish_cli(["data", "restore", str(saved), "--data-dir", str(other / "data")], tmp_path))[0] == 0
     assert not (other / "data" / "token").exists()
+    assert (other / "data" / "changes" / "repository" / "refs").is_dir(), "git needs it, though it is empty"
     async with host_process(other):
         _, output, _ = await finish_cli(["sessions", "list", "--json"], other)
         assert [one["title"] for one in json.loads(output)] == ["remember me"]

@@ -85,7 +85,11 @@ def _save(directory: Path, file: Path, place: Path) -> int:
     count = 0
     with private_draft(file) as target, tarfile.open(fileobj=target, mode="w:gz") as archive:
         for path in sorted(directory.rglob("*")):
-            if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT or path.name.endswith(_BESIDE):
+            if path.is_symlink() or path.name in _LEFT_OUT or path.name.endswith(_BESIDE):
+                continue
+            if path.is_dir():  # Also an empty one: git takes a repository without its `refs` for none.
+                archive.add(path, arcname=path.relative_to(directory).as_posix(), recursive=False)
+            if not path.is_file():
                 continue
             archive.add(_copy(path, place), arcname=path.relative_to(directory).as_posix(), recursive=False)
             count += 1
