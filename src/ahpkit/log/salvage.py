@@ -71,7 +71,8 @@ def wal_damage(wal: Path) -> str | None:
 
 
 def _lost_commits(file: BinaryIO, page_size: int, salts: tuple[int, int], running: _Sum, order: str) -> int:
-    """Commits of this log after the first damaged frame."""
+    """Commits of this log from the first damaged frame on; 0 if that is the last one, because a crash leaves the commit
+    that was being written in the same form: some of its frames, or a part of one, over older bytes."""
     lost, broken = 0, False
     for frame in _frames(file, page_size):
         if not broken and frame.salts == salts:
@@ -80,7 +81,7 @@ def _lost_commits(file: BinaryIO, page_size: int, salts: tuple[int, int], runnin
         else:
             broken = True
         lost += broken and frame.ends_commit and frame.salts == salts
-    return lost
+    return lost if lost > 1 else 0
 
 
 def _frames(file: BinaryIO, page_size: int) -> Iterator[_Frame]:
