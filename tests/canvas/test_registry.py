@@ -10,12 +10,13 @@ from ahpkit.canvas import CanvasError
 from ahpkit.canvas.registry import check_input, client_entries, find_action, find_canvas, server_entries
 
 BOARD: Any = {"canvasId": "board", "displayName": "Board", "description": "A board"}
+ME: Any = {"clientId": "me"}
 REGISTRY = [*server_entries("one", None, [BOARD]), *server_entries("two", "Two", [BOARD])]
 
 
 def test_what_a_declaration_says_about_its_owner_does_not_count() -> None:
     forged = {**BOARD, "extensionId": "forged", "source": "server", "clientId": "other"}
-    [entry] = client_entries({"clientId": "me", "canvasProviders": [forged]})
+    [entry] = client_entries(ME | {"canvasProviders": [forged]})
     assert (entry["extensionId"], entry["source"], entry["clientId"]) == ("client:me", "activeClient", "me")
     [entry] = server_entries("one", None, [{**forged, "source": "activeClient"}])
     assert (entry["extensionId"], entry["source"]) == ("one", "server")
@@ -23,7 +24,7 @@ def test_what_a_declaration_says_about_its_owner_does_not_count() -> None:
 
 
 def test_without_a_client_there_is_nothing_of_it() -> None:
-    assert client_entries({"clientId": "me"}) == []
+    assert client_entries(ME) == []
 
 
 def test_the_error_for_an_unknown_canvas_names_those_there_are() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ahpkit.agents import Toolbox, text_of
 from ahpkit.canvas.feature import Canvases
 from ahpkit.host.agent import Turn
+from ahpkit.host.states import NO_SESSION
 from support import requirement
 from support.bench import Bench, say
 from support.clients import eventually
@@ -573,7 +574,7 @@ async def test_after_the_grace_period_the_place_is_gone_with_all_it_brought(benc
     state = await bench.state(watcher, session)
     assert state["activeClients"] == []
     assert "inputNeeded" not in state
-    assert (bench.host.services.state(session) or {})["canvasRegistry"] == []
+    assert (bench.host.services.session(session) or NO_SESSION).get("canvasRegistry") == []
     assert offered(bench, session) == {}
 
 

@@ -12,8 +12,10 @@ import pytest
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
 from ahpkit.host.registration import Applied
-from ahpkit.host.states import NO_SESSION
+from ahpkit.host.states import NO_SESSION, NO_STATE
 from ahpkit.host.turns.chat_summaries import InputNeeded
+from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.meta_keys import SETTLED
 from ahpkit.protocol.session.actions import session_chat_updated, session_customizations_changed
 from support import requirement
@@ -477,9 +479,9 @@ def test_an_action_about_a_call_costs_the_same_after_thousands_of_others() -> No
     needed = InputNeeded(index, list, states, lambda _, action: listed.append(action))
     call = {"toolCallId": "c", "toolName": "rm", "displayName": "rm", "status": "pending-confirmation"}
     parts = [*(Untouched() for _ in range(5000)), {"kind": "toolCall", "toolCall": call}]
-    after = {"activeTurn": {"id": "t1", "responseParts": parts}}
-    action = {"type": "chat/toolCallReady", "turnId": "t1", "toolCallId": "c"}
-    needed.on_applied(Applied("ahp-chat:/c", action, None, {}, after, 0))
+    after = cast("ChatState", {"activeTurn": {"id": "t1", "responseParts": parts}})
+    action = cast("StateAction", {"type": "chat/toolCallReady", "turnId": "t1", "toolCallId": "c"})
+    needed.on_applied(Applied("ahp-chat:/c", action, None, NO_STATE, after, 0))
     assert [each["request"]["kind"] for each in listed] == ["toolConfirmation"]
 
 

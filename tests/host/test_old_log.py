@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +19,7 @@ from ahpkit.log.errors import SchemaTooNew
 from ahpkit.log.migrations import MIGRATIONS, migrate
 from ahpkit.log.salvage import create
 from ahpkit.log.sqlite import SqliteStorage
+from ahpkit.protocol.annotations import AnnotationsState
 from ahpkit.wire.codec import decode_own, encode
 from support import requirement
 from support.bench import Bench
@@ -88,10 +89,10 @@ async def test_a_log_of_0_4_goes_on_as_1_0(tmp_path: Path) -> None:
     bench.storage = SqliteStorage(path, convert=convert_0_4)
     await bench.start()
     try:
-        state = bench.host.services.state(SESSION)
+        state = bench.host.services.session(SESSION)
         assert state is not None
         assert (state["title"], state["status"], state["activeClients"]) == ("Renamed", 33 | 64, [])
-        chat = bench.host.services.state(CHAT)
+        chat = bench.host.services.chat(CHAT)
         assert chat is not None
         assert chat["turns"][0]["responseParts"][-1] == {"kind": "error", "error": FAILED["error"]}
 
@@ -104,8 +105,7 @@ async def test_a_log_of_0_4_goes_on_as_1_0(tmp_path: Path) -> None:
         assert (summary["createdAt"], summary["modifiedAt"]) == (CREATED, CHANGED)
         assert (summary["title"], summary["model"]) == ("Renamed", {"id": "m"})
         assert shown[SESSION]["_meta"] == {"example.com/x": 1}
-        remarks = bench.host.services.state(f"{SESSION}/annotations")
-        assert remarks is not None
+        remarks = cast("AnnotationsState", bench.host.services.state(f"{SESSION}/annotations"))
         assert remarks["annotations"][0]["origin"] == {"session": SESSION, "turnId": "t1"}
 
         client.post(SESSION, RENAMED, client_seq=1)
@@ -195,7 +195,7 @@ async def test_actions_that_nobody_knows_cost_nothing_but_themselves(tmp_path: P
     bench = Bench(tmp_path)
     bench.storage = SqliteStorage(path, convert=convert_0_4)
     await bench.start()
-    state, other = bench.host.services.state(SESSION), bench.host.services.state(strange)
+    state, other = bench.host.services.session(SESSION), bench.host.services.state(strange)
     await bench.stop()
     assert state is not None
     assert (state["title"], state["status"] & 64) == ("At last", 64)

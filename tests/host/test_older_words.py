@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from ahpkit.host.agent import Turn
-from ahpkit.protocol.changeset import changeset_cleared, changeset_files_review_changed
+from ahpkit.protocol.changeset import ChangesetState, changeset_cleared, changeset_files_review_changed
 from ahpkit.protocol.common.reducing import is_duration, is_time
 from ahpkit.protocol.session.actions import session_customization_updated, session_customizations_changed
 from support import requirement
@@ -181,7 +181,8 @@ async def test_a_review_is_told_to_0_5_2_by_its_own_name_and_to_nobody_older(soc
         "ahp-changeset:/c",
         {"id": "f1", "edit": {"after": {"uri": "file:///f", "content": {"uri": "file:///f"}}}},
     )
-    sockets.host.services.open_channel(uri, {"status": "ready", "files": [file, {**file, "id": "f2"}]})
+    state = cast("ChangesetState", {"status": "ready", "files": [file, {**file, "id": "f2"}]})
+    sockets.host.services.open_channel(uri, state)
     clients = {version: await sockets.client("ahp-root://", client_id=version, offer=[version]) for version in versions}
     await sockets.host.services.durable()
     for client in clients.values():

@@ -20,6 +20,7 @@ from ahpkit.log.errors import StorageError
 from ahpkit.log.memory import MemoryStorage
 from ahpkit.log.retention import Retention
 from ahpkit.protocol.channels import ROOT_URI
+from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.actions import session_title_changed
 from support.bench import Bench, ScriptedAgent, ScriptedChat, say
 from support.clients import eventually
@@ -348,7 +349,7 @@ async def test_the_log_is_trimmed_past_sessions_at_rest(bench: Bench) -> None:
 async def test_a_channel_at_rest_is_its_text_until_the_next_action() -> None:
     log = LateLog(gap=0, by_hand=True)
     store = Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
-    state: Json = {"agents": [], "activeSessions": 0}
+    state: RootState = {"agents": [], "activeSessions": 0}
     store.open(ROOT_URI, state)
     await store.rest(ROOT_URI)  # Not durable: it is kept as it is.
     assert store.state(ROOT_URI) is state
@@ -358,7 +359,7 @@ async def test_a_channel_at_rest_is_its_text_until_the_next_action() -> None:
     assert store.state(ROOT_URI) is not store.state(ROOT_URI)
     assert store.shown(ROOT_URI)
     before, after, _ = store.apply(ROOT_URI, {"type": "root/activeSessionsChanged", "activeSessions": 3})
-    assert (before["activeSessions"], after["activeSessions"]) == (0, 3)
+    assert (before, after) == (state, {**state, "activeSessions": 3})
     assert store.committed(ROOT_URI) == state
     await store.rest(ROOT_URI)
     assert store.state(ROOT_URI) is after
@@ -367,7 +368,7 @@ async def test_a_channel_at_rest_is_its_text_until_the_next_action() -> None:
 async def test_a_large_channel_is_read_before_it_wakes_and_may_change_its_mind_before_it_rests() -> None:
     log = LateLog(gap=0, by_hand=True)
     store = Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
-    state: Json = {"agents": [], "activeSessions": 0, "_meta": {"long": ["x" * 1000] * 1000}}
+    state: RootState = {"agents": [], "activeSessions": 0, "_meta": {"long": ["x" * 1000] * 1000}}
     store.open(ROOT_URI, state)
     store.commit(log.commit())
     await store.rest(ROOT_URI, still=lambda: False)

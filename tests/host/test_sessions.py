@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ahpkit.host.agent import AgentError, Turn
+from ahpkit.host.states import NO_CHAT
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
@@ -310,10 +311,9 @@ async def test_turns_are_fetched_in_pages_from_the_end(bench: Bench) -> None:
 async def test_the_hosts_own_page_bound_keeps_has_more_right(bench: Bench) -> None:
     client = await bench.client()
     session, chat = await bench.session(client)
-    state = bench.host.services.state(chat)
-    assert state is not None
     turn: Json = {"message": say("x")["message"], "responseParts": [], "state": "complete"}
-    bench.host.services.open_channel(chat, {**state, "turns": [{**turn, "id": f"t{n}"} for n in range(500)]})
+    turns: list[Any] = [{**turn, "id": f"t{n}"} for n in range(500)]
+    bench.host.services.open_channel(chat, {**(bench.host.services.chat(chat) or NO_CHAT), "turns": turns})
     await bench.host.services.durable()
     result = await client.ask("fetchTurns", chat, limit=400)
     assert len(result["turns"]) < 400

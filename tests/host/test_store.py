@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,12 +13,14 @@ from ahpkit.host.spine.durable_values import DurableValues
 from ahpkit.host.spine.store import Origin, Store
 from ahpkit.log.engine import Refused
 from ahpkit.protocol.errors import LocalProtocolError
+from ahpkit.protocol.root import RootState
+from ahpkit.protocol.session.state import SessionState
 from ahpkit.wire.codec import decode_json
 from support import requirement
 from support.late_log import LateLog
 
 ROOT = "ahp-root://"
-STATE: dict[str, Any] = {"agents": [], "activeSessions": 0}
+STATE: RootState = {"agents": [], "activeSessions": 0}
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def store(log: LateLog) -> Store:
     return Store(log, ChannelKinds(DurableValues(log.set_value)), now=lambda: 7)
 
 
-def sessions(count: int) -> dict[str, Any]:
+def sessions(count: int) -> Any:
     return {"type": "root/activeSessionsChanged", "activeSessions": count}
 
 
@@ -48,7 +50,7 @@ def test_readers_see_what_is_durable_and_the_next_action_what_is_newest(store: S
     store.open(ROOT, STATE)
     store.apply(ROOT, sessions(1))
     before, after, _ = store.apply(ROOT, sessions(2), Origin("me", 5))
-    assert (before["activeSessions"], after["activeSessions"]) == (1, 2)
+    assert (before, after) == ({**STATE, "activeSessions": 1}, {**STATE, "activeSessions": 2})
 
     store.commit(log.commit(2))
     assert (store.committed_head, store.backlog) == (1, 1)
@@ -86,9 +88,9 @@ def test_an_action_that_is_not_json_changes_nothing(store: Store, log: LateLog) 
     store.open(ROOT, STATE)
     steps = log.steps
     with pytest.raises(LocalProtocolError):
-        store.apply(ROOT, {**sessions(1), "_meta": junk})
+        store.apply(ROOT, sessions(1) | {"_meta": junk})
     with pytest.raises(LocalProtocolError):
-        store.open("ahp-session:/x", {"junk": junk})
+        store.open("ahp-session:/x", cast("SessionState", {"junk": junk}))
     assert (log.steps, store.state(ROOT), store.channels()) == (steps, STATE, [ROOT])
     store.apply(ROOT, sessions(1))
     assert [entry.seq for entry in log.commit().entries] == [1]
@@ -124,8 +126,8 @@ def steps(work: Coroutine[Any, Any, None]) -> Iterator[None]:
             yield
 
 
-def large(megabytes: int) -> dict[str, Any]:
-    return STATE | {"_meta": {f"text {number}": "x" * 1024 for number in range(megabytes * 1024)}}
+def large(megabytes: int) -> RootState:
+    return {**STATE, "_meta": {f"text {number}": "x" * 1024 for number in range(megabytes * 1024)}}
 
 
 def test_a_large_state_is_stored_in_many_small_steps_and_what_comes_meanwhile_is_not_lost(
@@ -185,7 +187,7 @@ def test_a_state_that_is_being_stored_is_not_that_of_a_channel_which_began_anew(
 async def test_a_channel_whose_new_beginning_is_not_durable_is_not_stored_as_it_was(store: Store, log: LateLog) -> None:
     store.open(ROOT, STATE)
     store.commit(log.commit())
-    store.open(ROOT, STATE | {"activeSessions": 7})
+    store.open(ROOT, {**STATE, "activeSessions": 7})
     await store.checkpoint(ROOT)
     log.commit()
     assert decode_json(log.disk.snapshots[ROOT].state)["activeSessions"] == 7
@@ -248,7 +250,8 @@ def test_a_large_channel_that_rests_is_stored_in_many_small_steps(store: Store, 
 async def test_a_very_large_channel_does_not_rest_because_its_text_would_be_made_in_one_step(
     store: Store, log: LateLog
 ) -> None:
-    small, large = {**STATE, "_meta": {"x": "small"}}, {**STATE, "_meta": {"x": ["x" * 1_000_000] * 20}}
+    small: RootState = {**STATE, "_meta": {"x": "small"}}
+    large: RootState = {**STATE, "_meta": {"x": ["x" * 1_000_000] * 20}}
     for state in (small, large):
         store.open(ROOT, state)
         store.commit(log.commit())

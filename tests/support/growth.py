@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import AgentChat, Chat
@@ -21,7 +21,7 @@ from ahpkit.host.host import Host
 from ahpkit.log.sqlite import SqliteStorage
 from ahpkit.log.storage import Storage
 from ahpkit.protocol.common.state import JsonObject
-from ahpkit.protocol.terminal import terminal_title_changed
+from ahpkit.protocol.terminal import TerminalState, terminal_title_changed
 from ahpkit.transports.memory import memory_pair
 from support.bench import ScriptedAgent, ScriptedChat
 from support.raw_client import RawClient
@@ -135,7 +135,7 @@ async def disposed_session(bed: Bed) -> None:
 
 async def toggled(bed: Bed) -> None:
     """Switches one customization of one session, among all that share the folder."""
-    state: JsonObject = bed.host.services.state(bed.session) or {}
+    state = cast("JsonObject", bed.host.services.state(bed.session) or {})
     child: JsonObject = next(one for entry in state["customizations"] for one in entry.get("children") or ())
     bed.client.received.clear()
     action = {"type": "session/customizationToggled", "id": child["id"], "enabled": next(_numbers) % 2 == 0}
@@ -174,7 +174,7 @@ async def one_channel(bed: Bed) -> None:
 
 def _open_channel(bed: Bed) -> str:
     uri = f"ahp-terminal:/g{next(_numbers)}"
-    state: JsonObject = {"title": "", "content": [], "claim": {"kind": "client", "clientId": "grower"}}
+    state = cast("TerminalState", {"title": "", "content": [], "claim": {"kind": "client", "clientId": "grower"}})
     bed.host.services.open_channel(uri, state)
     return uri
 

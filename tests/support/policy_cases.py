@@ -45,7 +45,7 @@ def _session_of(uri: str) -> str:
     return SESSION
 
 
-def _up(uri: str, state: JsonObject) -> JsonObject:
+def _up(uri: str, state: JsonObject) -> Any:
     channel = channel_of(uri)
     assert channel is not None
     after = state_of_kind(channel.name, state, session=SESSION, default_chat=lambda session: CHAT)

@@ -297,6 +297,11 @@ async def open_session(
         except SessionFailed as failed:
             await _forget(client, failed.session)
             raise click.ClickException(_why(failed, provider)) from failed
+    return await join_session(client, name, choose)
+
+
+async def join_session(client: Client, name: str, choose: Choose | None = None) -> Session:
+    """The session that a person names. Its agent gets the variables of this shell when it is started anew."""
     uri = await find_session(client, name, choose)
     await _tell_environment(uri)
     return await client.session(uri)

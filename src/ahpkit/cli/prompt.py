@@ -22,6 +22,7 @@ from ahpkit.cli.connection import (
     EXIT_TIMEOUT,
     connected,
     host_command,
+    join_session,
     open_session,
     say_why_it_waits,
     session_options,
@@ -175,7 +176,7 @@ async def resume(
     """
     shot = _OneShot(approve_all=approve == "all", json_lines=json_lines)
     async with connected(url, token, on_confirmation=shot.decide, on_input=shot.decline) as client:
-        opened = await open_session(client, session, provider=None, model=None, directory=None)
+        opened = await join_session(client, session)
         try:
             return await shot.run(client, opened, Chat.resume, timeout)
         except LookupError:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ahpkit.protocol.channels import CHANNELS, MAX_URI, ROOT_URI, Channel, Reducer, channel_of, reduce
+    from ahpkit.protocol.channels import CHANNELS, MAX_URI, ROOT_URI, Channel, ChannelState, Reducer, channel_of, reduce
     from ahpkit.protocol.errors import (
         ERRORS,
         AhpError,
@@ -84,6 +84,7 @@ __all__ = [
     "AlreadyExists",
     "AuthRequired",
     "Channel",
+    "ChannelState",
     "CommandSpec",
     "Conflict",
     "ContentNotFound",

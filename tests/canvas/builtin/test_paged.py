@@ -12,6 +12,7 @@ from ahpkit.canvas import Canvases
 from ahpkit.canvas.builtin import EXTENSION_ID, builtin_provider
 from ahpkit.canvas.pages import Pages
 from ahpkit.host.agent import CanvasRuntime
+from ahpkit.host.states import NO_SESSION
 from ahpkit.http.server import serve_http
 from ahpkit.transports.auth import Authenticator
 from support.bench import Bench
@@ -141,7 +142,12 @@ async def test_what_the_user_did_survives_a_restart(stage: Stage) -> None:
     await stage.stop()
     await stage.start()
     host = stage.bench.host
-    await until(lambda: (host.services.state(session) or {})["openCanvases"][0]["availability"] == "ready")
+
+    def availability() -> list[str]:
+        canvases = (host.services.session(session) or NO_SESSION).get("openCanvases", [])
+        return [canvas["availability"] for canvas in canvases]
+
+    await until(lambda: availability() == ["ready"])
     await host.services.durable()
     [instance] = (await stage.bench.state(await stage.bench.client(), session))["openCanvases"]
     assert instance["url"] != opened["url"]
