@@ -71,17 +71,19 @@ def wal_damage(wal: Path) -> str | None:
 
 
 def _lost_commits(file: BinaryIO, page_size: int, salts: tuple[int, int], running: _Sum, order: str) -> int:
-    """Commits of this log from the first damaged frame on; 0 if that is the last one, because a crash leaves the commit
-    that was being written in the same form: some of its frames, or a part of one, over older bytes."""
-    lost, broken = 0, False
+    """Commits of this log from the first damaged frame on. 0 if it is the last frame: a crash leaves the frame that was
+    being written in the same form, its beginning over older bytes."""
+    lost, broken, is_last = 0, False, True
     for frame in _frames(file, page_size):
-        if not broken and frame.salts == salts:
+        ours = frame.salts == salts
+        is_last = is_last and not (broken and ours)
+        if not broken and ours:
             running = _add(running, frame.summed, order)
             broken = running != frame.expected
         else:
             broken = True
-        lost += broken and frame.ends_commit and frame.salts == salts
-    return lost if lost > 1 else 0
+        lost += broken and frame.ends_commit and ours
+    return 0 if is_last else lost
 
 
 def _frames(file: BinaryIO, page_size: int) -> Iterator[_Frame]:
