@@ -47,5 +47,5 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # `pytest -p no:xdist` runs everything in one process.
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for another process."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: many tests wait for another process. One more left a sixth of the time unused."""
+    return (os.cpu_count() or 1) + 2

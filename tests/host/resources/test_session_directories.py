@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ahpkit.host.resources import session_directories
 from ahpkit.host.resources.feature import Resources
+from ahpkit.host.resources.session_directories import OpenedDirectories, SessionDirectories
 from ahpkit.protocol.session.actions import session_working_directory_removed, session_working_directory_set
 from support.bench import Bench
 from support.raw_client import RawClient
+from support.waiting import until
 
 
 class Disk:
@@ -104,3 +108,27 @@ async def test_the_latest_state_of_a_session_counts(tmp_path: Path, disk: Disk) 
     finally:
         disk.answers.set()
         await bench.stop()
+
+
+async def test_a_directory_that_is_found_just_after_somebody_was_refused_counts(tmp_path: Path) -> None:
+    found = asyncio.Event()
+
+    async def run(work: Callable[[], Any]) -> Any:
+        await found.wait()
+        return work()
+
+    def spawn(work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        return asyncio.create_task(work, name=name)
+
+    opened, services = OpenedDirectories(), Mock()
+    services.session.return_value = {"workingDirectories": [tmp_path.as_uri()]}
+    services.session_uris.return_value = {"ahp-session:/s"}
+    services.spawn = spawn
+    directories = SessionDirectories(opened, services, run, patience=0)
+    directories.changed("ahp-session:/s")
+    learnt = await directories.learn()
+    assert not opened.opens("work", tmp_path)
+    found.set()
+    await until(lambda: opened.opens("work", tmp_path))
+    assert await directories.learn_all(learnt)
+    assert not await directories.learn_all(await directories.learn())

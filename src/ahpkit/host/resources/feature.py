@@ -415,11 +415,11 @@ class Resources(Feature):
     async def _learnt(self, work: Callable[[], T]) -> T:
         """Run work that depends on the directories that sessions open. If it is refused and sessions have opened more
         directories since, it is run again."""
-        await self._directories.learn()
+        learnt = await self._directories.learn()
         try:
             return await self._workers.run(work)
         except PermissionDenied:
-            if not await self._directories.learn_all():
+            if not await self._directories.learn_all(learnt):
                 raise
             return await self._workers.run(work)
 

@@ -104,6 +104,8 @@ class SessionDirectories:
         services: Services,
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         default_directory: Path | None = None,
+        *,
+        patience: float = _PATIENCE,
     ) -> None:
         """`run` runs work in a thread, with a deadline. `default_directory` is the directory of sessions that name
         none."""
@@ -111,6 +113,9 @@ class SessionDirectories:
         self._services = services
         self._run = run
         self._default_directory = default_directory
+        self._patience = patience
+        self._reads = 0
+        """How often the directories of a session were found."""
         self._stale: set[str] = set()
         self._known: set[str] = set()
         self._looks: dict[str, asyncio.Task[None]] = {}
@@ -127,29 +132,30 @@ class SessionDirectories:
         self._stale.discard(session_uri)
         self._look(session_uri)
         if (look := self._looks.get(session_uri)) is not None:
-            await asyncio.wait([look], timeout=_PATIENCE)
+            await asyncio.wait([look], timeout=self._patience)
 
-    async def learn(self) -> None:
+    async def learn(self) -> int:
         """Read which directories the changed sessions open. Does not wait for long: a directory that is not found in
-        time stays closed."""
+        time stays closed. Returns a number for `learn_all`."""
         while self._stale:
             self._look(self._stale.pop())
             if self._stale:
                 await asyncio.sleep(0)  # Others are served between two sessions.
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await self._found.wait()
+        return self._reads
 
-    async def learn_all(self) -> bool:
-        """Read which directories all sessions open. Returns whether any session had to be read."""
+    async def learn_all(self, since: int) -> bool:
+        """Read which directories all sessions open. Returns whether those of any session were found after `learn`
+        returned `since`, perhaps before this call."""
         unknown = self._stale | self._known.symmetric_difference(self._services.session_uris())
-        new = bool(unknown or self._looks)
         for session_uri in unknown:
             self._stale.discard(session_uri)
             self._look(session_uri)
             await asyncio.sleep(0)  # Others are served between two sessions.
         await self._found.wait()
-        return new
+        return self._reads > since
 
     def _look(self, session_uri: str) -> None:
         """Read one session: close the directories that it no longer opens, and resolve the real paths of the others."""
@@ -178,6 +184,7 @@ class SessionDirectories:
             places = await self._run(lambda: real_places(named))
             if self._looks.get(session_uri) is look:  # The session has not changed since.
                 self._opened.set(session_uri, places)
+                self._reads += 1
         except AhpError:  # The file system does not answer. The next refusal reads this session again.
             self._known.discard(session_uri)
         finally:
