@@ -3,7 +3,7 @@
 A feature brings an ASGI application (Starlette's `Router` and `StaticFiles` are some) and mounts it:
 
     router.mount("/canvas", pages.app, access=Access.PUBLIC)
-    router.mount("/mcp", mcp.app, max_body=4 * 1024 * 1024)
+    router.mount("/environment", app, max_body=64 * 1024)
     router.mount("/assets", StaticFiles(directory=…), access=Access.PUBLIC, cache="max-age=31536000, immutable")
 """
 
