@@ -228,7 +228,7 @@ async def test_an_agent_opens_a_canvas_that_a_client_provides(world: World, prov
     [instance] = view["openCanvases"]
     assert (instance["extensionId"], instance["input"]) == (provider.extension_id, {"title": "Plan"})
     assert view["canvasRequests"] == []
-    await until(lambda: world.told()[-1] == "InstanceOpened")
+    await until(lambda: world.told()[-1:] == ["InstanceOpened"])
     assert world.told()[-3:] == ["RequestCreated", "RequestCompleted", "InstanceOpened"]
     assert world.heard[-1] == ("session.canvas.opened", opened)
     error = await failure(world.agent.open("board", "b2", extension_id="example.nobody"))
@@ -247,7 +247,7 @@ async def test_an_agent_invokes_actions_and_is_told_why_one_failed(world: World,
     assert crashed.code == "canvas_provider_error"
     assert "secret" not in crashed.message
     assert (await world.agreed())["canvasRequests"] == []
-    await until(lambda: world.told()[-1] == "RequestCompleted")
+    await until(lambda: "InstanceOpened" in (told := world.told()) and told[-1] == "RequestCompleted")
     assert world.told().count("InstanceOpened") == 1
 
 

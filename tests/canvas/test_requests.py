@@ -238,7 +238,7 @@ async def test_a_session_that_is_disposed_ends_its_calls_and_tells_the_provider(
     await request_for(client, "b1", "action")
     await client.ask("disposeSession", session)
     assert (await failure(invoking)).code == "canvas_instance_closed"
-    await until(lambda: board.verbs()[-1] == "close b1")
+    await until(lambda: board.verbs()[-1:] == ["close b1"])
     board.hold.set()
     assert (await failure(agent.open("board", "b2"))).code in ("canvas_not_found", "canvas_provider_unavailable")
     assert kinds(canvas_actions(client, session))[-1] == "RequestCreated"
