@@ -68,12 +68,13 @@ class Views:
         """Whether the session's catalogue leads to this changeset: with any turn that one of its chats shows."""
         if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
             return False
-        session = self.services.session(followed.session) or NO_SESSION
-        chats = [self.services.chat(chat["resource"]) or NO_CHAT for chat in session["chats"]]
-        return all(
-            turn in followed.changes.record.turns or any(find_turn(chat, turn) is not None for chat in chats)
-            for turn in view.turns
-        )
+        known = followed.changes.record.turns
+        return all(turn in known or self._is_shown(turn, followed.session) for turn in view.turns)
+
+    def _is_shown(self, turn: str, session_uri: str) -> bool:
+        session = self.services.session(session_uri) or NO_SESSION
+        chats = (self.services.chat(chat["resource"]) or NO_CHAT for chat in session["chats"])
+        return any(find_turn(chat, turn) is not None for chat in chats)
 
     def recover(self) -> None:
         """Close the channels of an earlier run. A client that subscribes again gets a new one."""
