@@ -302,19 +302,24 @@ async def test_the_log_goes_on_where_it_was_cut_into_parts(tmp_path: Path) -> No
     await following.communicate()
 
 
-async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_session(tmp_path: Path) -> None:
-    agent = tmp_path / "shell-agent.py"
-    agent.write_text(
-        "import os, runpy, sys\n"
-        "open(os.environ['HOME'] + '/seen-' + str(os.getpid()), 'w').write("
-        "os.environ.get('MY_TEST_KEY', 'none') + ' ' + os.environ['PATH'])\n"
-        "sys.argv = ['acp_agent']\n"
-        "runpy.run_module('ahpkit.testing.acp_agent', run_name='__main__')\n"
-    )
-    config = tmp_path / "config.toml"
+def with_agent(tmp_path: Path, before: str) -> Path:
+    """A configuration with an agent that gets MY_TEST_KEY and runs these lines before it begins."""
+    agent, config = tmp_path / "agent.py", tmp_path / "config.toml"
+    begin = "runpy.run_module('ahpkit.testing.acp_agent', run_name='__main__')\n"
+    agent.write_text(f"import os, runpy, sys\n{before}{begin}")
     config.write_text(
         f"[host]\nport = 0\n[agents.mine]\ncommand = {sys.executable!r}\nargs = [{str(agent)!r}]\n"
         'pass_env = ["MY_TEST_KEY"]\n'
+    )
+    return config
+
+
+async def test_agents_see_the_path_and_the_keys_of_the_shell_that_opens_the_session(tmp_path: Path) -> None:
+    config = with_agent(
+        tmp_path,
+        "open(os.environ['HOME'] + '/seen-' + str(os.getpid()), 'w').write("
+        "os.environ.get('MY_TEST_KEY', 'none') + ' ' + os.environ['PATH'])\n"
+        "sys.argv = ['acp_agent']\n",
     )
     async with nothing_left(tmp_path):
         code, _, errors = await finish_cli(["up"], tmp_path, AHPKIT_CONFIG=str(config))
@@ -331,16 +336,9 @@ async def test_resume_after_a_key_was_set_goes_on_with_a_process_that_sees_it(tm
     """The agent starts without a key, and refuses the first message."""
     refusing = {"methods": {"session/prompt": [{"error": {"code": -32000, "message": "Authentication required"}}]}}
     (tmp_path / "refusing.json").write_text(json.dumps(refusing))
-    agent = tmp_path / "shy-agent.py"
-    agent.write_text(
-        "import os, runpy, sys\n"
-        f"sys.argv = ['acp_agent', *([] if 'MY_TEST_KEY' in os.environ else [{str(tmp_path / 'refusing.json')!r}])]\n"
-        "runpy.run_module('ahpkit.testing.acp_agent', run_name='__main__')\n"
-    )
-    config = tmp_path / "config.toml"
-    config.write_text(
-        f"[host]\nport = 0\n[agents.mine]\ncommand = {sys.executable!r}\nargs = [{str(agent)!r}]\n"
-        'pass_env = ["MY_TEST_KEY"]\n'
+    config = with_agent(
+        tmp_path,
+        f"sys.argv = ['acp_agent', *([] if 'MY_TEST_KEY' in os.environ else [{str(tmp_path / 'refusing.json')!r}])]\n",
     )
     async with nothing_left(tmp_path):
         code, _, errors = await finish_cli(["up"], tmp_path, AHPKIT_CONFIG=str(config))

@@ -1,7 +1,7 @@
 """Flags for `os.open` that not every system has.
 
-A system without `NO_FOLLOW` and `DIRECTORY` also cannot open files below an open directory (`dir_fd`). All uses of
-these two flags do that, so on such a system they fail, and never follow a link.
+A flag that is missing is 0. That is safe for `NO_FOLLOW`: a system without it cannot open files below an open directory
+(`dir_fd`) either. Every use of `NO_FOLLOW` does that, so it fails there, and never follows a link.
 """
 
 from __future__ import annotations
