@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import NoReturn, cast
 
-from ahpkit.host.agent import Agent, AgentError
+from ahpkit.host.agent import Agent, AgentError, Chat
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.registration import AgentHooks, Registration
 from ahpkit.host.states import States
@@ -91,12 +91,12 @@ class Agents:
         return [self._listed(agent) for agent in self._agents.values()]
 
     def _listed(self, agent: Agent) -> AgentInfo:
-        info: dict[str, object] = {**agent_info(agent)}
+        info = agent_info(agent)
         if agent.protected_resources:
             info["protectedResources"] = [self._shown(agent, resource) for resource in agent.protected_resources]
         for describe in self._hooks.describe:
-            info |= describe(agent.provider)
-        return cast("AgentInfo", info)
+            info = cast("AgentInfo", {**info, **describe(agent.provider)})
+        return info
 
     def _shown(self, agent: Agent, resource: ProtectedResourceMetadata) -> ProtectedResourceMetadata:
         """A resource as clients see it: an agent that has a token for it requires no other one.
@@ -236,7 +236,7 @@ class MissingAgent(Agent):
         self.provider = provider
         self.display_name = provider
 
-    async def open(self, chat: Any) -> Any:
+    async def open(self, chat: Chat) -> NoReturn:
         raise AgentError(f"This host has no agent {self.provider!r} any more.", error_type="host/provider-missing")
 
 

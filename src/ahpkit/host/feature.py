@@ -45,7 +45,7 @@ class Values(Protocol):
 
     def get(self, key: str) -> Any | None: ...
 
-    def set(self, key: str, value: Any | None) -> None:
+    def set(self, key: str, value: object) -> None:
         """Store JSON data with the next commit; None removes the key."""
         ...
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.platform.files import wait_lock, write_private
 from ahpkit.platform.open_flags import CLOSE_ON_EXEC
@@ -64,7 +64,7 @@ class OwnerFile:
 
     def _load(self) -> JsonObject:
         try:
-            found: Any = json.loads(self.path.read_bytes())
+            found: object = json.loads(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

@@ -6,14 +6,14 @@ trace on with the same keys. If no OpenTelemetry SDK is installed, nothing happe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, TracerProvider
 
+from ahpkit.protocol.chat.state import Message
 from ahpkit.wire.rpc import Params
 from ahpkit.wire.trace_context import joined
 
@@ -31,7 +31,7 @@ class Tracing:
             yield
 
     @contextmanager
-    def turn(self, provider: str, chat_uri: str, message: Mapping[str, Any]) -> Generator[Context]:
+    def turn(self, provider: str, chat_uri: str, message: Message) -> Generator[Context]:
         """A context around one turn, with its span. It gives the trace context, for work of the turn in other tasks."""
         attributes = {"ahp.provider": provider, "ahp.chat": chat_uri}
         with self._span("ahp turn", message.get("_meta"), attributes):

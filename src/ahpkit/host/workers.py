@@ -11,8 +11,8 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ahpkit.protocol.errors import Conflict
 
@@ -28,6 +28,12 @@ MAX_STUCK = 32
 """Abandoned threads. If there are more, new work is refused because the file system does not answer."""
 
 _running = threading.local()
+
+
+class RunInThread(Protocol):
+    """`Workers.run`: runs work in a thread and returns its result."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
 
 class Stopped(Exception):

@@ -138,7 +138,7 @@ class Confirmation:
     reason: str | None = None
     """The text that the person wrote with a denial."""
     suggestion: Message | None = None
-    meta: JsonObject = field(default_factory=dict[str, Any])
+    meta: JsonObject = field(default_factory=JsonObject)
     """`_meta` of the action that answered."""
 
 
@@ -166,7 +166,7 @@ class InputAnswers:
 
     response: Literal["accept", "decline", "cancel"]
     answers: Mapping[str, ChatInputAnswer] = field(default_factory=dict[str, ChatInputAnswer])
-    meta: JsonObject = field(default_factory=dict[str, Any])
+    meta: JsonObject = field(default_factory=JsonObject)
     """`_meta` of the action that answered."""
 
 

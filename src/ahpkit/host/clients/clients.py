@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NotRequired, TypedDict
 
 from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.host.clients.connection import Connection
@@ -22,12 +22,15 @@ from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_SESSION
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.commands import ClientCapabilities
+from ahpkit.protocol.common.commands import AuthRequiredParams, ClientCapabilities
 from ahpkit.protocol.common.state import Implementation
 from ahpkit.protocol.errors import InvalidParams, InvalidRequest
 from ahpkit.protocol.meta_keys import CLIENTS
+from ahpkit.protocol.root import SessionAddedParams, SessionRemovedParams, SessionSummaryChangedParams
 from ahpkit.wire.codec import decode_own, encode
-from ahpkit.wire.rpc import Params
+
+_Notice = AuthRequiredParams | SessionAddedParams | SessionRemovedParams | SessionSummaryChangedParams
+"""What many clients are told at once."""
 
 _GOING_AWAY = 1001
 """WebSocket close code of a server that stops. Clients reconnect until the server is back."""
@@ -255,15 +258,15 @@ class Clients:
             self.reject(entry.channel, decode_own(entry.payload)["action"], origin, _NOT_STORED)
         self._not_stored.tell(entry.channel)
 
-    def to_all(self, method: str, params: Mapping[str, Any]) -> None:
+    def to_all(self, method: str, params: _Notice) -> None:
         _notify(self.clients(), method, params)
 
-    def to_root(self, method: str, params: Mapping[str, Any]) -> None:
+    def to_root(self, method: str, params: _Notice) -> None:
         """Notify all subscribers of the root channel."""
         _notify(self.subscribers(ROOT_URI), method, params)
 
 
-def _notify(clients: Iterable[Connection], method: str, params: Mapping[str, Any]) -> None:
+def _notify(clients: Iterable[Connection], method: str, params: _Notice) -> None:
     """Write a notification to clients. It is encoded once for all clients that get the same bytes."""
     made: dict[Sameness, bytes] = {}
     for outlet in (client.outlet for client in clients):
@@ -308,7 +311,7 @@ def register_client_list(
     extension = extend(CLIENTS)
 
     @extension.request("list")
-    def list_clients(client: ConnectedClient, params: Params) -> _ClientList:
+    def list_clients(client: ConnectedClient, params: object) -> _ClientList:
         found: _ClientList = {"clients": [_described(one, asks=one is client) for one in clients.clients()]}
         return found if (reason := failing()) is None else {**found, "notStored": reason}
 

@@ -28,11 +28,16 @@ from ahpkit.wire.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[ConnectedClient, Params], object]
-"""Handles a message of a client; gets the client and the params. Returns JSON, or an awaitable of it."""
+S = TypeVar("S")
 
-AgentHandler = Callable[[Chat, Params], object]
-"""Handles a message of an agent; gets the chat and the params. Returns JSON, or an awaitable of it."""
+MessageHandler = Callable[[S, Params], object]
+"""Handles a message; gets the sender and the params. Returns JSON, or an awaitable of it."""
+
+Handler = MessageHandler[ConnectedClient]
+"""Handles a message of a client."""
+
+AgentHandler = MessageHandler[Chat]
+"""Handles a message of an agent; gets the chat."""
 
 HOST_META = "ahpkit/host"
 """The key under which the host describes itself, so no extension can have this name."""
@@ -42,7 +47,6 @@ _MAX_NAME = 200
 
 R = TypeVar("R")
 H = TypeVar("H", bound=Callable[..., object])
-S = TypeVar("S")
 C = TypeVar("C", bound=type[object])
 
 
@@ -137,7 +141,7 @@ class Extensions:
         found = (extension.commands.get(method) for extension in self._extensions.values())
         return next((command for command in found if command is not None), None)
 
-    def hears(self, method: str) -> Callable[[ConnectedClient, Params], None]:
+    def hears(self, method: str) -> Handler:
         """Gives the function that passes a client's notification to its handler. A notification without a handler is
         ignored."""
 
@@ -164,7 +168,7 @@ class Extensions:
         for extension in self._extensions.values():
             self._hear(method, extension.agent_notifications.get(method), chat, params)
 
-    def _hear(self, method: str, handler: Callable[[S, Params], object] | None, sender: S, params: Params) -> None:
+    def _hear(self, method: str, handler: MessageHandler[S] | None, sender: S, params: Params) -> None:
         """Call the handler of a notification now, so that notifications stay in order. An async handler continues in a
         task."""
         if handler is None:
@@ -222,7 +226,7 @@ def _without_channel(params: Params) -> Params:
     return {key: value for key, value in params.items() if key != "channel"}
 
 
-async def served(method: str, handler: Callable[[S, Params], object], caller: S, params: Params) -> object:
+async def served(method: str, handler: MessageHandler[S], caller: S, params: Params) -> object:
     """Let a handler, plain or async, serve a request."""
     try:
         result = handler(caller, params)

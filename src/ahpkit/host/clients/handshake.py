@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit import __version__
 from ahpkit.host.clients.client_actions import ClientActions
@@ -27,6 +27,7 @@ from ahpkit.host.spine.store import Store
 from ahpkit.host.states import NO_STATE
 from ahpkit.log.engine import LogEngine
 from ahpkit.protocol.channels import ROOT_URI, ChannelState, channel_of
+from ahpkit.protocol.common.actions import ActionEnvelope
 from ahpkit.protocol.common.commands import (
     ClientCapabilities,
     InitializeParams,
@@ -46,6 +47,7 @@ from ahpkit.protocol.errors import (
 )
 from ahpkit.protocol.errors import UnsupportedProtocolVersion as UnsupportedVersion
 from ahpkit.protocol.meta_keys import CAPABILITIES, HIGHEST, MISSED, SPOKEN
+from ahpkit.wire.pieces import Pieces
 from ahpkit.wire.rpc import Params
 
 _log = logging.getLogger(__name__)
@@ -177,7 +179,7 @@ class Handshake:
         if actions is None:
             self._windows.begin(client.client_id)
             return {"type": "snapshot", "snapshots": snapshots()}
-        return {"type": "replay", "actions": actions, "missing": missing}
+        return {"type": "replay", "actions": cast("list[ActionEnvelope]", actions), "missing": missing}
 
     async def _missed(
         self,
@@ -186,7 +188,7 @@ class Handshake:
         channels: Sequence[str],
         until: int,
         snapshots: Callable[[], Sequence[Snapshot]],
-    ) -> Any:
+    ) -> Pieces | None:
         """The actions that the client missed; None if snapshots are shorter, or the only possible answer."""
         after, seen = params["lastSeenServerSeq"], params.get("_meta", {}).get(HIGHEST)
         highest = max(after, seen) if type(seen) is int else after

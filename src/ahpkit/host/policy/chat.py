@@ -77,7 +77,7 @@ def _check_origin(message: Message) -> str | None:
     return None if kind == "user" else f"a client sends messages of kind user, not {kind}"
 
 
-def _check_writable(proposed: ProposedAction[Any, ChatState]) -> str | None:
+def _check_writable(proposed: ProposedAction[object, ChatState]) -> str | None:
     interactivity = proposed.state.get("interactivity", "full")
     return None if interactivity == "full" else f"this chat is {interactivity}"
 
@@ -100,7 +100,7 @@ def _turn_started(proposed: ProposedAction[ChatTurnStartedAction, ChatState]) ->
     return None
 
 
-def _has_turn(proposed: ProposedAction[Any, ChatState], turn_id: str) -> bool:
+def _has_turn(proposed: ProposedAction[object, ChatState], turn_id: str) -> bool:
     """Whether the chat has a finished turn with this id."""
     return turn_id in (proposed.turn_ids or TurnIds()).of(proposed.channel, proposed.state["turns"])
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from ahpkit.host.limits import MAX_ID
 from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat.state import Turn
+from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import ROOT_URI
 from ahpkit.protocol.root import RootState
 from ahpkit.protocol.session.state import SessionState
@@ -74,7 +75,7 @@ Rule = Callable[[ProposedAction[Any, Any]], str | None]
 """Returns a reason for people; None: the action is allowed."""
 
 
-def allow(proposed: ProposedAction[Any, Any]) -> str | None:
+def allow(proposed: ProposedAction[object, object]) -> str | None:
     """The rule for actions that any client may dispatch in any state."""
     return None
 
@@ -84,7 +85,7 @@ def find(entries: Iterable[_Entry] | None, key: str, value: object) -> _Entry | 
     return next((entry for entry in entries or () if entry.get(key) == value), None)
 
 
-def check_ids(action: Mapping[str, object]) -> str | None:
+def check_ids(action: StateAction) -> str | None:
     """Why the ids in an action cannot be used: many actions repeat an id, so its length is limited."""
     for key, value in action.items():
         if isinstance(value, str) and len(value) > MAX_ID and (key == "id" or key.endswith("Id")):

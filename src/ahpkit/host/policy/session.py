@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ahpkit.dialects.generations import CHANGED, selection_of
 from ahpkit.dialects.states_down import primary_mark
@@ -11,7 +10,6 @@ from ahpkit.host.limits import MAX_DIRECTORIES, MAX_OFFERED_BYTES, MAX_PLUGINS, 
 from ahpkit.host.policy.config import check_change
 from ahpkit.host.policy.proposed_action import ProposedAction, Rule, allow, check_names, find
 from ahpkit.host.policy.small_channels import check_providers
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, MODELS_LATER
 from ahpkit.protocol.root import AgentInfo, MultipleWorkingDirectoriesCapability, RootState
@@ -74,7 +72,12 @@ def _directory_replaced(proposed: ProposedAction[SessionWorkingDirectoryReplaced
     return reason or (None if capability.get("primaryReplacement") else _check_primary(proposed, "immutablePrimary"))
 
 
-def _check_primary(proposed: ProposedAction[Any, SessionState], *fixing: str) -> str | None:
+def _check_primary(
+    proposed: ProposedAction[
+        SessionWorkingDirectoryRemovedAction | SessionWorkingDirectoryReplacedAction, SessionState
+    ],
+    *fixing: str,
+) -> str | None:
     """Why the first directory has to stay, if one of these capabilities says so."""
     directories = proposed.state.get("workingDirectories", [])
     capability = _capability(proposed.root, proposed.state) or _NO_CAPABILITY
@@ -180,7 +183,7 @@ def _present_config(session: SessionState) -> SessionConfigState | None:
     """The configuration with the properties that the agent reported later. They are not in the state's schema, because
     no action can add them."""
     config = session.get("config")
-    meta: JsonObject = session.get("_meta") or {}
+    meta = session.get("_meta") or {}
     if config is None or CONFIG_META not in meta:
         return config
     properties = {**config["schema"]["properties"], **meta[CONFIG_META]["schema"]["properties"]}
@@ -211,8 +214,7 @@ def _check_tools(tools: list[ToolDefinition]) -> str | None:
 
 def _check_tool(tool: ToolDefinition) -> str | None:
     for key in ("inputSchema", "outputSchema"):
-        schema: JsonObject | None = tool.get(key)
-        if schema is not None and (reason := check_schema(schema)) is not None:
+        if (schema := tool.get(key)) is not None and (reason := check_schema(schema)) is not None:
             return f"the {key} of tool {tool['name'][:200]!r} is refused: {reason}"
     return None
 

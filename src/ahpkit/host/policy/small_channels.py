@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ahpkit.host.limits import MAX_ANNOTATIONS, MAX_TITLE
 from ahpkit.host.policy.config import check_change
@@ -43,6 +42,7 @@ from ahpkit.protocol.session.canvases import (
 )
 from ahpkit.protocol.session.state import SessionState
 from ahpkit.protocol.terminal import (
+    TerminalAction,
     TerminalClaimedAction,
     TerminalResizedAction,
     TerminalState,
@@ -140,18 +140,18 @@ def _writable(schema: ConfigPropertySchema) -> bool:
 ROOT_RULES: Mapping[str, Rule] = {"root/configChanged": _config_changed}
 
 
-def _by_holder(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+def _by_holder(proposed: ProposedAction[TerminalAction, TerminalState]) -> str | None:
     claim = proposed.state["claim"]
     if claim["kind"] == "client" and claim["clientId"] == proposed.client_id:
         return None
     return f"this terminal is held by {'another client' if claim['kind'] == 'client' else 'a session'}"
 
 
-def _by_holder_while_running(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+def _by_holder_while_running(proposed: ProposedAction[TerminalAction, TerminalState]) -> str | None:
     return _by_holder(proposed) or _exited(proposed)
 
 
-def _exited(proposed: ProposedAction[Any, TerminalState]) -> str | None:
+def _exited(proposed: ProposedAction[TerminalAction, TerminalState]) -> str | None:
     return "this terminal's process has exited" if proposed.state["lifecycle"]["status"] == "exited" else None
 
 

@@ -14,7 +14,7 @@ from ahpkit.host.resources.safe_open import SafeOpener, file_path, real_path
 from ahpkit.host.resources.sealed import why_sealed
 from ahpkit.host.resources.session_directories import OpenedDirectories, Opening
 from ahpkit.protocol.channels import ROOT_URI
-from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.common.commands import ResourceRequestParams
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 
@@ -130,7 +130,9 @@ def _is_odd(path: str) -> bool:
 
 
 def _denied(uri: str, path: Path, *, write: bool) -> PermissionDenied:
-    request: JsonObject = {"channel": ROOT_URI, "uri": uri, "read": True, **({"write": True} if write else {})}
+    request: ResourceRequestParams = {"channel": ROOT_URI, "uri": uri, "read": True}
+    if write:
+        request["write"] = True
     verb = "write" if write else "read"
     return PermissionDenied(f"{path} is not among the places you may {verb}; ask with resourceRequest", request=request)
 

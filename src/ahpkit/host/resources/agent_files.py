@@ -16,7 +16,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Services
 from ahpkit.host.resources import files, reading
@@ -24,7 +23,9 @@ from ahpkit.host.resources.access import Access
 from ahpkit.host.resources.claims import Claim, Claims
 from ahpkit.host.resources.reading import ResourceContent
 from ahpkit.host.resources.safe_open import Entry, SafeOpener, reach, real_path
-from ahpkit.protocol.common.state import ROOT_URI, JsonObject
+from ahpkit.host.workers import RunInThread
+from ahpkit.protocol.common.commands import ResourceReadParams
+from ahpkit.protocol.common.state import ROOT_URI
 from ahpkit.protocol.errors import AhpError, InvalidParams, NotFound, PermissionDenied, RemoteProtocolError
 from ahpkit.protocol.meta_keys import UNSAVED_TEXT
 
@@ -42,7 +43,7 @@ class UnsavedText:
 
     async def of(self, session_uri: str, uri: str) -> str | None:
         """The unsaved text of a file in an open editor; None: the file on disk is the latest."""
-        asked: JsonObject = {"channel": ROOT_URI, "uri": uri, "encoding": "utf-8"}
+        asked: ResourceReadParams = {"channel": ROOT_URI, "uri": uri, "encoding": "utf-8"}
         for client in self._in_force(session_uri):
             try:
                 return _answered_text(await client.request("resourceRead", asked, timeout=_PATIENCE))
@@ -60,7 +61,7 @@ class UnsavedText:
         return (client for client in clients.values() if UNSAVED_TEXT in client.capabilities.get("_meta", {}))
 
 
-def _answered_text(answer: Any) -> str:
+def _answered_text(answer: object) -> str:
     """The text of a `resourceRead` result."""
     match answer:
         case {"data": str() as data, "encoding": "utf-8"}:
@@ -91,7 +92,7 @@ class AgentFiles:
         access: Access,
         *,
         unsaved: Callable[[str], Awaitable[str | None]],
-        run: Callable[[Callable[[], Any]], Awaitable[Any]],
+        run: RunInThread,
         claims: Claims | None = None,
         learn: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -118,7 +119,7 @@ class AgentFiles:
             what = self._access.why_sealed(real)
             return None if what is None else Approval(real, what)
 
-        found: Approval | None = await self._run(look) if path.is_absolute() else None
+        found = await self._run(look) if path.is_absolute() else None
         if found is not None:  # A path that no approval could allow is refused without asking anybody.
             allowed = found.path
             await self._opener(path, lambda: self._access.to_write(_AGENT, path.as_uri(), approved=allowed))

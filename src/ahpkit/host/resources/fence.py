@@ -8,7 +8,7 @@ again when it changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -17,7 +17,6 @@ from ahpkit.host.owner_file import OwnerFile
 from ahpkit.host.resources.safe_open import Identity, identity
 from ahpkit.host.resources.sealed import plain
 from ahpkit.platform.files import followed
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams, PermissionDenied
 
 _SYSTEM = (
@@ -144,7 +143,7 @@ class Fence:
         return self._real[str(root)]
 
 
-def effective_roots(start: Iterable[Path], said: JsonObject) -> list[Path]:
+def effective_roots(start: Iterable[Path], said: Mapping[str, Sequence[str]]) -> list[Path]:
     """The roots of the start and those that were added, without those that were removed."""
     removed = set(said.get("removed", ()))
     named = [*map(str, start), *said.get("added", ())]

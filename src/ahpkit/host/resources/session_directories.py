@@ -10,14 +10,15 @@ import asyncio
 import os
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import file_path, real_path
 from ahpkit.host.states import NO_SESSION
+from ahpkit.host.workers import RunInThread
 from ahpkit.protocol.errors import AhpError, InvalidParams
 from ahpkit.protocol.session.customizations import DirectoryCustomization
 from ahpkit.protocol.session.state import SessionState
@@ -102,7 +103,7 @@ class SessionDirectories:
         self,
         opened: OpenedDirectories,
         services: Services,
-        run: Callable[[Callable[[], Any]], Awaitable[Any]],
+        run: RunInThread,
         default_directory: Path | None = None,
         *,
         patience: float = _PATIENCE,

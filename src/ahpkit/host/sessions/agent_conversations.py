@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from opentelemetry.trace import NoOpTracerProvider
 
@@ -180,9 +180,11 @@ class AgentConversations:
 
     def hide(self, provider: str, memory: JsonObject) -> None:
         """Never list this conversation again."""
-        key = _HIDDEN + provider
-        hidden: list[JsonObject] = self._values.get(key) or []
-        self._values.set(key, [*hidden, memory][-_MAX_HIDDEN:])
+        self._values.set(_HIDDEN + provider, [*self._hidden(provider), memory][-_MAX_HIDDEN:])
+
+    def _hidden(self, provider: str) -> list[JsonObject]:
+        """The conversations of an agent that are never listed again."""
+        return self._values.get(_HIDDEN + provider) or []
 
     def dismiss(self, uri: str) -> bool:
         """Hide a conversation by the URI it is listed under; False when there is none."""
@@ -207,10 +209,9 @@ class AgentConversations:
         return asked is None or self._monotonic() - asked > _FRESH
 
     def _listed(self) -> Iterator[ListedConversation]:
-        ours: list[Any] = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._stored else []
+        ours = [memory for _, memory in self._values.items(MEMORY_PREFIX)] if self._stored else []
         for provider, kept in self._stored.items():
-            hidden: list[Any] = self._values.get(_HIDDEN + provider) or []
-            left_out = {_key(memory) for memory in (*ours, *hidden)}
+            left_out = {_key(memory) for memory in (*ours, *self._hidden(provider))}
             for one in kept:
                 uri = _uri(provider, one)
                 if _key(one.memory) not in left_out and not self._taken(uri):

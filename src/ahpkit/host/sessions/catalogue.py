@@ -24,7 +24,7 @@ from ahpkit.protocol.channels import ROOT_URI, ChannelState
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.meta_keys import CHANGES, OPENING
-from ahpkit.protocol.session.state import SessionState, SessionSummary
+from ahpkit.protocol.session.state import PartialSessionSummary, SessionState, SessionSummary
 from ahpkit.protocol.session.summary import (
     annotations_summary,
     changed_fields,
@@ -214,7 +214,7 @@ class SessionCatalogue:
         self._sent[uri] = now
         if has_lost(known, now) or has_lost(selection_of(known), selection_of(now)):
             self._clients.to_root("root/sessionAdded", {"channel": ROOT_URI, "summary": now})
-        elif changes := changed_fields(known, now):
+        elif changes := cast("PartialSessionSummary", changed_fields(known, now)):
             self._clients.to_root(
                 "root/sessionSummaryChanged", {"channel": ROOT_URI, "session": uri, "changes": changes}
             )

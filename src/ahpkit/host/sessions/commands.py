@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, cast
+from typing import NotRequired, TypedDict, cast
 
 from ahpkit.host.agents import Agents
 from ahpkit.host.clients.clients import Clients
@@ -34,13 +34,17 @@ from ahpkit.host.turns.completions import best_first, utf16_length
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.chat.commands import (
+    CompletionItem,
     CompletionsParams,
+    CompletionsResult,
     CreateChatParams,
     DisposeChatParams,
+    FetchTurnsParams,
+    FetchTurnsResult,
     MoveChatParams,
     MoveChatResult,
 )
-from ahpkit.protocol.chat.state import ChatState
+from ahpkit.protocol.chat.state import ChatState, Turn
 from ahpkit.protocol.common.commands import AuthenticateParams, AuthenticateResult
 from ahpkit.protocol.errors import InvalidParams, NotFound
 from ahpkit.protocol.meta_keys import ASK_AGENTS, MORE
@@ -56,6 +60,27 @@ from ahpkit.protocol.session.commands import CreateSessionParams, DisposeSession
 from ahpkit.protocol.session.state import SessionConfigState, SessionSummary
 from ahpkit.protocol.validation import MAX_URI_LENGTH
 from ahpkit.wire.codec import decode_json, encode
+
+
+class _FetchTurnsParams(FetchTurnsParams):
+    """With what 0.4 clients send: the number of turns, and the turn before which they are."""
+
+    limit: NotRequired[int]
+    before: NotRequired[str]
+
+
+class _OldTurns(TypedDict):
+    """The answer that 0.4 clients get."""
+
+    turns: list[Turn]
+    hasMore: bool
+
+
+class _Completions(CompletionsResult):
+    """The items, and in `_meta` how many more there are."""
+
+    _meta: NotRequired[dict[str, int]]
+
 
 _MAX_TURNS = 200
 """Turns in one page of fetchTurns: many screens full, and still a message of moderate size."""
@@ -189,12 +214,12 @@ class SessionCommands:
     async def _move_chat(self, client: ConnectedClient, params: MoveChatParams) -> MoveChatResult:
         return await self.sessions.move_chat(params)
 
-    async def _fetch_turns(self, client: Connection, params: Mapping[str, Any]) -> Mapping[str, object]:
+    async def _fetch_turns(self, client: Connection, params: _FetchTurnsParams) -> FetchTurnsResult | _OldTurns:
         chat = self._chat(params["channel"])
         if client.outlet.dialect.takes_windows:
             await self.windows.fetch(client, params["channel"], params.get("cursor"))
             return {}
-        limit: int = params.get("limit", _MAX_TURNS)
+        limit = params.get("limit", _MAX_TURNS)
         if limit < 1:
             raise InvalidParams("limit: must be at least 1")
         turns = chat["turns"]
@@ -206,7 +231,7 @@ class SessionCommands:
         start = max(0, end - min(limit, _MAX_TURNS))
         return {"turns": turns[start:end], "hasMore": start > 0}
 
-    async def _completions(self, client: ConnectedClient, params: CompletionsParams) -> Mapping[str, object]:
+    async def _completions(self, client: ConnectedClient, params: CompletionsParams) -> _Completions:
         chat_uri, text, offset = params["channel"], params["text"], params["offset"]
         self._chat(chat_uri)
         if len(text) > MAX_TYPED:
@@ -220,9 +245,10 @@ class SessionCommands:
         good = (answer for answer in answers if not isinstance(answer, BaseException))
         items = best_first(itertools.chain.from_iterable(good), text, offset)
         more = len(items) - MAX_COMPLETIONS
-        return {"items": items[:MAX_COMPLETIONS], **({"_meta": {MORE: more}} if more > 0 else {})}
+        found: _Completions = {"items": items[:MAX_COMPLETIONS]}
+        return {**found, "_meta": {MORE: more}} if more > 0 else found
 
-    async def _agent_completions(self, chat_uri: str, text: str, offset: int) -> Any:
+    async def _agent_completions(self, chat_uri: str, text: str, offset: int) -> Sequence[CompletionItem]:
         runner = self.turns.runner(chat_uri)
         return await runner.agent.completions(runner.chat, text, offset) if runner else ()
 
@@ -262,7 +288,7 @@ class SessionCommands:
         return {}
 
 
-async def _patiently(source: Callable[[str, str, int], Awaitable[Any]], chat: str, text: str, offset: int) -> Any:
+async def _patiently(source: CompletionSource, chat: str, text: str, offset: int) -> Sequence[CompletionItem]:
     """Ask a source of completions, but not for long. The source is called only when this task runs, so nothing is left
     to cancel if the client disconnects before."""
     return await asyncio.wait_for(source(chat, text, offset), _COMPLETIONS_PATIENCE)

@@ -13,11 +13,12 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.states_up import is_remote, local_directory
 from ahpkit.host.agent import Agent, AgentError
+from ahpkit.host.clients.client_actions import SlowAction
 from ahpkit.host.limits import MAX_DIRECTORIES
 from ahpkit.host.registration import Hooks, SessionHooks
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -99,7 +100,7 @@ class NewDirectories:
             found.append(here)
         return list(dict.fromkeys(found))
 
-    async def choose(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, Any]) -> list[str]:
+    async def choose(self, uri: str, path: Path, directories: list[str], settings: Mapping[str, object]) -> list[str]:
         """The directories of a new session. A feature may replace the first one."""
         chosen = path
         for choose in self._hooks.choose_directory:
@@ -127,7 +128,7 @@ class Directories:
     """`SessionHooks.check_directory`."""
     runner_of: Callable[[str], ChatRunner | None]
 
-    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]]:
+    def slow_actions(self) -> Mapping[str, SlowAction]:
         return dict.fromkeys((*OF_SESSION, *OF_CHAT), self.change)
 
     async def change(self, uri: str, action: _DirectoryAction, origin: Origin, sent: SentAction) -> str | None:

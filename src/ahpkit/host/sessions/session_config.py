@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ahpkit.host.agent import Agent
 from ahpkit.host.policy.config import all_values
@@ -14,7 +13,7 @@ from ahpkit.host.registration import SettingsSource
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.json_schema import check_schema, find_problem
-from ahpkit.protocol.session.state import SessionConfigState
+from ahpkit.protocol.session.state import SessionConfigSchema, SessionConfigState
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ async def resolve_config(
     If the agent does not answer in time, the session has none of its settings. A setting of the agent replaces one of
     the host with the same name.
     """
-    schema: Any = None
+    schema: SessionConfigSchema | None = None
     try:
         async with asyncio.timeout(_CONFIG_PATIENCE):
             schema = await agent.session_config(directory, values)

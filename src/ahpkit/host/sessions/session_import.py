@@ -8,7 +8,7 @@ pieces with `x-ahpkit/sessions/stage`. The pieces are kept until the connection 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 from ahpkit.dialects.migration import migrate_turns
@@ -67,18 +67,19 @@ class ImportParams(TypedDict):
     staged: NotRequired[int]
 
 
-def check_export(document: Any) -> None:
+def check_export(document: object) -> None:
     """Raise `InvalidParams`, with the path of the fault, if a document cannot be imported."""
     _check_format(document)
     check(Export, document, at="document")
-    _check_titles(document)
-    for number, chat in enumerate(document["chats"]):
+    export = cast("Export", document)
+    _check_titles(export)
+    for number, chat in enumerate(export["chats"]):
         _check_turns(chat["turns"], f"document.chats[{number}].turns", set())
 
 
-def _check_format(document: Any) -> None:
+def _check_format(document: object) -> None:
     """Check the format first, because in another format everything else may differ."""
-    found: Any = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
+    found = cast("JsonObject", document).get("format", FORMAT) if isinstance(document, dict) else FORMAT
     if found != FORMAT:
         raise InvalidParams(f"document.format: only format {FORMAT} can be read, not {found!r}; is ahpkit up to date?")
 
@@ -178,7 +179,9 @@ def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes:
                 f"staged: {staged.count} turns are here; the connection was lost meanwhile, start again"
             )
         _check_titles(params["document"])
-        uri, provider = await sessions.import_session(staged.complete(params["document"]))
+        document = staged.complete(params["document"])
+        chats = [(chat["title"], chat["turns"]) for chat in document["chats"]]
+        uri, provider = await sessions.import_session(document["provider"], document["title"], chats)
         return {"session": uri, "provider": provider}
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any, TypedDict, cast
+from typing import TypedDict
 
 from ahpkit.dialects.generations import FORK, SELECTION, selection_of, unmarked
 from ahpkit.dialects.states_up import is_remote, local_directory
@@ -44,7 +44,6 @@ from ahpkit.protocol.channels import ROOT_URI, channel_of
 from ahpkit.protocol.chat.commands import MoveChatParams, MoveChatResult
 from ahpkit.protocol.chat.state import ChatOrigin, ChatState, Turn
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import (
     InvalidParams,
     NotFound,
@@ -223,23 +222,25 @@ class Sessions:
             return f"ahp-chat:/{self._new_id()}"
         return f"ahp-chat://default/{urlsafe_b64encode(session_uri.encode()).decode().rstrip('=')}"
 
-    async def import_session(self, document: Mapping[str, Any]) -> tuple[str, str]:
-        """Make a new session with the content of an exported one; returns its URI and the provider of its agent."""
+    async def import_session(
+        self, provider: str, title: str, chats: Iterable[tuple[str, list[Turn]]]
+    ) -> tuple[str, str]:
+        """Make a new session with the content of an exported one: the title and the turns of each chat. Returns its URI
+        and the provider of its agent."""
         uri = f"ahp-session:/{self._new_id()}"
-        agent = self._agents.find(document["provider"] if self._agents.has(document["provider"]) else None)
+        agent = self._agents.find(provider if self._agents.has(provider) else None)
         state = new_session(provider=agent.provider, directories=None, project=None, config=NO_CONFIG)
-        state["title"] = document["title"]
-        chats = [
-            new_chat(f"ahp-chat:/{self._new_id()}", title=chat["title"], now=self._now(), turns=chat["turns"])
-            for chat in document["chats"]
+        state["title"] = title
+        made = [
+            new_chat(f"ahp-chat:/{self._new_id()}", title=title, now=self._now(), turns=turns) for title, turns in chats
         ]
         async with AsyncExitStack() as stack:
-            prepared = [await stack.enter_async_context(self.chats.preparing(chat)) for chat in chats]
+            prepared = [await stack.enter_async_context(self.chats.preparing(chat)) for chat in made]
             self._channels.check_new(uri)
             self._open_session(uri, agent, state, created_at=self._now())
-            for chat, stored in zip(chats, prepared, strict=True):
+            for chat, stored in zip(made, prepared, strict=True):
                 self.chats.open(uri, chat, stored)
-        if not chats:
+        if not made:
             self._add_default_chat(uri, self._default_chat(uri, None))
         self._count_changed()
         self.finish(uri)
@@ -273,12 +274,11 @@ class Sessions:
             raise NotFound(f"there is no chat {uri}")
         if not (self._states.chat(uri) or NO_CHAT).get("movable"):
             raise InvalidParams("channel: this chat cannot be moved")
+        if (kind := destination["kind"]) not in ("newSession", "session"):  # A kind of later versions.
+            raise InvalidParams(f"destination.kind: {str(kind)[:100]!r} is neither session nor newSession")
         if destination["kind"] == "newSession":
             self._check_one_stays(uri, source)
             return {"session": await self._move_to_new(uri, source)}
-        if destination["kind"] != "session":  # A kind of later versions.
-            other = str(cast("JsonObject", destination)["kind"])
-            raise InvalidParams(f"destination.kind: {other[:100]!r} is neither session nor newSession")
         if destination["session"] == source:
             self.chats.reorder(source, uri, destination.get("after"))
         else:

@@ -39,7 +39,7 @@ class DurableValues:
         group = self._groups.get(key.partition("/")[0])
         return None if group is None else group.get(key)
 
-    def set(self, key: str, value: Any | None) -> None:
+    def set(self, key: str, value: object) -> None:
         """Store JSON data; None removes the key."""
         if value is None:
             if self._group(key).pop(key, None) is not None:

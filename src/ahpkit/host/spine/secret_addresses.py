@@ -26,7 +26,7 @@ _PLACES: Final[Mapping[str, str]] = {
 def stored_action(action: StateAction) -> StateAction:
     """An action without its address; the same object if it has none."""
     place = _PLACES.get(action["type"])
-    inner: JsonObject | None = None if place is None else action.get(place)
+    inner = None if place is None else action.get(place)
     if place is None or inner is None or inner.get("url") is None:
         return action
     return cast("StateAction", {**action, place: without(inner, "url")})

@@ -3,8 +3,8 @@ turn. The index is durable, so that the host need not read the states of all ses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import CHANGED, selected, selection_of
@@ -12,6 +12,7 @@ from ahpkit.host.feature import Values
 from ahpkit.host.registration import AnyApplied
 from ahpkit.host.spine.store import Origin
 from ahpkit.host.states import NO_CHAT, States
+from ahpkit.protocol.channels import ChannelState
 from ahpkit.protocol.chat import tool_calls
 from ahpkit.protocol.chat.turns import STREAMED_TEXT
 from ahpkit.protocol.common.actions import StateAction
@@ -134,7 +135,7 @@ class Unsettled:
             if uri in self._index or self._index.session_of(uri) is not None:
                 self.note(uri, applied.after)
 
-    def note(self, uri: str, state: Mapping[str, Any]) -> None:
+    def note(self, uri: str, state: ChannelState) -> None:
         """Note whether something is under way in a channel."""
         under_way = is_under_way(state)
         if under_way != (uri in self):
@@ -144,8 +145,8 @@ class Unsettled:
         self._values.set(_UNSETTLED + uri, None)
 
 
-def is_under_way(state: Mapping[str, Any]) -> bool:
-    return state.get("lifecycle") == "creating" or any(state[member] for member in _UNDER_WAY & state.keys())
+def is_under_way(state: ChannelState) -> bool:
+    return state.get("lifecycle") == "creating" or any(state.get(member) for member in _UNDER_WAY)
 
 
 class WaitingSelection(NamedTuple):

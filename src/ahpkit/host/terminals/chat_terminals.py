@@ -7,14 +7,20 @@ so that no chat has to be read for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from ahpkit.host.feature import Services, Values
 from ahpkit.host.registration import AnyApplied, Registration
 from ahpkit.host.terminals.output import plain
 from ahpkit.host.terminals.terminal import Terminal
-from ahpkit.protocol.chat.actions import chat_background_work_removed, chat_background_work_set
+from ahpkit.protocol.chat.actions import (
+    ChatToolCallCompleteAction,
+    ChatToolCallContentChangedAction,
+    chat_background_work_removed,
+    chat_background_work_set,
+)
+from ahpkit.protocol.chat.state import BackgroundShellWork
 from ahpkit.protocol.chat.tool_call_state import TerminalCommandResult, ToolResultContent
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.protocol.terminal import TerminalClaim, TerminalState, terminal_claimed, terminal_exited
@@ -24,6 +30,9 @@ MAX_PREVIEW = 4_000
 
 _TURN_ENDS: Final = frozenset({"chat/turnComplete", "chat/error"})
 """Actions that end a turn. A cancelled turn is not among them: its agent ends the commands that it began."""
+
+_ContentAction = ChatToolCallContentChangedAction | ChatToolCallCompleteAction
+"""An action with the content of a tool call."""
 
 _KEY: Final = "chat-terminal/"
 """Prefix of the durable value with a terminal's chat, and whether it is shown or background work."""
@@ -115,15 +124,17 @@ class ChatTerminals:
                 if self._records.is_shown(uri) and self._services.state(uri) is not None:
                     self._services.dispatch(uri, terminal_exited())
 
-    def _with_results(self, chat_uri: str, action: Any) -> Any:
+    def _with_results(self, chat_uri: str, action: _ContentAction) -> _ContentAction:
         """The content of a tool call, with the results of commands that have ended. From now on its terminals are
         kept."""
-        at = action.get("result", action)
-        content: Sequence[ToolResultContent] = at.get("content") or ()
+        is_over = action["type"] == "chat/toolCallComplete"
+        content = action["result"].get("content", []) if is_over else action["content"]
         if not any(item["type"] == "terminal" for item in content):
             return action
-        told = {"content": [self._with_result(chat_uri, item) for item in content]}
-        return {**action, "result": {**at, **told}} if "result" in action else {**action, **told}
+        content = [self._with_result(chat_uri, item) for item in content]
+        if action["type"] == "chat/toolCallComplete":
+            return {**action, "result": {**action["result"], "content": content}}
+        return {**action, "content": content}
 
     def _with_result(self, chat_uri: str, item: ToolResultContent) -> ToolResultContent:
         if item["type"] != "terminal" or (state := self._services.terminal(item["resource"])) is None:
@@ -204,7 +215,7 @@ def _result(printed: str, exit_code: int | None) -> TerminalCommandResult:
     return result
 
 
-def _work(terminal: Terminal) -> Any:
+def _work(terminal: Terminal) -> BackgroundShellWork:
     return {
         "kind": "shell",
         "id": terminal.uri,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_TITLE
@@ -32,7 +31,14 @@ from ahpkit.host.terminals.pool import (
 from ahpkit.host.terminals.terminal import AgentTerminal, Terminal
 from ahpkit.protocol.channels import channel_of
 from ahpkit.protocol.errors import InvalidParams, NotFound, PermissionDenied, SessionNotFound
-from ahpkit.protocol.terminal import CreateTerminalParams, DisposeTerminalParams, TerminalSessionClaim, TerminalState
+from ahpkit.protocol.terminal import (
+    CreateTerminalParams,
+    DisposeTerminalParams,
+    TerminalAction,
+    TerminalClaim,
+    TerminalSessionClaim,
+    TerminalState,
+)
 
 MAX_SIZE = 10_000
 """Columns and rows. Programs reserve memory for the whole screen."""
@@ -192,7 +198,7 @@ class Terminals(Feature):
 
     # -- actions on the channels ---------------------------------------------------------------------------------
 
-    def _refuse(self, client_id: str, channel: str, action: Any, state: TerminalState) -> str | None:
+    def _refuse(self, client_id: str, channel: str, action: TerminalAction, state: TerminalState) -> str | None:
         terminal = self._pool.get(channel)
         if terminal is None:
             return None
@@ -213,8 +219,10 @@ class Terminals(Feature):
             return "the process does not read its input; too much of it is waiting"
         return None
 
-    def _refuse_claim(self, claim: Any) -> str | None:
+    def _refuse_claim(self, claim: TerminalClaim) -> str | None:
         """Why a terminal cannot be handed on: the new holder must exist."""
+        if (kind := claim["kind"]) not in ("client", "session"):  # A kind of later versions.
+            return f"a terminal is held by a client or a session, not by a {kind!r}"
         match claim["kind"]:
             case "client" if self.services.client(claim["clientId"]) is None:
                 return f"client {claim['clientId']!r} is not connected"
@@ -222,10 +230,8 @@ class Terminals(Feature):
                 return f"there is no session {claim['session']}"
             case "session" if self.services.session_of(claim["chat"]) != claim["session"]:
                 return f"the session has no chat {claim['chat']}"
-            case "client" | "session":
+            case _:
                 return None
-            case kind:
-                return f"a terminal is held by a client or a session, not by a {kind!r}"
 
     def _on_applied(self, applied: TerminalApplied) -> None:
         terminal = self._pool.get(applied.channel)

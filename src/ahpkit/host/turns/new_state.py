@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.dialects.generations import SELECTION, Selection, selection_of
 from ahpkit.host.agent import AgentSession
@@ -66,7 +66,7 @@ NO_CONFIG: SessionConfigState = {"schema": {"type": "object", "properties": {}},
 """Nothing to configure."""
 
 
-def present(**fields: Any) -> JsonObject:
+def present(**fields: object) -> JsonObject:
     """The fields that have a value. A field without a value must have no key."""
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -180,8 +180,7 @@ def chat_entry(chat: ChatState, listed: ChatSummary | None = None) -> ChatSummar
     summary = chat_summary(chat)
     selection = selection_of(chat)
     noted = {"_meta": {SELECTION: selection}} if selection else {}
-    before = cast("JsonObject", listed or {})
-    kept = {key: before[key] for key in _ONLY_LISTED if key in before}
+    kept = {key: value for key, value in (listed or {}).items() if key in _ONLY_LISTED}
     return cast("ChatSummary", {**summary, **noted, **kept})
 
 

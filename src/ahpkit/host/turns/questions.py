@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.feature import Feature, Services
@@ -71,7 +71,7 @@ class Questions(Feature):
 
 def _question(text: str, given: JsonObject) -> ChatInputQuestion:
     offered = given.get("options")
-    texts = cast("list[Any]", offered) if isinstance(offered, list) else []
+    texts = cast("list[object]", offered) if isinstance(offered, list) else []
     labels = list(dict.fromkeys(label[:_WORDS] for label in texts if isinstance(label, str) and label))[:_OPTIONS]
     if not labels:
         return {"id": "answer", "message": text, "required": True, "kind": "text"}

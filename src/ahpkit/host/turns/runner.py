@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ahpkit.host.agent import Agent, AgentChat, AgentError, LoginNeeded, StopReason
 from ahpkit.host.registration import ChatApplied
@@ -53,7 +53,7 @@ class RunnerPorts:
     new_id: Callable[[], str]
     dispatch: Callable[[str, ChatAction], None]
     now: Callable[[], int]
-    make_turn: Callable[[LiveChat, str, Any, bool], LiveTurn]
+    make_turn: Callable[[LiveChat, str, Message, bool], LiveTurn]
     """Makes a turn of a chat from its id and message, and whether it is resumed."""
     prepare_turn: Callable[[LiveTurn], Awaitable[None]]
     """Lets the features add to a turn before its agent gets it."""

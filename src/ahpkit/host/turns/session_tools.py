@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
 
 from ahpkit.host.agent import ToolCall, ToolOutcome, Turn
 from ahpkit.host.registration import SessionApplied, ToolSource
@@ -132,7 +131,7 @@ def _bounded(definitions: Sequence[ToolDefinition]) -> list[ToolDefinition]:
     shown: list[ToolDefinition] = []
     size = 0
     for definition in definitions[:MAX_SHOWN]:
-        size += len(encode(cast("Any", definition)))
+        size += len(encode(definition))
         if size > MAX_SHOWN_BYTES:
             break
         shown.append(definition)

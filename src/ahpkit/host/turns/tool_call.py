@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 from opentelemetry.trace import Span
 
@@ -26,6 +26,7 @@ from ahpkit.host.turns.approvals import AskedCall, CallGate, denied_by
 from ahpkit.protocol.chat.actions import (
     ChatAction,
     ChatToolCallConfirmedAction,
+    ChatToolCallResultConfirmedAction,
     chat_tool_call_approved,
     chat_tool_call_complete,
     chat_tool_call_content_changed,
@@ -473,20 +474,19 @@ class LiveToolCall:
         if self._span.is_recording():
             self._span.end()
 
-    def on_applied(self, action: Any, client_id: str | None = None) -> None:
+    def on_applied(self, action: ChatAction, client_id: str | None = None) -> None:
         """A client decided about this call, or finished it."""
-        kind = action["type"]
-        if kind == "chat/toolCallConfirmed":
+        if action["type"] == "chat/toolCallConfirmed":
             self._decision(action, client_id)
-        elif kind == "chat/toolCallContentChanged":
+        elif action["type"] == "chat/toolCallContentChanged":
             self._tell(action["content"])
-        elif kind == "chat/toolCallComplete":
+        elif action["type"] == "chat/toolCallComplete":
             if action.get("requiresResultConfirmation"):
                 self._result = action["result"]
                 return
             _resolve(self._completed, action["result"])
             self.end()
-        elif kind == "chat/toolCallResultConfirmed":
+        elif action["type"] == "chat/toolCallResultConfirmed":
             held, self._result = self._result, None
             by = _decided_by_whom(action)
             self._decided(self._asked_about_result(), action["approved"], by, who=client_id or "", of="result")
@@ -590,7 +590,7 @@ def _past_tense(name: str, success: bool) -> str:
     return f"Used {name}" if success else f"{name} failed"
 
 
-def _decided_by_whom(action: Mapping[str, Any]) -> By:
+def _decided_by_whom(action: ChatToolCallConfirmedAction | ChatToolCallResultConfirmedAction) -> By:
     """Who decided: a person, or the client by itself, because of its settings or because no person could be asked.
 
     The reason `skipped` alone proves neither, because a person may skip a call.

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from opentelemetry.context import Context
 
@@ -340,12 +340,11 @@ class LiveTurn:
             await self._steered.wait()
         return message
 
-    def on_applied(self, action: Any, before: ChatState, client_id: str | None = None) -> None:
+    def on_applied(self, action: ChatAction, before: ChatState, client_id: str | None = None) -> None:
         """An action of this turn's chat was applied. The agent may be waiting for it."""
-        kind = action["type"]
-        if kind == "chat/pendingMessageSet" and action["kind"] == "steering":
+        if action["type"] == "chat/pendingMessageSet" and action["kind"] == "steering":
             self._steered.set()
-        elif kind == "chat/inputCompleted":
+        elif action["type"] == "chat/inputCompleted":
             self._answered(action, before)
         elif (
             isinstance(call_id := action.get("toolCallId"), str) and (call := self.tool_calls.get(call_id)) is not None
