@@ -1,7 +1,7 @@
-"""Everything that a generation is sent has the shape of that generation's own schema.
+"""Everything that a generation is sent has the shape of that generation's schema.
 
-0.4.0 has our own types. The other schemas are the specification's; they are used when its data lies beside the
-checkout. 0.8.0 has none.
+The schemas are made of our own types and tables. The published ones are asked too, when they are beside the checkout.
+0.8.0 published none.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from hypothesis import given
 
 from ahpkit.dialects import Generation
 from ahpkit.dialects import states_down as down
+from ahpkit.dialects.generations import NEWEST
 from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
 from ahpkit.dialects.v0_4.registry import ACTIONS as OLD_ACTIONS
 from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.validation import check
 from support.histories import INITIAL, KINDS, SESSION, histories, opening
 from support.properties import examples
-from support.schemas import wrong, wrong_action
+from support.schemas import own_definitions, wrong, wrong_action
 from support.squares import LISTED, hinted, plain, refused, told
 
 Json = dict[str, Any]
@@ -86,3 +87,17 @@ def test_states_and_actions_for_0_4_have_the_shapes_of_0_4(kind: str) -> None:
                 check(OLD_ACTIONS[action["type"]].shape, action)
 
     holds()
+
+
+@pytest.mark.parametrize("generation", [one for one in Generation if one != Generation.V0_8], ids=str)
+def test_what_does_not_fit_is_found_without_the_published_schemas(generation: Generation) -> None:
+    """By our own tables: they are what the tests of the repository rely on."""
+    release = generation.release
+    own: Json = own_definitions(release)
+    turn: Json = {"id": 1, "message": {"text": "Hi", "origin": {"kind": "user"}}, "responseParts": [], "nonsense": 1}
+    assert {"state"} <= set(own["Turn"]["required"])
+    told = "\n".join(wrong(release, "Turn", turn, strictly=True))
+    for problem in ('"state" is a required property', "1 is not of type", "'nonsense'"):
+        assert problem in told
+    later = {"type": "chat/movableChanged", "movable": True} if generation < NEWEST else {"type": "chat/neverSpecified"}
+    assert bool(wrong_action(release, later)) is (generation < NEWEST)

@@ -1,6 +1,6 @@
 """Every generation arrives at the state that the host shows it: the commuting square, over random histories.
 
-With the specification's data beside the checkout its fixtures are histories too.
+Fixtures are histories too: our own, and the specification's when its data is beside the checkout.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hypothesis import example, given
 from ahpkit.dialects import Generation
 from ahpkit.dialects.v0_4.channels import CHANNELS as OLD
 from ahpkit.protocol.channels import CHANNELS as NEW
-from support import requirement
+from support import for_each, requirement
 from support.histories import INITIAL, KINDS, histories, opening
 from support.properties import examples
-from support.specification import specification
+from support.specification import reducer_fixtures
 from support.squares import ACCEPTED, hinted, project, refused, resyncs, told, unexplained
 
 Json = dict[str, Any]
@@ -77,12 +77,12 @@ def test_a_client_of_the_old_role_that_announces_itself_in_a_newer_version_keeps
     assert list(broken_squares("session", INITIAL["session"], history)) == []
 
 
-def test_the_fixtures_of_the_specification_are_histories_too() -> None:
-    for path in specification("ahp-1.0.0", "fixtures", "reducers"):
-        fixture = json.loads(path.read_text(encoding="utf-8"))
-        kind: str = fixture["reducer"].replace("resource-watch", "resourceWatch")
-        if kind in OLD:
-            assert list(broken_squares(kind, fixture["initial"], fixture["actions"])) == [], path.name
+@for_each(reducer_fixtures())
+def test_fixtures_are_histories_too(path: Path) -> None:
+    fixture = json.loads(path.read_text(encoding="utf-8"))
+    kind: str = fixture["reducer"].replace("resource-watch", "resourceWatch")
+    if kind in OLD:
+        assert list(broken_squares(kind, fixture["initial"], fixture["actions"])) == []
 
 
 def test_no_loss_is_accepted_for_actions_that_stream() -> None:

@@ -23,7 +23,7 @@ from ahpkit.protocol.chat.turns import find_tool_call, find_turn
 from support import requirement
 from support.histories import INITIAL, KINDS, SAID_BY_0_4, histories, opening
 from support.properties import examples
-from support.specification import specification
+from support.specification import reducer_fixtures
 from support.squares import differences, hinted, plain, project, refused, resyncs, told, unexplained
 
 Json = dict[str, Any]
@@ -136,9 +136,14 @@ def test_our_reducers_do_what_those_of_vscode_do(vscode: VsCode, kind: str) -> N
     holds()
 
 
-def test_the_fixtures_of_the_specification_are_histories_too(vscode: VsCode) -> None:
-    for path in specification("ahp-1.0.0", "fixtures", "reducers"):
+UNLIKE_VSCODE = {"an-open-question-may-carry-a-null", "canvases-open-change-and-close"}
+"""The fixtures in which the two disagree: VS Code takes a response that is null for a response, but the host sends no
+such null; and it has no canvases of a session."""
+
+
+def test_fixtures_are_histories_too(vscode: VsCode) -> None:
+    for path in reducer_fixtures():
         fixture = json.loads(path.read_text(encoding="utf-8"))
-        if fixture["reducer"] in KINDS:
+        if fixture["reducer"] in KINDS and path.stem not in UNLIKE_VSCODE:
             found = list(broken_squares(vscode, fixture["reducer"], fixture["initial"], fixture["actions"]))
             assert found == [], path.name

@@ -1,4 +1,8 @@
-"""What three releases of VS Code really said, word for word, to `ahpkit serve`: its demo agent, and an ACP agent."""
+"""What three releases of VS Code say to `ahpkit serve`: to its demo agent, and to an ACP agent.
+
+Written by hand in `support.vscode_words`; recordings of what they really said are replayed too, when they are beside
+the checkout.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,12 @@ from support.process import HostProcess, host_process
 from support.raw_client import Json, RawClient
 from support.scripted_acp import scripted_command
 from support.specification import specification
+from support.vscode_words import REMOTE, WORDS
 
-RECORDINGS = {path.stem: path.read_text() for path in specification("recordings", suffix=".jsonl")}
-"""Release → what was said."""
+RECORDED = {path.stem: path.read_text() for path in specification("recordings", suffix=".jsonl")}
+RECORDINGS = {**WORDS, **RECORDED}
+"""Release → what is said. The folder in it is `/workspace`."""
 
-REMOTE = "vscode-remote://127.0.0.1:18411"
-"""How VS Code up to 1.136 names its server. The folder of the recordings is `/workspace`."""
-
-pytestmark = pytest.mark.skipif(not RECORDINGS, reason="the recordings of VS Code are not beside the checkout")
 each_release = pytest.mark.parametrize("release", RECORDINGS)
 with_a_server = pytest.mark.parametrize("release", [release for release, text in RECORDINGS.items() if REMOTE in text])
 

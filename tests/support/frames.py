@@ -1,4 +1,4 @@
-"""What a client was sent, against the schema of the version that it speaks. Nothing is checked without the schemas."""
+"""What a client was sent, against the types of the version that it speaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ahpkit.dialects.generations import generation_of
 from ahpkit.protocol.version import Version
 from support.raw_client import CLIENTS, Json, RawClient
-from support.schemas import definitions, wrong, wrong_action
+from support.schemas import is_later, wrong, wrong_action
 
 _STATES = {
     "agents": "RootState",
@@ -79,7 +79,7 @@ def _wrong(release: str, message: Json, asked: str, strictly: bool) -> Iterator[
         yield from _wrong_envelope(release, message["params"], strictly)
     elif method is not None:
         name = _NOTIFICATIONS.get(method) or f"{method[:1].upper()}{method[1:]}Params"
-        if len(definitions(release)) > 1 and name in definitions("1.0.0").keys() - definitions(release):
+        if is_later(release, name):
             yield f"{release} has no {method}"
         yield from wrong(release, name, message["params"], strictly=strictly)
     elif (error := message.get("error", {})).get("code") in _ERRORS and "data" in error:
@@ -102,9 +102,12 @@ def _wrong_result(release: str, asked: str, result: Json, strictly: bool) -> Ite
 
 
 def _wrong_envelope(release: str, envelope: Json, strictly: bool) -> Iterator[str]:
-    yield from wrong(release, "ActionEnvelope", {**envelope, "action": {"type": "session/ready"}}, strictly=strictly)
-    if "rejectionReason" not in envelope:  # A refused action comes back as it was sent, right or wrong.
+    shown: Json = {**envelope, "action": {"type": "session/ready"}}
+    if "rejectionReason" in envelope:  # A refused action and its number come back as they were sent, right or wrong.
+        shown["origin"] = {**envelope.get("origin", {}), "clientSeq": 0}
+    else:
         yield from wrong_action(release, envelope["action"], strictly=strictly)
+    yield from wrong(release, "ActionEnvelope", shown, strictly=strictly)
 
 
 def _wrong_state(release: str, snapshot: Json, strictly: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The specification's public data, when it lies beside the checkout. Tests use it then, and never need it."""
+"""The specification's public data, when it is beside the checkout. Tests use it then, and never need it."""
 
 from __future__ import annotations
 
@@ -20,4 +20,10 @@ def specification(*parts: str, suffix: str = ".json") -> Sequence[Path]:
     return [] if folder is None else sorted(folder.glob(f"*{suffix}"))
 
 
-__all__ = ["specification", "specification_folder"]
+def reducer_fixtures() -> Sequence[Path]:
+    """The reducer fixtures of 1.0.0: our own, and the public ones when they are there."""
+    ours = sorted((_CHECKOUT / "tests/fixtures/reducers/1.0.0").rglob("*.json"))
+    return [*ours, *specification("ahp-1.0.0", "fixtures", "reducers")]
+
+
+__all__ = ["reducer_fixtures", "specification", "specification_folder"]

@@ -13,6 +13,7 @@ from ahpkit.dialects import Generation, Stream, payload, routes, with_hints
 from ahpkit.dialects import states_down as down
 from ahpkit.dialects.actions_up import ClientContext
 from ahpkit.dialects.actions_up import action as read_action
+from ahpkit.protocol.chat.turns import find_tool_call
 from ahpkit.protocol.session.summary import current_session
 from ahpkit.wire.codec import decode_json, encode
 from support.histories import SAID_BY_0_4, SESSION
@@ -105,6 +106,10 @@ def refused(kind: str, action: Json, state: Json) -> bool:
         return active is not None or any(turn["id"] == action["turnId"] for turn in state["turns"])
     if action["type"] in ("chat/truncated", "chat/turnResume"):
         return False
+    if action["type"] == "chat/toolCallComplete" and action["result"].get("success"):
+        call: Json | None = find_tool_call(active, action["toolCallId"])
+        if call is not None and call["status"] == "auth-required":
+            return True
     return (action["type"] == "chat/inputRequested" or "turnId" in action) and (
         active is None or action.get("turnId", active["id"]) != active["id"]
     )
