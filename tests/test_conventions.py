@@ -140,10 +140,37 @@ def test_no_test_replaces_a_private_name_or_a_constant_of_ahpkit() -> None:
     assert sorted(found) == []
 
 
+CUTS_FILE_URIS = re.compile(r"""\b(?:removeprefix|replace|partition|split|sub|len|lstrip|find|index)\(r?["']\^?file:""")
+FILE_URIS = re.compile(r"""["']file:|scheme\b[^\n]*["']file["']|["']file["'][^\n]*\bscheme""")
+TAKES_URIS_APART = re.compile(r"\b(?:unquote|unquote_to_bytes|url2pathname|urlsplit|urlparse)\(")
+FILE_URI_READERS = {
+    "files.py": "the reader",
+    "subject.py": "approval rules look at every path that a text may mean",
+    "resources.py": "a client asks its editor for a file by the whole URI; it takes only its own URIs apart",
+}
+
+
+def reads_file_uris(source: str) -> bool:
+    return bool(CUTS_FILE_URIS.search(source) or (FILE_URIS.search(source) and TAKES_URIS_APART.search(source)))
+
+
 def test_no_module_cuts_a_path_out_of_a_file_uri_by_itself() -> None:
     """`ahpkit.platform.files` does it: percent signs, hosts and other systems are easy to forget."""
-    cuts = re.compile(r"""\b(?:removeprefix|replace|partition|split|sub|len|lstrip|find|index)\(r?["']\^?file:""")
-    assert [path.name for path in sources("src") if cuts.search(path.read_text(encoding="utf-8"))] == []
+    found = {path.name for path in sources("src") if reads_file_uris(path.read_text(encoding="utf-8"))}
+    assert found == FILE_URI_READERS.keys()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'path = uri.removeprefix("file://")',
+        'if uri.startswith("file:"):\n    return unquote(urlsplit(uri).path)',
+        'parts = urlsplit(uri)\nif parts.scheme == "file":\n    return parts.path',
+        'if text[:5].lower() == "file:":\n    return url2pathname(text[5:])',
+    ],
+)
+def test_every_way_to_read_a_file_uri_is_noticed(source: str) -> None:
+    assert reads_file_uris(source)
 
 
 TOO_BROAD = {"Exception", "BaseException"}

@@ -19,6 +19,7 @@ from ahpkit.canvas.extensions import serve_extension
 from ahpkit.canvas.provider import ProviderSource
 from ahpkit.host.agent import CanvasRuntime
 from ahpkit.transports.memory import MemoryTransport, memory_pair
+from ahpkit.wire.errors import RpcError
 from support import board_extension, requirement
 from support.bench import Bench
 from support.canvases import CHART, EXTENSION, Board, board_provider, canvas_actions, failure, runtime, session_id
@@ -131,6 +132,19 @@ async def test_errors_have_codes_and_what_is_no_answer_is_an_error(
     assert (await failure(opening)).code == code
     await bench.host.services.durable()
     assert (await bench.state(client, session))["canvasRequests"] == []
+
+
+async def test_the_code_of_an_extension_is_not_read_as_one_of_ahp(line: Line, canvases: Canvases) -> None:
+    """Extensions choose their own codes: -32002 would be an unknown provider in AHP."""
+    await line.hello(CHART)
+    providers = canvases._providers  # pyright: ignore[reportPrivateUsage]  # Who provides is not public.
+    await until(lambda: providers)
+    [provider] = providers.values()
+    opening = asyncio.create_task(provider.open({"canvasId": "chart", "instanceId": "c1"}))
+    line.send(id=(await line.receive())["id"], error={"code": -32002, "message": "no such board"})
+    error = await failure(opening)
+    assert (error.code, error.message) == ("canvas_provider_error", "no such board")
+    assert type(error.__cause__) is RpcError
 
 
 async def test_a_second_answer_changes_nothing(bench: Bench, line: Line) -> None:

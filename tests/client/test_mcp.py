@@ -12,7 +12,7 @@ from ahpkit.client import McpNotReady
 from ahpkit.customizations.feature import Customizations, CustomizationSettings
 from ahpkit.host.agent import McpServerOffer
 from ahpkit.mcp.feature import McpServers
-from ahpkit.protocol.errors import NotFound
+from ahpkit.protocol.errors import NotFound, RpcError
 from ahpkit.protocol.session.actions import session_customization_removed, session_mcp_server_state_changed
 from ahpkit.testing.memory_host import memory_host
 from mcp_servers.running import QUICK
@@ -39,6 +39,10 @@ async def test_the_sdk_talks_to_the_channel_that_there_is(tmp_path: Path) -> Non
         assert [tool["name"] for tool in await server.tools()] == ["add", "slow", "grow"]
         assert (await server.call("add", {"a": 1, "b": 2}))["content"][0]["text"] == "3"
         assert (await server.read("test://notes"))["contents"][0]["text"] == "remember the milk"
+        with pytest.raises(RpcError, match="there is no test://gone") as missing:
+            await server.read("test://gone")
+        assert (type(missing.value), missing.value.code) == (RpcError, -32002)  # In AHP: an unknown provider.
+        assert missing.value.data == {"uri": "test://gone"}
 
         other = (await plain.session(session.uri)).mcp_server("apps")
         assert (other.channel, other.app) == (None, None)

@@ -285,6 +285,9 @@ def take(message: Json) -> None:
         calls[message["params"]["requestId"]].cancelled.set()
     elif method == "notifications/roots/list_changed" and "TEST_ROOTS" in os.environ:
         Path(os.environ["TEST_ROOTS"]).write_text("changed")
+    elif method == "resources/read" and message["params"]["uri"] == "test://gone":
+        error: Json = {"code": -32002, "message": "there is no test://gone", "data": {"uri": "test://gone"}}
+        wire.send({"id": message["id"], "error": error})
     elif method in ANSWERS:
         wire.send({"id": message["id"], "result": ANSWERS[method](message.get("params") or {})})
     elif "id" in message:

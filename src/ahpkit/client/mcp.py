@@ -22,14 +22,20 @@ from ahpkit.client.errors import ClientError
 from ahpkit.client.oauth import Token, log_in
 from ahpkit.client.subscription import wait_for
 from ahpkit.protocol.common.state import JsonObject
+from ahpkit.protocol.errors import AuthRequired, NotFound, PermissionDenied
 from ahpkit.protocol.meta_keys import KEEP_TOKEN, RENEWAL, TRUST
 from ahpkit.protocol.session.enablement import PlacedCustomization, find, walk
 from ahpkit.protocol.session.mcp import McpServerState
+from ahpkit.wire.errors import RPC_ERRORS, RpcError
 
 _ANSWER = 5.0
 """Seconds for the server's state to change after a token was sent."""
 _WAKE = 10.0
 """Seconds for a stopped server to begin to start. The servers of an unused session start when a client opens it."""
+
+_HOST_CODES = frozenset({*RPC_ERRORS, AuthRequired.CODE, NotFound.CODE, PermissionDenied.CODE})
+"""The error codes with which the host itself answers on the channel of a server. The other codes of AHP mean something
+else in MCP: -32002 is a resource that does not exist."""
 
 
 class McpNotReady(ClientError):
@@ -109,11 +115,19 @@ class McpServer:
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None
     ) -> Any:
-        """Send one of the MCP requests that the host passes on. Raises `McpNotReady` while there is no channel."""
+        """Send one of the MCP requests that the host passes on. Raises `McpNotReady` while there is no channel.
+
+        An error of the MCP server is an `RpcError` with the server's own code.
+        """
         channel = self.channel
         if channel is None:
             raise McpNotReady(_why(self.placed.entry))
-        return await self._core.request(method, params, channel=channel, timeout=timeout)
+        try:
+            return await self._core.request(method, params, channel=channel, timeout=timeout)
+        except RpcError as error:
+            if type(error) is RpcError or error.code in _HOST_CODES:
+                raise
+            raise RpcError(error.code, error.message, error.data) from None
 
     async def tools(self) -> list[JsonObject]:
         """All its tools, page by page."""

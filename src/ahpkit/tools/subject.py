@@ -228,6 +228,8 @@ def _readings(text: str, workspace: str, home: str) -> list[str]:
 
 
 def _is_file_uri(text: str) -> bool:
+    """Not by `ahpkit.platform.files`, which refuses a URI that is not well formed. A tool may accept it all the same,
+    so a rule must see the path in it."""
     return text[:5].lower() == "file:"
 
 

@@ -10,6 +10,7 @@ from ahpkit.agents.acp.connection import AUTH_REQUIRED, EXITED, AcpConnection
 from ahpkit.host.agent import AgentError
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.testing.acp_agent import CAPABILITIES, scripted_command
+from ahpkit.wire.errors import RpcError
 from support import requirement
 
 
@@ -187,3 +188,13 @@ async def test_an_agent_that_closes_its_output_and_stays_is_noticed(tmp_path: Pa
         async with connection(tmp_path, config=config, limits={"exit_patience": 0.1}):
             pass
     assert error.value.error_type == EXITED
+
+
+async def test_the_code_of_an_acp_agent_is_not_read_as_one_of_ahp(tmp_path: Path) -> None:
+    """-32002 is a file that does not exist; in AHP it would be an unknown provider."""
+    missing = {"code": -32002, "message": "no such file", "data": {"uri": "file:///gone"}}
+    async with connection(tmp_path, methods={"session/load": [{"error": missing}]}) as agent:
+        with pytest.raises(AgentError, match="no such file") as caught:
+            await agent.request("session/load", {"sessionId": "s"})
+    assert type(caught.value.__cause__) is RpcError
+    assert caught.value.error_type == "acp/-32002"
