@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from ahpkit.dialects.migration import migrate_channels
+from ahpkit.dialects.states_up import migrate_channels
 from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.old_log import convert_0_4
 from ahpkit.log.entry import ChannelSnapshot, Entry, Recovery

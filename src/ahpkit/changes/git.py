@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 
 from ahpkit.host.resources.safe_open import standing_in
+from ahpkit.platform.files import NON_BLOCKING
 from ahpkit.platform.limits import limit_child
-from ahpkit.platform.open_flags import NON_BLOCKING
 from ahpkit.wire.tasks import running
 
 _log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from ahpkit.changes.verified_content import content, is_blob
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.resources.safe_open import Entry, SafeOpener, reach
 from ahpkit.host.resources.sealed import leads_to_sealed, why_sealed
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NO_FOLLOW
+from ahpkit.platform.files import CLOSE_ON_EXEC, NO_FOLLOW
 from ahpkit.protocol.errors import RpcError
 
 T = TypeVar("T")

@@ -32,7 +32,7 @@ from ahpkit.cli.watching import show as show_list
 from ahpkit.client import Client, Session
 from ahpkit.client.answers import input_text
 from ahpkit.client.changesets import ChangesetView
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC
+from ahpkit.platform.files import CLOSE_ON_EXEC
 from ahpkit.protocol.chat.turns import find_turn
 from ahpkit.protocol.errors import InvalidParams
 from ahpkit.protocol.meta_keys import OPENING

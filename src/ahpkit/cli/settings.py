@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from ahpkit.log.datadir import Durability
-from ahpkit.platform.open_flags import NON_BLOCKING
+from ahpkit.platform.files import NON_BLOCKING
 from ahpkit.protocol.errors import AhpError
 from ahpkit.tools.rules import Rule
 

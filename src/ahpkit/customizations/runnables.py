@@ -33,8 +33,7 @@ from ahpkit.customizations.server_data import BETWEEN_WORDS, ServerData, may_bec
 from ahpkit.customizations.source import IGNORED_FOLDERS
 from ahpkit.customizations.standard_places import WORKSPACE
 from ahpkit.host.trust import CLIENT, Runnable, Standing, Trust, fingerprints
-from ahpkit.platform.files import followed, local_path
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
+from ahpkit.platform.files import CLOSE_ON_EXEC, NON_BLOCKING, followed, local_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import TRUST
 from ahpkit.protocol.session.enablement import walk

@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
+from ahpkit.platform.files import CLOSE_ON_EXEC, NON_BLOCKING
 
 BETWEEN_WORDS = re.compile(r"[\s;|&()<>\"'`]+")
 

@@ -34,10 +34,9 @@ from ahpkit.host.sessions.commands import SessionCommands
 from ahpkit.host.sessions.creation import SessionCreation
 from ahpkit.host.sessions.directories import Directories, NewDirectories
 from ahpkit.host.sessions.live_sessions import LiveSessions
-from ahpkit.host.sessions.session_channels import SessionChannels
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.sessions.session_search import SessionSearch
-from ahpkit.host.sessions.sessions import Sessions
+from ahpkit.host.sessions.sessions import SessionChannels, Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from ahpkit.platform.files import wait_lock, write_private
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC
+from ahpkit.platform.files import CLOSE_ON_EXEC, wait_lock, write_private
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AhpError
 

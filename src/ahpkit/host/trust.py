@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ahpkit.host.owner_file import OwnerFile
-from ahpkit.platform.files import followed
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NON_BLOCKING
+from ahpkit.platform.files import CLOSE_ON_EXEC, NON_BLOCKING, followed
 from ahpkit.protocol.common.state import JsonObject
 
 Kind = Literal["hook", "server", "extension", "settings"]

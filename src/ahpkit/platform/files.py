@@ -1,6 +1,7 @@
-"""Writes files that only their owner can read, as a whole; locks files; follows links; reads `file:` URIs.
+"""Writes files that only their owner can read, as a whole; locks files; follows links; reads `file:` URIs. Also has the
+flags of `os.open` that not every system has.
 
-All but the last blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at
+What works on files blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at
 every path that a text may mean, on any machine. `Path.as_uri` writes them.
 """
 
@@ -12,10 +13,20 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from ahpkit.platform import Unsupported
+
+# Flags for `os.open`. One that a system lacks is 0. That is safe for `NO_FOLLOW`: such a system cannot open files below
+# an open directory (`dir_fd`) either. Every use of `NO_FOLLOW` does that, so it fails there, and never follows a link.
+CLOSE_ON_EXEC: Final[int] = getattr(os, "O_CLOEXEC", 0)
+DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
+NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+NON_BLOCKING: Final[int] = getattr(os, "O_NONBLOCK", 0)
+PATH_ONLY: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)
+"""Only the place, which need not be readable. macOS has no such flag."""
+
 
 _LOOKS = 20
 """Times that a path is looked up while somebody replaces the links on it."""
@@ -121,6 +132,11 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 
 
 __all__ = [
+    "CLOSE_ON_EXEC",
+    "DIRECTORY",
+    "NON_BLOCKING",
+    "NO_FOLLOW",
+    "PATH_ONLY",
     "followed",
     "is_ours",
     "local_path",

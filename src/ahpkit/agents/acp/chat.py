@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ahpkit.agents.acp.connection import EXITED, SESSION_ID, AcpConnection
-from ahpkit.agents.acp.prompt import transcript
+from ahpkit.agents.acp.content import transcript
 from ahpkit.agents.acp.session import AcpSession, SessionSetup
 from ahpkit.agents.turn_input import changed_instructions, given_after, instructions
 from ahpkit.host.agent import AgentChat, AgentError, Chat, LoginNeeded, McpServerOffer, StopReason, Turn, TurnContext

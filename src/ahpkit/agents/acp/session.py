@@ -21,13 +21,12 @@ from ahpkit.agents.acp.access import FileAccess, TerminalAccess
 from ahpkit.agents.acp.callbacks import Callbacks
 from ahpkit.agents.acp.config import AcpAgentConfig
 from ahpkit.agents.acp.connection import EXITED, REQUEST_CANCELLED, AcpConnection
-from ahpkit.agents.acp.content import text_in_pieces
+from ahpkit.agents.acp.content import blocks, text_in_pieces
 from ahpkit.agents.acp.limits import MAX_PIECE
 from ahpkit.agents.acp.mapping import SessionMapper
 from ahpkit.agents.acp.mcp_servers import mcp_servers, secrets_of
 from ahpkit.agents.acp.meta import with_meta_around
 from ahpkit.agents.acp.options import Change, SessionOptions
-from ahpkit.agents.acp.prompt import blocks
 from ahpkit.agents.acp.turn import TurnMapper
 from ahpkit.agents.turn_input import GO_ON
 from ahpkit.agents.untrusted_json import obj, text

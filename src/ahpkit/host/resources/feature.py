@@ -32,7 +32,7 @@ from ahpkit.host.resources.session_directories import (
 from ahpkit.host.resources.watches import Watches
 from ahpkit.host.states import NO_SESSION
 from ahpkit.host.workers import Workers
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW
+from ahpkit.platform.files import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
 from ahpkit.protocol.common.commands import (

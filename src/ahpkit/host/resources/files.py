@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ahpkit.host.resources.safe_open import Entry, PathChanged, check_regular, open_regular
 from ahpkit.host.workers import progress
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCKING
+from ahpkit.platform.files import CLOSE_ON_EXEC, NO_FOLLOW, NON_BLOCKING
 from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, ResourceResolveResult
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ahpkit.platform.files import followed, local_path
-from ahpkit.platform.open_flags import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW, NON_BLOCKING, PATH_ONLY
+from ahpkit.platform.files import CLOSE_ON_EXEC, DIRECTORY, NO_FOLLOW, NON_BLOCKING, PATH_ONLY, followed, local_path
 from ahpkit.protocol.errors import Conflict, InvalidParams, PermissionDenied
 
 T = TypeVar("T")

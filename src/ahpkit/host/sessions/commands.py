@@ -25,8 +25,7 @@ from ahpkit.host.policy import check_active_client
 from ahpkit.host.registration import Command, CompletionSource, Hooks, SettingsSource
 from ahpkit.host.sessions.agent_conversations import AgentConversations
 from ahpkit.host.sessions.catalogue import SessionCatalogue
-from ahpkit.host.sessions.creation import Report, Step
-from ahpkit.host.sessions.session_config import resolve_config
+from ahpkit.host.sessions.creation import Report, Step, resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store

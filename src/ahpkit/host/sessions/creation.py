@@ -1,4 +1,4 @@
-"""Makes a new session ready, in the background.
+"""Computes the configuration of a new session, and makes the session ready, in the background.
 
 Features prepare it and the agent opens its chats. Then it is `ready`, or `failed` with a reason.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,7 +16,8 @@ from ahpkit.dialects.generations import selection_of
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
 from ahpkit.host.agents import Agents
 from ahpkit.host.policy import check_agent, check_model
-from ahpkit.host.registration import SessionHooks
+from ahpkit.host.policy.config import all_values
+from ahpkit.host.registration import SessionHooks, SettingsSource
 from ahpkit.host.sessions.agent_conversations import AgentConversations, RecalledHistory
 from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.session_chats import SessionChats
@@ -25,10 +26,58 @@ from ahpkit.host.turns.chat import path_of
 from ahpkit.host.turns.new_state import new_chat
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.common.actions import StateAction
-from ahpkit.protocol.common.state import ModelSelection
+from ahpkit.protocol.common.state import JsonObject, ModelSelection
+from ahpkit.protocol.errors import InvalidParams
+from ahpkit.protocol.json_schema import check_schema, find_problem
 from ahpkit.protocol.session.actions import session_creation_failed, session_default_chat_changed, session_ready
+from ahpkit.protocol.session.state import SessionConfigSchema, SessionConfigState
 
 _log = logging.getLogger(__name__)
+
+_CONFIG_PATIENCE = 2.0
+"""Seconds for an agent to report its settings. The creation of a session must not hang."""
+
+
+async def resolve_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
+) -> SessionConfigState:
+    """The settings of a session, and their values with defaults filled in.
+
+    If the agent does not answer in time, the session has none of its settings. A setting of the agent replaces one of
+    the host with the same name.
+    """
+    schema: SessionConfigSchema | None = None
+    try:
+        async with asyncio.timeout(_CONFIG_PATIENCE):
+            schema = await agent.session_config(directory, values)
+    except TimeoutError:
+        _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
+    if schema and (reason := check_schema(schema)) is not None:
+        _log.warning("the configuration of the agent %s is not used: %s", agent.provider, reason)
+        schema = None
+    schema = schema or {"type": "object", "properties": {}}
+    of_host = {name: one for settings in further for name, one in (await settings(directory)).items()}
+    if of_host:
+        schema = {**schema, "properties": {**of_host, **schema["properties"]}}
+    defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
+    return {"schema": schema, "values": {**defaults, **values}}
+
+
+async def initial_config(
+    agent: Agent, directory: Path, values: JsonObject, further: Iterable[SettingsSource] = ()
+) -> SessionConfigState:
+    """`SessionState.config` of a new session; raises if a chosen value does not fit the schema.
+
+    Settings that are not in the schema are left out, because clients send settings that only some agents have.
+    """
+    config = await resolve_config(agent, directory, values, further)
+    schema, values = config["schema"], config["values"]
+    if unknown := values.keys() - schema["properties"].keys():
+        _log.warning("settings that %s does not have are left out: %s", agent.provider, ", ".join(sorted(unknown)))
+        values = {key: value for key, value in values.items() if key not in unknown}
+    if schema["properties"] and (problem := find_problem(all_values(schema), values)) is not None:
+        raise InvalidParams(f"config{problem}")
+    return {"schema": schema, "values": values}
 
 
 class Step(TypedDict):
@@ -169,4 +218,4 @@ class SessionCreation:
             self._dispatch(uri, session_default_chat_changed(default_chat=chat.uri))
 
 
-__all__ = ["Progress", "Report", "SessionCreation", "Step"]
+__all__ = ["Progress", "Report", "SessionCreation", "Step", "initial_config", "resolve_config"]

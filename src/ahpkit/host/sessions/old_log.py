@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ahpkit.dialects.migration import migrate_channels
+from ahpkit.dialects.states_up import migrate_channels
 from ahpkit.dialects.v0_4.channels import channel_of, reduce
 from ahpkit.host.sessions.catalogue import PREFIX as TIMES
 from ahpkit.host.spine.durable_values import PREFIX as VALUES

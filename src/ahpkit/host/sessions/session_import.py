@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NotRequired, TypedDict, cast
 from weakref import WeakKeyDictionary
 
-from ahpkit.dialects.migration import migrate_turns
+from ahpkit.dialects.states_up import migrate_turns
 from ahpkit.host.clients.extensions import Extension
 from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.limits import MAX_CHATS, MAX_IMPORTED_TURNS

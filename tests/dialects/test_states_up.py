@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from ahpkit.dialects import Generation
-from ahpkit.dialects.migration import migrate_channels, migrate_turns
+from ahpkit.dialects.states_up import migrate_channels, migrate_turns
 from ahpkit.protocol.channels import CHANNELS as NEW
 from ahpkit.protocol.validation import check
 from support import requirement
