@@ -362,14 +362,18 @@ async def deep_paths(target: Target) -> None:
 
 
 async def many_annotations(target: Target) -> None:
-    for number in range(3_000):
+    """Nearly as many as a session may have. Each action looks for one of them, the last; 64 come at once."""
+    for number in range(4_900):
         action = remark("x")
         action["annotation"]["id"] = str(number)
         target.client.post(f"{target.session}/annotations", action)
     await target.client.ask("ping")
-    for number in range(100):
+    for number in range(4_900 - 64, 4_900):
         action = {"type": "annotations/updated", "annotationId": str(number), "resolved": True}
-        await target.dispatch(f"{target.session}/annotations", action)
+        target.client.post(f"{target.session}/annotations", action)
+    await target.client.action(
+        lambda told: (told["action"]["type"], told["action"].get("annotationId")) == ("annotations/updated", "4899")
+    )
 
 
 async def long_numbers(target: Target) -> None:
@@ -600,6 +604,87 @@ async def test_nothing_that_needs_many_sessions_that_rest_holds_the_loop(tmp_pat
     assert _worst(sorted(slow, reverse=True)) <= BOUND * _this_machine(), slow
 
 
+async def made_up_turn(client: RawClient, session: str, chat: str) -> None:
+    await client.refused("subscribe", f"{session}/changeset/turn/made-up")
+
+
+async def made_up_changeset(client: RawClient, session: str, chat: str) -> None:
+    """Its name is compared with those of all sessions."""
+    await client.refused("subscribe", "ahp-changeset:/made-up/turn/made-up")
+
+
+async def older_turns(client: RawClient, session: str, chat: str) -> None:
+    assert "result" in await client.call("fetchTurns", chat)
+
+
+async def fork(client: RawClient, session: str, chat: str) -> None:
+    source = {"session": session, "turnId": "turn 0"}
+    await client.ask("createSession", f"{session}-fork", _meta={"ahpkit.dev/fork": source})
+
+
+async def move_to_it(client: RawClient, session: str, chat: str) -> None:
+    own, _ = await open_session(client, provider="demo")
+    await client.ask("createChat", own, chat=f"{chat}-moved")
+    await client.ask("moveChat", f"{chat}-moved", destination={"kind": "session", "session": session})
+
+
+async def attach_it(client: RawClient, session: str, chat: str) -> None:
+    _, own = await open_session(client, provider="demo")
+    message: Json = {**say("look"), "startedAt": "2026-01-01T00:00:00Z"}
+    message["message"]["attachments"] = [{"type": "chat", "label": "l", "resource": chat}]
+    await client.accepted(own, message)
+    await client.action(lambda told: told["channel"] == own and told["action"]["type"] == "chat/turnComplete")
+
+
+async def begin_with_it(client: RawClient, session: str, chat: str) -> None:
+    own, _ = await open_session(client, provider="demo")
+    message = say("look")["message"] | {"attachments": [{"type": "chat", "label": "l", "resource": chat}]}
+    await client.ask("createChat", own, chat=f"{chat}-begun", initialMessage=message)
+
+
+async def wake_it(client: RawClient, session: str, chat: str) -> None:
+    client.post(session, {"type": "session/titleChanged", "title": "new"})
+    if (await state_of(client, session))["title"] != "new":
+        await client.action("session/titleChanged")
+
+
+async def dispose(client: RawClient, session: str, chat: str) -> None:
+    await client.ask("disposeSession", session)
+
+
+@pytest.mark.slow
+async def test_no_request_about_a_large_session_that_rests_holds_the_loop(tmp_path: Path) -> None:
+    """Whatever needs its state reads it piece by piece. Each request finds another session that rests."""
+    steps, work = tmp_path / "steps", tmp_path / "work"
+    requests = (
+        made_up_changeset,
+        made_up_turn,
+        older_turns,
+        fork,
+        move_to_it,
+        attach_it,
+        begin_with_it,
+        wake_it,
+        dispose,
+    )
+    work.mkdir()
+    uris = [f"ahp-session:/{number}" for number in range(len(requests))]
+    _make_many(tmp_path / "data", uris, work, turns=20_000, annotations=5_000)
+    held: dict[str, str] = {}
+    async with host_process(tmp_path, through=("support.timed_host", str(steps))) as host:
+        client = await host.connect()
+        await client.initialize(ROOT, protocolVersions=["1.0.0"])
+        for uri, request in zip(uris, requests, strict=True):
+            steps.write_text("")
+            await request(client, uri, uri.replace("session", "chat"))
+            await client.ask("ping")
+            slow = sorted(steps.read_text().splitlines(), reverse=True)
+            if _worst(slow) > BOUND * _this_machine():
+                held[request.__name__] = slow[0]
+        await client.aclose()
+    assert not held
+
+
 @pytest.mark.slow
 async def test_copying_a_very_large_chat_does_not_hold_the_loop(tmp_path: Path) -> None:
     """A new chat is stored in one step with all that it begins with: a fork, and an import in the same way."""
@@ -623,9 +708,12 @@ async def test_copying_a_very_large_chat_does_not_hold_the_loop(tmp_path: Path) 
     assert _worst(sorted(slow, reverse=True)) <= BOUND * _this_machine(), slow
 
 
-def _make_many(data: Path, sessions: Sequence[str], work: Path) -> None:
+def _make_many(data: Path, sessions: Sequence[str], work: Path, *, turns: int = 0, annotations: int = 0) -> None:
     """A data directory with these sessions, each with one chat, as a host leaves it."""
     states: dict[str, Json] = {}
+    remarks = [{**remark("x")["annotation"], "id": str(number)} for number in range(annotations)]
+    parts = [{"kind": "markdown", "id": str(number), "content": "x"} for number in range(10)]
+    said = [{**_turn(number), "id": f"turn {number}", "responseParts": parts} for number in range(turns)]
     for session in sessions:
         chat = new_chat(session.replace("session", "chat"), title="One", now=0)
         made = new_session(provider="demo", directories=[work.as_uri()], project=None, config=NO_CONFIG)
@@ -635,11 +723,12 @@ def _make_many(data: Path, sessions: Sequence[str], work: Path) -> None:
             "defaultChat": chat["resource"],
             "chats": [{**chat}],
         }
-        states |= {chat["resource"]: {**chat}, f"{session}/annotations": {"annotations": []}}
+        states |= {chat["resource"]: {**chat, "turns": said}, f"{session}/annotations": {"annotations": remarks}}
     data.mkdir()
     storage = open_storage(data, "normal")
     storage.load()
-    storage.commit([ChannelSnapshot(uri, 0, encode(state)) for uri, state in states.items()])
+    for uri, state in states.items():
+        storage.commit([ChannelSnapshot(uri, 0, encode(state))])
     storage.close()
 
 

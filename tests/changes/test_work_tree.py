@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 
@@ -292,7 +292,7 @@ async def test_who_asks_for_a_directory_at_the_same_time_gets_the_same_work_tree
 async def test_a_session_that_is_forgotten_while_its_directories_are_found_has_none(
     tmp_path: Path, repo: Repository
 ) -> None:
-    services = Mock()
+    services = MagicMock()
     directories = FollowedDirectories(
         tmp_path / "ours",
         services=services,

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
-from ahpkit.host.limits import MAX_PENDING_REQUESTS, SHARE_MESSAGES, FloodLimit, Inflow, check_subscriptions
+from ahpkit.host.limits import (
+    MAX_PENDING_REQUESTS,
+    SHARE_MESSAGES,
+    SHARE_SECONDS,
+    FloodLimit,
+    Inflow,
+    check_subscriptions,
+)
 from ahpkit.host.registration import Command, Registration
 from ahpkit.protocol.channels import ROOT_URI
 from ahpkit.protocol.common.state import JsonObject
@@ -94,6 +101,17 @@ def test_a_share_is_over_after_some_messages() -> None:
     counted = inflow(messages=(1000, 1000), size=(1e9, 1e9))
     over = [number for number in range(200) if not counted.count(1) and counted.renew(now=0.0) == 0]
     assert over == [0, SHARE_MESSAGES, 2 * SHARE_MESSAGES, 3 * SHARE_MESSAGES]
+
+
+def test_a_share_is_over_when_its_messages_took_long() -> None:
+    """An action in a list of thousands takes long; others are served after a few of them."""
+    counted, over = inflow(messages=(1000, 1000), size=(1e9, 1e9)), list[int]()
+    for number in range(30):
+        if not counted.count(1):
+            assert counted.renew(now=0.0) == 0
+            over.append(number)
+        counted.took(SHARE_SECONDS / 10 + 1e-9)
+    assert over == [0, 10, 20]
 
 
 def test_a_person_is_far_below_the_default_limit() -> None:

@@ -374,13 +374,14 @@ async def test_a_large_channel_is_read_before_it_wakes_and_may_change_its_mind_b
     await store.rest(ROOT_URI, still=lambda: False)
     assert store.state(ROOT_URI) is state, "somebody woke it while its text was written"
     await store.rest(ROOT_URI)
-    await store.read(ROOT_URI)
-    read = store.state(ROOT_URI)
-    assert read == state
-    assert store.state(ROOT_URI) is read
-    store.unread(ROOT_URI)
+    async with store.reading(ROOT_URI):
+        read = store.state(ROOT_URI)
+        assert read == state
+        async with store.reading(ROOT_URI):
+            assert store.state(ROOT_URI) is read
+        assert store.state(ROOT_URI) is read, "the other one still uses it"
     assert store.state(ROOT_URI) is not read
-    await store.read(ROOT_URI)
-    read = store.state(ROOT_URI)
-    store.wake(ROOT_URI)
+    async with store.reading(ROOT_URI):
+        read = store.state(ROOT_URI)
+        store.wake(ROOT_URI)
     assert store.state(ROOT_URI) is store.committed(ROOT_URI) is read

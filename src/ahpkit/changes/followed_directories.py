@@ -22,7 +22,6 @@ from ahpkit.changes.sides import FileChange
 from ahpkit.changes.work_tree import WorkTree
 from ahpkit.host.feature import Services
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere, real_path
-from ahpkit.host.states import NO_SESSION
 from ahpkit.platform.files import local_path
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import SessionState
@@ -109,6 +108,8 @@ class FollowedDirectories:
         self._by_tree: dict[WorkTree, list[Followed]] = {}
         self._keys: dict[str, str] = {}
         """Key → the session it belongs to."""
+        self._keyed: set[str] = set()
+        """Sessions whose keys were looked for: whatever they get later is followed when it comes."""
         self._later: dict[str, set[str]] | None = None
         """Session → the keys of the durable values of its further directories; filled when they are first needed."""
 
@@ -118,15 +119,14 @@ class FollowedDirectories:
         """A session's directories in the session's order. They are found when they are first needed. Directories that
         cannot be followed, or that lie outside the present roots, are left out."""
         async with self._finding.setdefault(session_uri, asyncio.Lock()):
-            state = self.services.session(session_uri)
-            if state is None:
+            named = await self._named(session_uri)
+            if named is None:
                 return []
             known = self._sessions.setdefault(session_uri, {})
-            named = session_directories(state, self._default_directory)
             wanted = await asyncio.to_thread(lambda: [one for one in named if self._reaches(real_path(one))])
             for directory in wanted:
                 if directory not in known and (tree := await self.tree(directory)) is not None:
-                    found = await self._restored(session_uri, directory, tree)
+                    found = await self._restored(session_uri, self._key(session_uri, directory, named), directory, tree)
                     if self._sessions.get(session_uri) is not known:
                         return []  # The session was forgotten meanwhile.
                     self._add(found)
@@ -148,7 +148,7 @@ class FollowedDirectories:
 
     async def by_key(self, key: str) -> Followed | None:
         """The directory that a changeset's URI names."""
-        session_uri = self._session_of(key)
+        session_uri = await self._session_of(key)
         if session_uri is None:
             return None
         return next((one for one in await self.of_session(session_uri) if one.key == key), None)
@@ -157,12 +157,21 @@ class FollowedDirectories:
         """The directory that a changeset's URI names, if it was found already."""
         return next((one for one in self.known(self._keys.get(key, "")) if one.key == key), None)
 
-    def _session_of(self, key: str) -> str | None:
+    async def _session_of(self, key: str) -> str | None:
         if key not in self._keys:  # After a restart it may not have been found yet.
             for uri in self.services.session_uris():
-                for directory in session_directories(self.services.session(uri) or NO_SESSION, self._default_directory):
-                    self._keys[self._key(uri, directory)] = uri
+                if uri not in self._keyed and (named := await self._named(uri)) is not None:
+                    self._keyed.add(uri)
+                    self._keys |= {self._key(uri, directory, named): uri for directory in named}
+                    self._keys[wire.key_of(uri)] = uri
+                    await asyncio.sleep(0)  # Others are served between two sessions.
         return self._keys.get(key)
+
+    async def _named(self, session_uri: str) -> list[Path] | None:
+        """The directories that a session names; None if there is no such session."""
+        async with self.services.reading(session_uri):
+            state = self.services.session(session_uri)
+            return None if state is None else session_directories(state, self._default_directory)
 
     # -- finding and forgetting --------------------------------------------------------------------------------------
 
@@ -187,8 +196,7 @@ class FollowedDirectories:
             self._trees.setdefault(directory, WorkTree(git, shows=self._shows, writing=self._writing))
         return self._trees[directory]
 
-    async def _restored(self, session_uri: str, directory: Path, tree: WorkTree) -> Followed:
-        key = self._key(session_uri, directory)
+    async def _restored(self, session_uri: str, key: str, directory: Path, tree: WorkTree) -> Followed:
         stored: JsonObject = self.services.values.get(self._stored_at(session_uri, key)) or {}
         in_git = tree.git.git_dir != tree.git.objects.parent
         real = await asyncio.to_thread(directory.resolve)
@@ -213,10 +221,9 @@ class FollowedDirectories:
         self._by_tree.setdefault(followed.changes.tree, []).append(followed)
         self._keys[followed.key] = followed.session
 
-    def _key(self, session_uri: str, directory: Path) -> str:
-        """The key of a directory. The first directory that a session ever had gets the session's own key."""
+    def _key(self, session_uri: str, directory: Path, present: Sequence[Path]) -> str:
+        """The key of one of a session's directories. The first one that the session ever had gets the session's own."""
         first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
-        present = session_directories(self.services.session(session_uri) or NO_SESSION, self._default_directory)
         own = first.get("directory") or str(next(iter(present), ""))
         return wire.key_of(session_uri if own == str(directory) else f"{session_uri}\n{directory}")
 
@@ -235,6 +242,7 @@ class FollowedDirectories:
     def forget(self, session_uri: str) -> list[Followed]:
         """Forget a session that is gone; returns the directories that were followed for it."""
         gone = self.rest(session_uri)
+        self._keyed.discard(session_uri)
         for followed in gone:
             self._keys.pop(followed.key, None)
         for place in (_KEY + session_uri, *self._later_places().pop(session_uri, ())):

@@ -52,7 +52,7 @@ class Views:
         """Somebody subscribes: show that it is being computed, then compute it."""
         view = wire.read_uri(uri)
         followed = None if view is None else await self._directories.by_key(view.key)
-        if view is None or followed is None or not self._is_offered(view, followed):
+        if view is None or followed is None or not await self._is_offered(view, followed):
             return False
         if self.services.state(uri) is None:
             # The last subscriber may have left a moment ago: wait until the old channel is closed.
@@ -64,17 +64,24 @@ class Views:
             self.services.spawn(self.compute(followed, uri, view), name="a changeset")
         return True
 
-    def _is_offered(self, view: View, followed: Followed) -> bool:
+    async def _is_offered(self, view: View, followed: Followed) -> bool:
         """Whether the session's catalogue leads to this changeset: with any turn that one of its chats shows."""
         if view.kind in ("uncommitted", "compare-turns") and not followed.in_git:
             return False
         known = followed.changes.record.turns
-        return all(turn in known or self._is_shown(turn, followed.session) for turn in view.turns)
+        return await self._are_shown({turn for turn in view.turns if turn not in known}, followed.session)
 
-    def _is_shown(self, turn: str, session_uri: str) -> bool:
-        session = self.services.session(session_uri) or NO_SESSION
-        chats = (self.services.chat(chat["resource"]) or NO_CHAT for chat in session["chats"])
-        return any(find_turn(chat, turn) is not None for chat in chats)
+    async def _are_shown(self, turns: set[str], session_uri: str) -> bool:
+        if not turns:
+            return True
+        async with self.services.reading(session_uri):
+            chats = [entry["resource"] for entry in (self.services.session(session_uri) or NO_SESSION)["chats"]]
+        for chat in chats:
+            async with self.services.reading(chat):
+                turns -= {turn for turn in turns if find_turn(self.services.chat(chat) or NO_CHAT, turn) is not None}
+            if not turns:
+                break
+        return not turns
 
     def recover(self) -> None:
         """Close the channels of an earlier run. A client that subscribes again gets a new one."""

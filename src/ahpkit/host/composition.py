@@ -126,6 +126,7 @@ class ClientParts:
             self.times,
             kinds=spine.kinds.name_of,
             opening=lambda chat: spine.values.get(f"{OPENING_PREFIX}{chat}"),
+            reading=spine.store.reading,
         )
         self.delivery = Delivery(
             spine.log,
@@ -327,7 +328,7 @@ class FrontParts:
         self._store = spine.store
         self.notes = ClientNotes(spine.values)
         self.windows = TurnWindows(spine.store, clients.delivery, clients.clients)
-        actions = _client_actions(common, spine, clients, sessions)
+        actions = _client_actions(common, spine, clients, turns, sessions)
         handshake = _handshake(common, spine, clients, sessions, actions, self.notes, self.windows)
         of_sessions = _session_commands(common, spine, clients, turns, sessions, self.windows)
         search = SessionSearch(spine.index, spine.store)
@@ -351,14 +352,16 @@ class FrontParts:
             registered.commands.add(command)
 
 
-def _client_actions(common: CommonParts, spine: Spine, clients: ClientParts, sessions: SessionParts) -> ClientActions:
+def _client_actions(
+    common: CommonParts, spine: Spine, clients: ClientParts, turns: TurnParts, sessions: SessionParts
+) -> ClientActions:
     return ClientActions(
         clients=clients.clients,
         store=spine.store,
         log=spine.log,
         dispatcher=spine.dispatcher,
         sessions=sessions.live,
-        slow_actions=sessions.directories.slow_actions(),
+        slow_actions={**sessions.directories.slow_actions(), **turns.turns.slow_actions()},
         offered_again=common.registered.clients.offered_again,
         flush=clients.delivery.flush,
         tasks=common.tasks,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Callable, Coroutine, KeysView, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
 from ahpkit.host.agent import Turn
@@ -76,6 +77,11 @@ class Services(States, Protocol):
 
     @property
     def values(self) -> Values: ...
+
+    def reading(self, *uris: str) -> AbstractAsyncContextManager[None]:
+        """Read the states of channels that rest piece by piece, so that others are served meanwhile: `state` is quick
+        for them until the end of the block."""
+        ...
 
     def session_uris(self) -> Sequence[str]:
         """URIs of all sessions."""

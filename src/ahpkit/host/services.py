@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from ahpkit.host.agent import Turn
@@ -47,6 +48,9 @@ class HostServices(States):
 
     def state(self, uri: str) -> ChannelState | None:
         return self.store.state(uri)
+
+    def reading(self, *uris: str) -> AbstractAsyncContextManager[None]:
+        return self.store.reading(*uris)
 
     def session_uris(self) -> Sequence[str]:
         return self.index.sessions()

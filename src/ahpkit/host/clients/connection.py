@@ -119,6 +119,8 @@ class Connection(RpcLoop):
             FloodLimit(now=now, rate=config.message_rate, burst=config.message_burst),
             FloodLimit(now=now, rate=config.byte_rate, burst=config.byte_burst),
         )
+        self._began = now
+        """When the message was taken that is handled now."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(
@@ -203,11 +205,13 @@ class Connection(RpcLoop):
         message.
         """
         while True:
+            self._inflow.took(self._parts.monotonic() - self._began)
             if self._parts.delivery.is_full:
                 await self._parts.delivery.wait_room()
             data = await self.transport.receive()
             if not self._inflow.count(len(data)):
                 await self._begin_share()
+            self._began = self._parts.monotonic()
             if self._closing is not None:
                 raise TransportClosed(self._closing, code=self._close_code)
             sent = read_dispatched(data) if self.client_id else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
@@ -137,9 +138,13 @@ class SessionCatalogue:
         *,
         kinds: Callable[[str], str | None],
         opening: Callable[[str], str | None] = lambda chat: None,
+        reading: Callable[..., AbstractAsyncContextManager[object]] = lambda *uris: nullcontext(),
     ) -> None:
-        """`opening(chat)`: the slash command that a chat began with; None if it did not."""
+        """`opening(chat)`: the slash command that a chat began with; None if it did not. `reading(*uris)`: reads states
+        piece by piece, so that `state_of` is quick for them until the end of the block."""
         self._state_of = state_of
+        self._reading = reading
+        self._reads = asyncio.Lock()
         self._times = times
         self._kind_of = kinds
         self._opening_of = opening
@@ -158,10 +163,12 @@ class SessionCatalogue:
 
     async def read(self) -> None:
         """Read the summaries that are not known yet, a few at a time. Several tasks may call this at the same time."""
-        while self._unread:
-            for uri in [self._unread.pop() for _ in range(min(_READ_AT_ONCE, len(self._unread)))]:
-                self._known(uri)
-            await asyncio.sleep(0)
+        async with self._reads:
+            while self._unread:
+                for uri in [self._unread.pop() for _ in range(min(_READ_AT_ONCE, len(self._unread)))]:
+                    async with self._reading(uri, uri + _ANNOTATIONS):
+                        self._known(uri)
+                await asyncio.sleep(0)
 
     def _known(self, uri: str) -> SessionSummary | None:
         """The summary that clients got last; if they have not got one yet, the present summary."""

@@ -29,6 +29,7 @@ from ahpkit.host.sessions.creation import Report, Step, resolve_config
 from ahpkit.host.sessions.sessions import Sessions
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.store import Store
+from ahpkit.host.turns.attached_chats import attached_chats
 from ahpkit.host.turns.completions import best_first, utf16_length
 from ahpkit.host.turns.turns import Turns
 from ahpkit.protocol.channels import ROOT_URI
@@ -205,7 +206,9 @@ class SessionCommands:
         await self.sessions.dispose(params["channel"])
 
     async def _create_chat(self, client: ConnectedClient, params: CreateChatParams) -> None:
-        await self.sessions.chats.create(params)
+        message = params.get("initialMessage")
+        async with self.store.reading(*(attached_chats(message) if message is not None else ())):
+            await self.sessions.chats.create(params)
 
     async def _dispose_chat(self, client: ConnectedClient, params: DisposeChatParams) -> None:
         await self.sessions.chats.dispose(params["channel"])
@@ -214,7 +217,12 @@ class SessionCommands:
         return await self.sessions.move_chat(params)
 
     async def _fetch_turns(self, client: Connection, params: _FetchTurnsParams) -> FetchTurnsResult | _OldTurns:
-        chat = self._chat(params["channel"])
+        async with self.store.reading(params["channel"]):
+            return await self._fetch(client, params, self._chat(params["channel"]))
+
+    async def _fetch(
+        self, client: Connection, params: _FetchTurnsParams, chat: ChatState
+    ) -> FetchTurnsResult | _OldTurns:
         if client.outlet.dialect.takes_windows:
             await self.windows.fetch(client, params["channel"], params.get("cursor"))
             return {}

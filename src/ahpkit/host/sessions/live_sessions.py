@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from ahpkit.host.agent import Agent, AgentError
@@ -181,15 +182,13 @@ class LiveSessions:
         session = self._session_of(channel)
         if session is None or session in self._live:
             return
-        channels = self._channels_of(session)
-        try:
-            for uri in channels:
-                await self._store.read(uri)
+        async with self.reading(session):
             self.wake(channel)
-        finally:
-            for uri in channels:
-                self._store.unread(uri)
         await asyncio.sleep(0)  # Others are served between two sessions.
+
+    def reading(self, session: str) -> AbstractAsyncContextManager[None]:
+        """Read a session piece by piece, if it rests: whatever looks at it is quick until the end of the block."""
+        return self._store.reading(*self._channels_of(session))
 
     async def awake(self, channel: str) -> None:
         """Wake the session of a channel and wait until it is prepared, but not for long."""
@@ -255,6 +254,7 @@ class LiveSessions:
         while True:
             await asyncio.sleep(min(self._rest_after / 2, _LOOK_EVERY))
             self.rest_unused()
+            await self._store.free()
 
     def rest_unused(self) -> None:
         """Let sessions rest that were unused for long, or for longest if too many are live. One call checks only a few

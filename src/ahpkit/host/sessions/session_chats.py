@@ -174,6 +174,7 @@ class SessionChats:
 
     async def move(self, uri: str, source: str, target: str, after: str | None) -> None:
         """Move a chat to another session of the same agent."""
+        await self._live.wake_gently(target)
         self._live.wake(target)
         there, chat = self._states.session(target), self._states.chat(uri) or NO_CHAT
         if target not in self._live or there is None:

@@ -25,7 +25,7 @@ from ahpkit.host.sessions.catalogue import SessionTimes
 from ahpkit.host.sessions.chat_rules import check_chosen_model, check_idle, with_workers
 from ahpkit.host.sessions.creation import Report, SessionCreation, initial_config
 from ahpkit.host.sessions.directories import NewDirectories, directories_of_new
-from ahpkit.host.sessions.live_sessions import LiveSessions
+from ahpkit.host.sessions.live_sessions import LiveSession, LiveSessions
 from ahpkit.host.sessions.session_chats import SessionChats
 from ahpkit.host.spine.channel_kinds import ChannelKinds
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled
@@ -237,6 +237,8 @@ class Sessions:
         uri = params["channel"]
         self._channels.check_new(uri)
         fork = fork_of(params)
+        if fork is not None:
+            await self.live.wake_gently(fork["session"])
         source = None if fork is None else fork_source(fork, self._states)
         agent = self._agent_for(params, source)
         check_chosen_model(selection_of(params).get("model"), agent.provider, self._states.root())
@@ -400,9 +402,15 @@ class Sessions:
 
     async def dispose(self, uri: str) -> None:
         """`disposeSession`: remove a session with its chats, and everything that agents and features hold for it."""
+        async with self.live.reading(uri):
+            session = self._remove(uri)
+        if session is not None:
+            await session.dispose()
+
+    def _remove(self, uri: str) -> LiveSession | None:
         if uri not in self._channels:
             if self._conversations.dismiss(uri):
-                return
+                return None
             raise SessionNotFound(f"there is no session {uri}")
         self.live.make_live(uri)
         session = self.live[uri]
@@ -413,7 +421,7 @@ class Sessions:
         self._channels.close(uri)
         self.live.remove(uri)
         self._count_changed()
-        await session.dispose()
+        return session
 
     async def aclose(self) -> None:
         """The host stops: running turns end with an error that says so."""

@@ -14,10 +14,10 @@ import asyncio
 import logging
 import re
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ahpkit.dialects.base import OutgoingAction, SentAction
 from ahpkit.host.spine.channel_kinds import ChannelKinds
@@ -30,7 +30,7 @@ from ahpkit.protocol.common.actions import StateAction
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.errors import AlreadyExists
 from ahpkit.wire.codec import decode_own, encode
-from ahpkit.wire.pieces import is_light, read_pieces, write_pieces
+from ahpkit.wire.pieces import entries_of, free, is_light, read_pieces, write_parts
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,9 @@ class _Text:
     tail: Sequence[Entry] = ()
     """Actions after the snapshot."""
     read: ChannelState | None = None
-    """The state that `Store.read` has parsed, until the channel wakes."""
+    """The state that `Store.reading` has parsed."""
+    readers: int = 0
+    """How many use it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +139,8 @@ class Store(States):
         """Channels that are closed. Readers still see them until that is durable."""
         self._preparing: set[str] = set()
         """URIs of channels that are not open yet, while their first states are being stored."""
+        self._dropped: list[list[Any]] = []
+        """What closed channels had in their lists. `free` takes it."""
         self.committed_head = 0
         """Everything up to this serverSeq is durable and was delivered."""
 
@@ -167,13 +171,27 @@ class Store(States):
             _log.exception("the action %d of %s could not be applied again", entry.seq, uri)
             return state
 
-    async def read(self, uri: str) -> None:
-        """Parse the text of a channel that rests, piece by piece, so that waking or showing the channel is then
-        quick."""
-        channel = self._visible(uri)
-        text = None if channel is None else channel.text
-        if text is not None:
-            text.read = await self._read_gently(uri, text)
+    @asynccontextmanager
+    async def reading(self, *uris: str) -> AsyncGenerator[None]:
+        """Parse the texts of channels that rest, piece by piece, so that looking at them, showing them and waking them
+        is quick until the end of the block."""
+        held: list[_Text] = []
+        try:
+            for uri in uris:
+                channel = self._visible(uri)
+                if channel is not None and (text := channel.text) is not None:
+                    held.append(text)
+                    text.readers += 1
+                    text.read = await self._read_gently(uri, text)
+            yield
+        finally:
+            values: list[list[Any]] = []
+            for text in held:
+                text.readers -= 1
+                if not text.readers:
+                    values += entries_of(text.read)
+                    text.read = None
+            await free(values)
 
     async def _read_gently(self, uri: str, text: _Text) -> ChannelState:
         """Like `_read`, but others are served between two pieces."""
@@ -193,18 +211,17 @@ class Store(States):
             return None if channel is None else channel.committed
         return await self._read_gently(uri, channel.text)
 
-    def unread(self, uri: str) -> None:
-        """Forget the state that `read` has parsed, if nobody has woken the channel."""
-        channel = self._visible(uri)
-        if channel is not None and channel.text is not None:
-            channel.text.read = None
-
     def wake(self, uri: str) -> None:
         """Load the state of a channel that rests."""
         channel = self._channels.get(uri)
         if channel is not None and channel.text is not None:
             channel.state = channel.committed = self._read(uri, channel.text)
-            channel.text = None
+            channel.text.read = channel.text = None
+
+    async def free(self) -> None:
+        """Free what closed channels had."""
+        values, self._dropped = self._dropped, []
+        await free(values)
 
     def durable(self, uri: str) -> bool:
         """Whether no change of a channel waits for the disk."""
@@ -221,7 +238,9 @@ class Store(States):
         data = await _written(state or NO_STATE)
         if data is not None and still() and channel.state is state and self.durable(uri):
             channel.text = _Text(data)
+            values, state = entries_of(state), None
             channel.state = channel.committed = None
+            await free(values)
 
     def state(self, uri: str) -> ChannelState | None:
         """The newest state, committed or not."""
@@ -315,7 +334,7 @@ class Store(States):
         part."""
         ahead: list[PartWrittenAhead] = []
         rest = b""
-        async for rest in _parts(stored):
+        async for rest in write_parts(stored, _PART):
             if len(rest) >= _PART:
                 ahead.append(await self._log.write_ahead(uri, rest, at=at, number=len(ahead)))
         return ahead, rest
@@ -324,6 +343,7 @@ class Store(States):
         """Remove a channel. It takes no more actions. Readers see it until its removal is durable."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
+            self._dropped += entries_of(channel.state)
             self._closing[uri] = channel
             self._kinds.release(uri)
             self._uncommitted.append(_Change(self._log.close(uri), channel, None))
@@ -367,7 +387,7 @@ class Store(States):
         state = channel.committed if resting is None else await self._read_gently(uri, resting)
         ahead: list[PartWrittenAhead] = []
         text: list[bytes] = []
-        async for data in _parts(stored_state(state or NO_STATE)):
+        async for data in write_parts(stored_state(state or NO_STATE), _PART):
             if self._channels.get(uri) is not channel:
                 return
             if resting is not None:
@@ -445,31 +465,11 @@ async def _written(state: ChannelState) -> bytes | None:
     """A state as JSON; others are served between two pieces. None: the state is so large that joining the pieces would
     take long."""
     parts: list[bytes] = []
-    async for part in _parts(state):
+    async for part in write_parts(state, _PART):
         parts.append(part)
         if len(parts) * _PART > _LARGEST_TEXT:
             return None
     return b"".join(parts)
-
-
-async def _parts(state: ChannelState) -> AsyncIterator[bytes]:
-    """The JSON of a state in parts of `_PART` bytes or a little more; only the last one is shorter, and may be empty.
-
-    Others are served between two pieces of a part.
-    """
-    if is_light(state):
-        yield encode(state)
-        return
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in write_pieces(state):
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _PART:
-            yield b"".join(pieces)
-            pieces, size = [], 0
-        await asyncio.sleep(0)
-    yield b"".join(pieces)
 
 
 def envelope(uri: str, action: StateAction | SentAction, origin: Origin | None) -> JsonObject:

@@ -21,6 +21,11 @@ _MAX_TRANSCRIPT = 256 * 1024
 """Characters that an agent gets of all chats attached to a message together. Of longer chats it gets the end."""
 
 
+def attached_chats(message: Message) -> list[str]:
+    """The URIs of the chats that are attached to a message, as far as so many may be."""
+    return [attached["resource"] for attached in _attached(message)[:MAX_ATTACHED_CHATS]]
+
+
 def check_attached(message: Message, states: States) -> str | None:
     """Why the attachments of a message are refused, or None."""
     if (count := len(message.get("attachments") or ())) > MAX_ATTACHMENTS:
@@ -99,4 +104,4 @@ def _with_attached(message: Message, change: Callable[[MessageChatAttachment], M
     return {**message, "attachments": [change(item) if item["type"] == "chat" else item for item in items]}
 
 
-__all__ = ["check_attached", "pinned", "written_out"]
+__all__ = ["attached_chats", "check_attached", "pinned", "written_out"]

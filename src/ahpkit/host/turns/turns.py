@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import selected, selection_of
 from ahpkit.host.agent import Agent, AgentChat, AgentError, Chat, McpServerOffer, SubChat, Turn
 from ahpkit.host.agents import Agents
@@ -18,11 +19,11 @@ from ahpkit.host.registration import AnyApplied, ChatApplied, Registration, Tool
 from ahpkit.host.spine.delivery import Delivery
 from ahpkit.host.spine.dispatcher import Dispatcher
 from ahpkit.host.spine.session_index import SessionIndex, Unsettled, WaitingSelections
-from ahpkit.host.spine.store import Store
+from ahpkit.host.spine.store import Origin, Store
 from ahpkit.host.states import NO_CHAT, NO_SESSION
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.approvals import Approvals, CallGate
-from ahpkit.host.turns.attached_chats import check_attached, pinned, written_out
+from ahpkit.host.turns.attached_chats import attached_chats, check_attached, pinned, written_out
 from ahpkit.host.turns.chat import LiveChat
 from ahpkit.host.turns.chat_summaries import ChatSummaries, InputNeeded
 from ahpkit.host.turns.completions import AgentCommands
@@ -217,6 +218,14 @@ class Turns:
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
 
+    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]]:
+        return dict.fromkeys(_SENDING, self._send)
+
+    async def _send(self, uri: str, action: _MessageAction, origin: Origin, sent: SentAction) -> str | None:
+        """Dispatch a client's message. Attached chats of sessions that rest are read first, piece by piece."""
+        async with self._ports.store.reading(*attached_chats(action["message"])):
+            return self._ports.dispatcher.dispatch(uri, action, origin, sent=sent)
+
     def _refuse(self, client_id: str, uri: str, action: _MessageAction, state: ChatState) -> str | None:
         return check_attached(action["message"], self._ports.store)
 
@@ -313,7 +322,8 @@ class Turns:
 
     async def _prepare_turn(self, turn: LiveTurn) -> None:
         hooks = self._ports.hooks
-        turn.message = written_out(turn.message, self._ports.store)
+        async with self._ports.store.reading(*attached_chats(turn.message)):
+            turn.message = written_out(turn.message, self._ports.store)
         for prepare in hooks.prepare:
             turn.prompt = await prepare(turn.chat, turn.message, turn.prompt, turn.context)
         turn.prompt = _about_selection(turn) + turn.prompt

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from operator import itemgetter
+from operator import indexOf, itemgetter
 from typing import Any, Final
 
 from ahpkit.protocol.common.state import JsonObject
@@ -88,9 +87,12 @@ def amend(item: JsonObject, changes: Mapping[str, Any]) -> JsonObject:
 def index_of(items: list[JsonObject], key: str, value: Any) -> int:
     """The index of the first entry with `entry[key] == value`, or -1."""
     if len(items) > _LONG:
-        with suppress(KeyError):  # An entry without the key.
-            values = list(map(itemgetter(key), items))
-            return values.index(value) if value in values else -1
+        try:
+            return indexOf(map(itemgetter(key), items), value)
+        except ValueError:
+            return -1
+        except KeyError:  # An entry without the key.
+            pass
     for index, item in enumerate(items):
         if item.get(key) == value:
             return index
