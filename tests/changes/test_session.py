@@ -490,3 +490,8 @@ def test_a_record_is_stored_as_it_is_and_comes_back_equal() -> None:
     stored = record.to_json()
     assert stored["total"]["new"] is pair
     assert Record.from_json(decode_own(encode(stored))) == record
+
+
+def test_a_record_of_an_earlier_version_keeps_what_its_agent_reported() -> None:
+    turn = {"turn_id": "t", "before": "b", "told": ["a"], "is_gone": True}
+    assert Record.from_json({"turns": [turn]}).turns["t"] == TurnRecord("t", "b", reported=["a"])

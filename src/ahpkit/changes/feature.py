@@ -330,7 +330,7 @@ class Changesets(Feature):
             if other_turn in other.running:
                 await other.changes.refresh(other_turn)
             record = other.changes.record.turns.get(other_turn)
-            reported = {*other.changes.reported, *(() if record is None else record.told)}
+            reported = {*other.changes.reported, *(() if record is None else record.reported)}
             changed = await asyncio.to_thread(paths_of, await other.changes.turn(other_turn))
             theirs = await asyncio.to_thread(followed.paths_of, other, changed)
             reported_here = await asyncio.to_thread(followed.paths_of, other, reported)

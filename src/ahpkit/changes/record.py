@@ -35,7 +35,7 @@ class TurnRecord:
     """Whether it is still missing in the sums."""
     partial: bool = False
     """Whether the checkpoint before the turn left out files because there were too many. Their content is not known."""
-    told: list[str] = field(default_factory=list[str])
+    reported: list[str] = field(default_factory=list[str])
     """Paths that the agent is known to have written; set when the turn is over."""
     unsure: list[str] = field(default_factory=list[str])
     """Paths that another session, which worked here at the same time, may have written."""
@@ -159,9 +159,11 @@ def add(
 
 
 def _turn_from_json(data: Mapping[str, Any]) -> TurnRecord:
-    """A turn from stored data. An older version may have stored more members, which are ignored."""
+    """A turn from stored data. An older version may have stored more members, which are ignored, and `reported` under
+    another name."""
     known = {one.name for one in fields(TurnRecord)}
     turn = TurnRecord(**{name: value for name, value in data.items() if name in known})
+    turn.reported = data.get("reported", data.get("told", []))
     turn.others = _pieces_from_json(data.get("others", {}))
     return turn
 

@@ -188,7 +188,7 @@ class SessionChanges:
             return
         if activity is not None:  # The agent may have reported files after the last look.
             await self._attribute(turn, activity, ())
-        turn.told = sorted(self.reported)
+        turn.reported = sorted(self.reported)
         await self._count(turn)
         self.reported.clear()
 
@@ -214,7 +214,7 @@ class SessionChanges:
         """
         if (turn := self.record.turns.get(turn_id)) is None:
             return
-        own = set(turn.told) - set(reported)
+        own = set(turn.reported) - set(reported)
         turn.unsure = await asyncio.to_thread(sorted, {*turn.unsure, *(set(theirs) - own)})
         self.record.unsure = await asyncio.to_thread(sorted, {*self.record.unsure, *turn.unsure})
 

@@ -32,6 +32,7 @@ from ahpkit.host.agent import (
 )
 from ahpkit.host.agent.values import (
     AskOptions,
+    CallToolOptions,
     CompleteOptions,
     ConfirmOptions,
     PerformOptions,
@@ -329,9 +330,7 @@ class RecordingTurn:
     def announce(self, name: str, tool_input: str, *, meta: JsonObject | None = None) -> RecordingToolCall | None:
         return None
 
-    async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
-    ) -> ToolOutcome:
+    async def call_tool(self, name: str, tool_input: str, **given: Unpack[CallToolOptions]) -> ToolOutcome:
         self._say("call_tool", name, tool_input)
         return await self.outcomes.next(ToolOutcome(success=True))
 

@@ -26,6 +26,7 @@ from ahpkit.host.agent.values import (
     AgentError,
     AgentSession,
     AskOptions,
+    CallToolOptions,
     Command,
     CompleteOptions,
     Confirmation,
@@ -206,14 +207,12 @@ class Turn(Protocol):
         """
         ...
 
-    async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
-    ) -> ToolOutcome:
+    async def call_tool(self, name: str, tool_input: str, **given: Unpack[CallToolOptions]) -> ToolOutcome:
         """Call a tool of `context.tools`: of a client, an MCP server or a canvas. Asks for approval first where it is
         needed.
 
         If a call with the same name and input was announced, this continues that call. Cancelling gives the call up.
-        `on_progress` is called with what the tool shows while it runs.
+        Options: `CallToolOptions`.
         """
         ...
 

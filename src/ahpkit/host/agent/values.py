@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
@@ -262,6 +262,14 @@ class ToolCallOptions(TypedDict, total=False):
     meta: JsonObject | None
 
 
+class CallToolOptions(TypedDict, total=False):
+    """Of `Turn.call_tool`."""
+
+    id: str | None
+    on_progress: Callable[[str], None] | None
+    """Called with what the tool shows while it runs."""
+
+
 class AskOptions(TypedDict, total=False):
     """Of `Turn.ask`."""
 
@@ -275,6 +283,7 @@ __all__ = [
     "AgentError",
     "AgentSession",
     "AskOptions",
+    "CallToolOptions",
     "Command",
     "CompleteOptions",
     "ConfirmOptions",

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ahpkit.dialects.base import Dialect, SentAction
 from ahpkit.dialects.states_down import primary_mark
 from ahpkit.host.clients.clients import Clients
-from ahpkit.host.clients.connection import Connection, LiveSessions
+from ahpkit.host.clients.connection import Connection, SessionWaker
 from ahpkit.host.clients.quick_reading import Dispatched
 from ahpkit.host.registration import Event
 from ahpkit.host.spine.dispatcher import Dispatcher
@@ -100,7 +100,7 @@ class ClientActions:
         store: Store,
         log: LogEngine,
         dispatcher: Dispatcher,
-        sessions: LiveSessions,
+        sessions: SessionWaker,
         slow_actions: Mapping[str, SlowAction],
         offered_again: Event[[str, str]],
         flush: Callable[[], Awaitable[None]],

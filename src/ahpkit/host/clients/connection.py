@@ -66,7 +66,7 @@ _ANYONE = Identity("")
 """The dialect of a connection before the handshake has chosen one."""
 
 
-class LiveSessions(Protocol):
+class SessionWaker(Protocol):
     """Wakes sessions that rest, when more than their state is needed."""
 
     def rests(self, channel: str) -> bool: ...
@@ -90,7 +90,7 @@ class ConnectionParts:
     monotonic: Callable[[], float]
     client_facts: Callable[[str], ClientFacts]
     """Gives what a dialect needs for reading the messages of the client with this id."""
-    sessions: LiveSessions
+    sessions: SessionWaker
     take: Callable[[Connection, Dispatched], Awaitable[None] | None]
     """Handles an action of a client that is initialized. Returns an awaitable if that takes a while."""
 
@@ -332,4 +332,4 @@ class Connection(RpcLoop):
         return result
 
 
-__all__ = ["Connection", "ConnectionParts", "LiveSessions"]
+__all__ = ["Connection", "ConnectionParts", "SessionWaker"]

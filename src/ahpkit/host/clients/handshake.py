@@ -16,7 +16,7 @@ from ahpkit.dialects.base import MustReconnect
 from ahpkit.host.clients.client_actions import ClientActions
 from ahpkit.host.clients.clients import Clients
 from ahpkit.host.clients.commands import NotificationRow
-from ahpkit.host.clients.connection import Connection, LiveSessions
+from ahpkit.host.clients.connection import Connection, SessionWaker
 from ahpkit.host.clients.dialect_choice import ClientNotes, DialectChoice
 from ahpkit.host.clients.outlet import Outlet
 from ahpkit.host.clients.turn_windows import TurnWindows
@@ -203,7 +203,7 @@ class Handshake:
         notes: ClientNotes,
         dialects: DialectChoice,
         adopt: Callable[[str], Awaitable[bool]],
-        sessions: LiveSessions,
+        sessions: SessionWaker,
         default_directory: Path,
         max_replay: int,
     ) -> None:

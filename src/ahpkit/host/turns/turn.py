@@ -12,8 +12,8 @@ from typing import Literal, Unpack
 
 from opentelemetry.context import Context
 
-from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolOutcome, TurnContext
-from ahpkit.host.agent.values import AskOptions, ToolCallOptions
+from ahpkit.host.agent import CanvasRuntime, Chat, InputAnswers, SubChat, ToolCall, ToolOutcome, TurnContext
+from ahpkit.host.agent.values import AskOptions, CallToolOptions, ToolCallOptions
 from ahpkit.host.registration import ToolSource
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
@@ -228,22 +228,20 @@ class LiveTurn:
             id = f"{wanted}-{next(self._numbers)}"
         return id
 
-    async def call_tool(
-        self, name: str, tool_input: str, *, id: str | None = None, on_progress: Callable[[str], None] | None = None
-    ) -> ToolOutcome:
+    async def call_tool(self, name: str, tool_input: str, **given: Unpack[CallToolOptions]) -> ToolOutcome:
         key = (name, canonical(tool_input))
         found = self._ports.tool(name)
         if found is None:
-            return self._call_gone(key, id)
+            return self._call_gone(key, given.get("id"))
         tool, source = found
         live = _taken(self._announced, key)
         if live is None:
-            live = self._start_call(name, found, {"id": id})
+            live = self._start_call(name, found, {"id": given.get("id")})
             self._made.append((key, live))
-        live.on_progress = on_progress
+        live.on_progress = given.get("on_progress")
 
-        async def run(given: str) -> ToolOutcome:
-            return await source.run(self, live, tool, given)
+        async def run(tool_input: str) -> ToolOutcome:
+            return await source.run(self, live, tool, tool_input)
 
         return await live.perform(run, tool_input=tool_input, asks=source.asks(tool))
 
@@ -323,7 +321,7 @@ class LiveTurn:
         if not self.over:
             self._ports.activity(text)
 
-    async def subchat(self, title: str, prompt: str, *, tool_call: object | None = None) -> SubChat:
+    async def subchat(self, title: str, prompt: str, *, tool_call: ToolCall | None = None) -> SubChat:
         tool_call_id = tool_call.id if isinstance(tool_call, LiveToolCall) else None
         return await self._ports.subchat(self, title, prompt, tool_call_id)
 
