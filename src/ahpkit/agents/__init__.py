@@ -1,4 +1,4 @@
-"""Agents: everything that somebody who writes one imports, from one place.
+"""Everything that the author of an agent imports, in one place.
 
     from ahpkit.agents import Turn, agent
 

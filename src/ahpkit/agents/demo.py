@@ -1,6 +1,6 @@
-"""The built-in demo agent: no key, no network, the same answer to the same prompt.
+"""The built-in demo agent. It needs no key and no network, and gives the same answer to the same prompt.
 
-It answers in streamed Markdown and shows every part of a host on request, one slash command each (`/help`).
+It answers in streamed Markdown. On request it shows every part of a host; each part has a slash command (`/help`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MODELS: Sequence[SessionModelInfo] = (
     {"id": "demo-large", "provider": "demo", "name": "Demo Large", "maxContextWindow": 128_000, "supportsVision": True},
     {"id": "m1", "provider": "demo", "name": "Demo M1"},
 )
-"""`m1` is what public recordings of clients name: they can be replayed to a host with its defaults."""
+"""Public recordings of clients use the model `m1`, so they can be replayed to a host with default settings."""
 
 _TOPICS = ("astronomy", "botany", "chemistry", "geography", "history", "music")
 
@@ -45,7 +45,8 @@ _CONFIG: SessionConfigSchema = {
         },
     },
 }
-"""One property that can be changed at any time, one that is set at the start and has more values than are listed."""
+"""One property that can be changed at any time, and one that is set at the start and has more values than are
+listed."""
 
 
 class DemoAgent(Agent):
@@ -61,7 +62,8 @@ class DemoAgent(Agent):
     writes_outside_calls = False
 
     def __init__(self, *, files: Callable[[Chat], FileAccess] | None = None) -> None:
-        """`files` reads for its tool, with the host's policy; without it the working directory is the limit."""
+        """`files` reads files for the agent's tool, under the host's policy. Without it the tool reads files in the
+        working directory only."""
         self._files = files
 
     async def open(self, chat: Chat) -> AgentChat:

@@ -1,4 +1,5 @@
-"""The demo agent's slash commands: one per part of the agent interface, in one table. `/canvas` does canvas calls."""
+"""The demo agent's slash commands in one table: one for each part of the agent interface. `/canvas` makes canvas
+calls."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _MAX_PIECES = 5_000
 
 
 async def stream(turn: Turn, text: str) -> None:
-    """Say a text word by word, a long one in larger pieces; others get their turn between them."""
+    """Stream a text word by word, and a long text in larger pieces. Other tasks run between the pieces."""
     size = len(text) // _MAX_PIECES
     pattern = r"\S+\s*" if size < 10 else rf"(?s).{{1,{size}}}"
     for number, piece in enumerate(re.finditer(pattern, text), 1):
@@ -200,7 +201,7 @@ async def _tool(turn: Turn, arguments: str) -> None:
         turn.text(f"The input is not valid JSON: {error}.")
         return
     outcome = await _TOOLS.call(turn, name, tool_input or "{}")
-    await asyncio.sleep(0)  # A result may be long: what follows is another step of the event loop.
+    await asyncio.sleep(0)  # A result may be long, so the rest is done in another step of the event loop.
     output = text_of(outcome)
     text = output if len(output) <= _MAX_REPEATED else f"{output[:_MAX_REPEATED]} … (the call has all of it)"
     if outcome.success:

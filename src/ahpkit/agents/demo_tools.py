@@ -14,16 +14,16 @@ from ahpkit.host.agent import Turn
 from ahpkit.wire.errors import RpcError
 
 READER: ContextVar[Callable[[Path], Awaitable[str]] | None] = ContextVar("READER", default=None)
-"""How the turn that runs reads files: through the host's fence where there is one."""
+"""Reads files for the running turn, through the host's fence if there is one."""
 
 _MAX_FILE = 64 * 1024
-"""Bytes shown of a file: enough to see that it was read."""
+"""Bytes of a file that are shown: enough to see that it was read."""
 
 _MAX_EXPRESSION = 1_000
-"""Characters of an expression: more than a person types, too few to nest deeply."""
+"""Characters of an expression: more than a person types, and too few for deep nesting."""
 
 _MAX_BASE, _MAX_EXPONENT = 10**20, 100
-"""Largest power that is computed: a sum is harmless, `9**9**9` is not."""
+"""The largest power that is computed. Without a limit, `9**9**9` would take all memory."""
 
 _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: lambda left, right: left + right,
@@ -42,7 +42,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[float], float]] = {
 
 
 def demo_tools() -> Toolbox:
-    """A fresh toolbox with all of them; each asks first, and its input can be edited."""
+    """A new toolbox with all the tools. Each one asks for approval, and its input can be edited."""
     tools = Toolbox(
         options=[
             {"id": "allow", "label": "Allow once", "kind": "approve", "group": 0},

@@ -3,8 +3,8 @@ configuration.
 
     agent = OpenAiAgent(OpenAiConfig(name="local", base_url="http://127.0.0.1:8080/v1"))
 
-Text and reasoning are streamed; the tools of the active client and typed Python functions are offered to the model, and
-run with approval.
+Text and reasoning are streamed. The model is offered the tools of the active client and typed Python functions; they
+run after approval.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from ahpkit.wire.errors import AhpError
 _STOP: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 
 _LIST_TIMEOUT = 5.0
-"""Seconds to list the models: a session must not wait long for an endpoint that is not there yet."""
+"""Seconds to list the models. A session must not wait long for an endpoint that does not answer yet."""
 
 
 _PASSING = frozenset({402, 408, 409, 425, 429})
-"""Statuses besides 5xx after which the same request may work later."""
+"""HTTP statuses besides 5xx after which the same request may work later."""
 
 
 class OpenAiConfigError(AhpError):
@@ -59,17 +59,17 @@ class OpenAiConfig:
     name: str
     """The provider name that clients see."""
     base_url: str
-    """Up to and with the version, such as `http://127.0.0.1:8080/v1`."""
+    """The URL including the version, such as `http://127.0.0.1:8080/v1`."""
     models: tuple[str, ...] = ()
-    """The first is the default. Without any, the endpoint is asked."""
+    """The first model is the default. If the list is empty, the endpoint is asked for its models."""
     key_env: str = "OPENAI_API_KEY"
-    """The variable that holds the key; most local servers need none."""
+    """The variable that holds the key. Most local servers need no key."""
     title: str = ""
     system_prompt: str = ""
     timeout: float = 300.0
-    """Seconds to wait for the next piece of an answer: a local model may take its time to load."""
+    """Seconds to wait for the next piece of an answer. A local model may take long to load."""
     max_requests: int = 50
-    """Requests to the model in one turn before it is stopped."""
+    """The number of requests to the model after which a turn is stopped."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -96,7 +96,7 @@ _TABLE: Mapping[str, type | tuple[type, ...]] = {
 
 
 def config_from_table(name: str, table: Mapping[str, Any]) -> OpenAiConfig:
-    """An `[agents.NAME]` table with a `url`."""
+    """The settings in an `[agents.NAME]` table with a `url`."""
     if "command" in table:
         raise OpenAiConfigError(f"agents.{name}: give a command or a url, not both")
     for key, value in table.items():
@@ -113,7 +113,7 @@ def config_from_table(name: str, table: Mapping[str, Any]) -> OpenAiConfig:
 
 
 class OpenAiAgent(Agent):
-    """One endpoint. `tools` are offered to the model besides those of the active client."""
+    """An agent for one endpoint. The model is offered `tools` and the tools of the active client."""
 
     resumes = True
     sampling: JsonObject | None = {"tools": {}}  # noqa: RUF012  # Nobody changes it.
@@ -146,7 +146,7 @@ class OpenAiAgent(Agent):
         return OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
 
     async def sample(self, chat: Chat, request: JsonObject) -> JsonObject:
-        """Ask the model of the chat, once, without any of the conversation."""
+        """Ask the chat's model once, without the conversation."""
         asking = OpenAiChat(self, self._config, self._tools, lambda: self._environ(chat.session_uri))
         return await asking.sample(chat, request)
 
@@ -154,18 +154,18 @@ class OpenAiAgent(Agent):
         self.models = [{"id": id, "provider": self.provider, "name": id} for id in ids]
 
     async def _listed(self, session: str) -> list[str] | None:
-        """The models of the endpoint; None when it does not tell."""
+        """The models of the endpoint; None if it does not list them."""
         try:
             url, headers = self._config.url("models"), self._config.headers(self._environ(session))
             async with aclosing(request("GET", url, headers=headers, timeout=_LIST_TIMEOUT)) as lines:
                 listed = obj(msgspec.json.decode(b"".join([line async for line in lines])))
         except (HttpError, msgspec.MsgspecError):
-            return None  # The first turn says what is wrong.
+            return None  # The first turn reports what is wrong.
         return [id for model in objects(listed.get("data")) if (id := text(model.get("id")))]
 
 
 class OpenAiChat(AgentChat):
-    """One conversation. The endpoint remembers nothing: each request carries all that was said."""
+    """One conversation. The endpoint remembers nothing, so each request contains the whole conversation."""
 
     def __init__(
         self, agent: OpenAiAgent, config: OpenAiConfig, tools: Toolbox, environ: Callable[[], Mapping[str, str]]
@@ -209,7 +209,7 @@ class OpenAiChat(AgentChat):
         return turn.model["id"] if turn.model else next(iter(known), None)
 
     async def _ask(self, turn: Turn, messages: list[JsonObject]) -> Answer:
-        """One request: what the model says is streamed into the turn."""
+        """Send one request, and stream the model's answer into the turn."""
         body: JsonObject = {"messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         if (model := self._model(turn)) is not None:
             body["model"] = model

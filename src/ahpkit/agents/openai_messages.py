@@ -20,7 +20,7 @@ _SAMPLING_STOPS = {"length": "maxTokens", "tool_calls": "toolUse", "stop": "endT
 
 @dataclass(slots=True)
 class RequestedCall:
-    """A tool call the model asks for."""
+    """A tool call that the model asks for."""
 
     id: str = ""
     name: str = ""
@@ -29,7 +29,7 @@ class RequestedCall:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer of the model, as its deltas come in."""
+    """One answer of the model, which grows with each delta."""
 
     text: str = ""
     calls: dict[int, RequestedCall] = field(default_factory=dict[int, RequestedCall])
@@ -64,14 +64,14 @@ class Answer:
 
 
 def user_message(prompt: str, message: Message) -> JsonObject:
-    """The user's words with what is attached."""
+    """The user's message with its attachments."""
     attached = [_attachment(item) for item in attachments(message)]
     content: Any = [{"type": "text", "text": prompt}, *attached] if attached else prompt
     return {"role": "user", "content": content}
 
 
 def history(turns: Iterable[TurnRecord]) -> list[JsonObject]:
-    """The finished turns, tool calls and their results included."""
+    """The finished turns, including tool calls and their results."""
     messages: list[JsonObject] = []
     for turn in turns:
         messages.append(user_message(turn["message"]["text"], turn["message"]))
@@ -80,7 +80,7 @@ def history(turns: Iterable[TurnRecord]) -> list[JsonObject]:
 
 
 def answered(parts: Iterable[ResponsePart]) -> list[JsonObject]:
-    """What the model said: text, tool calls and their results."""
+    """The model's part of a turn: text, tool calls and their results."""
     messages: list[JsonObject] = []
     for part in parts:
         if part["kind"] == "markdown":
@@ -95,7 +95,7 @@ def tool_result(id: str, result: str) -> JsonObject:
 
 
 def functions(tools: Sequence[ToolDefinition]) -> list[JsonObject]:
-    """Tool definitions as the endpoint takes them."""
+    """Tool definitions in the form that the endpoint takes."""
     return [{"type": "function", "function": _function(tool)} for tool in tools]
 
 
@@ -144,7 +144,7 @@ def sampling_body(request: JsonObject) -> JsonObject:
 
 
 def _sampling_message(message: JsonObject) -> list[JsonObject]:
-    """One message of MCP: tool results are messages of their own here."""
+    """One message of MCP. In the result, each tool result is a separate message."""
     content: Any = message.get("content")
     parts = objects(content) if isinstance(content, list) else [obj(content)]
     results = [

@@ -5,8 +5,8 @@
         yield f"You said: {turn.prompt}"
 
 The function may be an async generator (each text it yields is streamed), an async function (it drives the turn itself;
-text it returns is said last), or plain versions of both. A plain function runs in a thread of its own and gets a
-`TurnView`: it can read the turn, and answers with what it returns or yields.
+text that it returns is added at the end), or plain versions of both. A plain function runs in its own thread and gets a
+`TurnView`: it can read the turn, and its answer is what it returns or yields.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AgentFunction = (
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A turn that can be read from another thread; it does not change."""
+    """A copy of a turn that can be read from another thread. It does not change."""
 
     id: str
     prompt: str
@@ -72,7 +72,7 @@ class TurnView:
 
 
 class PythonAgent(Agent):
-    """An agent made of one function; conversations share nothing but the function."""
+    """An agent made of one function. Conversations share nothing but the function."""
 
     directories = FIRST_STAYS
 
@@ -87,7 +87,7 @@ class PythonAgent(Agent):
         commands: Sequence[Command] = (),
         tools: Toolbox | None = None,
     ) -> None:
-        """`tools`: those that the function calls. Clients see them, and no other tool gets their names."""
+        """`tools` are the tools that the function calls. Clients see them, and no other tool gets their names."""
         self.provider = name
         self.display_name = title or name
         self.description = description or inspect.getdoc(function) or ""
@@ -136,7 +136,7 @@ async def _stream(turn: Turn, texts: AsyncIterator[str]) -> None:
 
 
 async def _in_thread(texts: Generator[str, None, None]) -> AsyncIterator[str]:
-    """A plain generator, advanced in a thread. When the turn is cancelled it is closed after the step it is in."""
+    """Run a plain generator in a thread. When the turn is cancelled, the generator is closed after its present step."""
     step: asyncio.Future[str | None] | None = None
     try:
         while True:
@@ -171,11 +171,11 @@ def agent(
 
 
 class AgentNotLoaded(AhpError):
-    """A reference to an agent in Python code cannot be followed; the text says why."""
+    """A reference to an agent in Python code cannot be loaded. The text says why."""
 
 
 def load_agent(reference: str) -> Agent:
-    """The agent at `module:name` or `path/to/file.py:name`. Runs that code: only for references that are trusted."""
+    """The agent at `module:name` or `path/to/file.py:name`. This runs the code, so the reference must be trusted."""
     place, _, name = reference.rpartition(":")
     if not place or not name:
         raise AgentNotLoaded(f"{reference!r} is not a reference to an agent: write module:name or file.py:name")

@@ -1,4 +1,5 @@
-"""Makes an agent from what a user configured: `--agent NAME[=…]` or an `[agents.NAME]` table. Imports only that kind.
+"""Makes an agent from what a user configured: `--agent NAME[=…]` or an `[agents.NAME]` table. Only modules of that kind
+are imported.
 
 NAME                           an agent that the registry knows
 NAME=COMMAND ARGS              a program that speaks ACP
@@ -33,7 +34,7 @@ def agent_from_settings(
     """`fields` are the keys of the table, or `{"option": "NAME=…"}` for the option.
 
     ACP agents reach files through the host's `resources`, and run commands in its `terminals` where there are any.
-    `environ` is what agents of a session may see of the environment.
+    `environ` returns the part of the environment that the agents of a session may see.
     """
     match _kind(fields):
         case "python":
@@ -45,7 +46,7 @@ def agent_from_settings(
 
 
 def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
-    """Which program of an ACP agent is not installed, and how to install it if that is known."""
+    """Says which program of an ACP agent is not installed, and how to install it if that is known."""
     if _kind(fields) != "acp":
         return None
     from ahpkit.agents.acp.registry import KNOWN_AGENTS
@@ -53,7 +54,7 @@ def missing_program(name: str, fields: Mapping[str, Any]) -> str | None:
     config = _acp_config(name, fields)
     relative = "/" in config.command and not config.command.startswith(
         "/"
-    )  # It may be meant relative to the chat's directory.
+    )  # The path may be relative to the chat's directory.
     if relative or shutil.which(config.command, path=config.env.get("PATH")) is not None:
         return None
     known = KNOWN_AGENTS.get(name)

@@ -1,6 +1,6 @@
 """A small HTTP client for streams of server-sent events: one request, its events one by one.
 
-The client has what model endpoints need: TLS, chunked bodies, errors with their text, and a cancel that ends the
+The client supports what model endpoints need: TLS, chunked bodies, the text of errors, and cancellation that ends the
 connection at once. It follows no redirects and uses no proxy.
 """
 
@@ -14,10 +14,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of one line: an image in one event fits."""
+"""Bytes of one line. An event with an image fits."""
 
 MAX_ERROR = 64 * 1024
-"""Bytes read of an answer that is not a stream."""
+"""Bytes that are read of an answer that is not a stream."""
 
 _CONNECT_TIMEOUT = 30.0
 _BLOCK = 64 * 1024
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class HttpError(Exception):
-    """The endpoint did not do what was asked. `status` 0: it could not be reached, or broke off."""
+    """The request failed. With `status` 0, the endpoint could not be reached, or the connection broke."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"HTTP {status}: {body[:200]}")
@@ -55,7 +55,7 @@ async def post_events(
 async def request(
     method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", timeout: float
 ) -> AsyncGenerator[bytes, None]:
-    """The body of a good answer, line by line. `timeout` bounds each wait for more of it."""
+    """The body of a successful answer, line by line. `timeout` limits each wait for more data."""
     reader, writer = await _connect(url)
     try:
         writer.write(_request_bytes(method, url, headers, body))

@@ -9,8 +9,8 @@
 
     outcome = await tools.call(turn, "add", {"a": 1, "b": 2})
 
-A tool asks for approval unless it is registered with `approval=False`. Tools that the agent does not have itself (of
-clients, MCP servers, canvases) are called by the names in `turn.context.tools`.
+A tool asks for approval unless it is registered with `approval=False`. Tools of others (clients, MCP servers, canvases)
+are called by the names in `turn.context.tools`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _INJECTED = {Turn, ToolCall}
-"""Parameters of these types are given by us and not shown to the model."""
+"""Parameters of these types are filled in by us and not shown to the model."""
 
 
 class ToolError(Exception):
-    """A tool failed in a way the model and the user should read."""
+    """A tool failed in a way that the model and the user should read about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function, its definition for the model, and whether a person must agree first."""
+    """A function, its definition for the model, and whether a person must approve it first."""
 
     function: ToolFunction
     injected: dict[str, type]
@@ -80,7 +80,7 @@ class Toolbox:
         return register if function is None else register(function)
 
     def definitions(self, turn: Turn | None = None) -> list[ToolDefinition]:
-        """What to tell the model: these tools and, given a turn, those that others have."""
+        """The definitions for the model: these tools and, if a turn is given, the tools of others."""
         own = [tool.function.definition for tool in self._tools.values()]
         others = [] if turn is None else turn.context.listed or turn.context.tools
         return own + [tool for tool in others if tool["name"] not in self._tools]
@@ -88,9 +88,9 @@ class Toolbox:
     async def call(
         self, turn: Turn, name: str, tool_input: str | Mapping[str, Any], *, id: str | None = None
     ) -> ToolOutcome:
-        """Do what the model asked for, shown in the turn; a failure is an outcome, not an exception.
+        """Run the tool that the model asked for, and show it in the turn. A failure is an outcome, not an exception.
 
-        The input is the text that the model wrote, or an object.
+        The input is an object, or the text that the model wrote.
         """
         tool_input = tool_input if isinstance(tool_input, str) else json.dumps(tool_input, ensure_ascii=False)
         tool = self._tools.get(name)
@@ -138,13 +138,13 @@ async def _execute(tool: Tool, tool_input: str, ours: dict[type, object]) -> Too
         return outcome_of(await asyncio.to_thread(function, **arguments))
     except (ToolError, ToolInputError) as error:
         return ToolOutcome(success=False, error=str(error))
-    except Exception:  # A tool is anybody's code.
+    except Exception:  # A tool may raise anything.
         _log.exception("the tool %s failed", name)
         return ToolOutcome(success=False, error=f"{name} failed unexpectedly; the host's log has the details")
 
 
 def outcome_of(result: Any) -> ToolOutcome:
-    """What a tool function returned, as an outcome: text stays text, an object is given in both forms."""
+    """The return value of a tool function as an outcome. Text stays text; an object is given as text and as data."""
     if isinstance(result, ToolOutcome):
         return result
     if result is None:
@@ -156,7 +156,7 @@ def outcome_of(result: Any) -> ToolOutcome:
 
 
 def text_of(outcome: ToolOutcome) -> str:
-    """An outcome as a model or a person reads it: its texts, or what went wrong."""
+    """An outcome as text for a model or a person: its texts, or the error."""
     if not outcome.success:
         return outcome.error or "the tool failed"
     return "\n".join(outcome.texts)

@@ -1,4 +1,4 @@
-"""Writes down what a turn gives an agent besides its text: attachments, and what customizations say. Pure."""
+"""Puts into words what a turn gives an agent besides its text: attachments and customizations. Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ GO_ON = "Your answer was interrupted. Go on where it stopped; do not repeat what
 
 
 def attachments(message: Message) -> list[JsonObject]:
-    """The attachments that say more than the message itself."""
+    """The attachments that contain more than the message itself."""
     items = [cast("JsonObject", item) for item in message.get("attachments", ())]
     return [item for item in items if not _is_named_in(item, message["text"])]
 
 
 def _is_named_in(item: JsonObject, words: str) -> bool:
-    """Whether an attachment is only a name that the text has too, as the completion of a slash command attaches it."""
+    """Whether an attachment is only a name that the text contains too, such as a completed slash command."""
     bare = item.get("type") == "simple" and not text(item.get("modelRepresentation"))
     return bare and str(item.get("label", "")) in words
 
 
 def instructions(context: TurnContext) -> str:
-    """What customizations add, as words for an agent that has no other place for it; empty when there is nothing."""
+    """What customizations add, as text for an agent that has no other place for it. Empty if they add nothing."""
     sections = [context.system_prompt or "", *context.rules]
     sections.append(_offers(_skills(context), context.skills))
     sections.append(_offers("Agents you may delegate to:", context.agents))
@@ -51,7 +51,8 @@ def given_after(given: GivenInstructions, context: TurnContext) -> GivenInstruct
 
 
 def changed_instructions(given: GivenInstructions, context: TurnContext) -> str:
-    """The text for an agent that got `given` before: what ended, and what holds now. Empty when nothing changed."""
+    """The text for an agent that got `given` before: which instructions ended, and which hold now. Empty if nothing
+    changed."""
     now, waiting = _named(context), _rules(context.other_rules)
     ended = [name for name, digest in given if (name, digest) not in (*now, *waiting)]
     if not ended:
@@ -90,7 +91,7 @@ def _first_line(rule: str) -> str:
 def _skills(context: TurnContext) -> str:
     heading = "Skills you may use. Read a skill's file before you use it"
     virtual = any("://" in offer.uri and not offer.uri.startswith("file:") for offer in context.skills)
-    return f"{heading}; read one that is no file with the tool read_plugin_file:" if virtual else f"{heading}:"
+    return f"{heading}; if it is not a file, read it with the tool read_plugin_file:" if virtual else f"{heading}:"
 
 
 def _offers(heading: str, offers: Sequence[SkillOffer]) -> str:

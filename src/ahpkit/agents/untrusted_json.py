@@ -1,4 +1,4 @@
-"""Reads JSON that somebody else wrote: returns the value if it has the expected type, else nothing. Never raises."""
+"""Reads JSON from an untrusted source: returns a value if it has the expected type, else nothing. Never raises."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def strings(value: Any) -> list[str]:
 
 
 def text(value: Any) -> str | None:
-    """`value` if it is a string with something in it."""
+    """`value` if it is a string that is not empty."""
     return value if isinstance(value, str) and value else None
 
 
@@ -36,7 +36,7 @@ def number(value: Any) -> int | float | None:
 
 
 def integer(value: Any) -> int | None:
-    """`value` if it is a whole number that every client reads exactly, also one written with a fraction of zero."""
+    """`value` if it is a whole number that every client reads exactly. A fraction of zero is accepted."""
     found = number(value)
     return int(found) if found is not None and abs(found) <= MAX_INTEGER and found == found // 1 else None
 

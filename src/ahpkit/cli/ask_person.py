@@ -29,14 +29,15 @@ _ONCE = ["allow-once", "deny-once"]
 """The ids of the host's own two options. A request that has no others is a plain yes-or-no question."""
 
 _MOST_KEYS = 9
-"""Up to so many options, each one is chosen by a single digit. With more of them the person presses Enter after the
-number, because one digit may be the beginning of a longer number."""
+"""With at most this many options a single digit chooses one. With more options the person presses Enter after the
+number, because a digit may be the beginning of a longer number."""
 
 _REMEMBERED = re.compile(r"\b(always|never|forever|session|remember|every)\b")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 _PLAIN_WORDS = {"approve": ("y", "yes", "allow"), "deny": ("n", "no", "deny")}
-"""Words that choose an option without its number: for the only option of its kind that holds for this call alone."""
+"""Words that choose an option without its number. They work if only one option of that kind holds for this call
+alone."""
 
 _STYLES = {"+": "green", "-": "red"}
 """The colours of lines that are added and removed."""
@@ -58,7 +59,7 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
     options = [option for option in offered if option not in rules]
 
     def show() -> None:
-        """Show the question, and those details that the person has asked for."""
+        """Show the question, and the details that the person has asked for."""
         console.say(f"? {title}", "bold yellow")
         for line in reasons(event.call):
             console.say(f"  {line}", "yellow")
@@ -87,8 +88,8 @@ async def ask_approval(console: Console, event: ConfirmationNeeded, read: Reader
 
 
 def reasons(call: Any) -> list[str]:
-    """The lines that say why the agent makes a call, and how risky somebody judged it to be, as far as either is
-    known."""
+    """The lines that say why the agent makes a call and how risky the call was judged to be. What is not known is left
+    out."""
     intention = shorten(call.get("intention", ""), _SENTENCE)
     judged = verdict(call.get("riskAssessment"))
     return [*([f"Why: {intention}"] if intention else []), *([judged] if judged else [])]

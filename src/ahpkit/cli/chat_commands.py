@@ -36,7 +36,7 @@ class OtherChat(NamedTuple):
 
     chat: str
     message: str = ""
-    """The text to send first in that chat; empty: none."""
+    """The text to send first in that chat. If it is empty, nothing is sent."""
 
 
 class Command(NamedTuple):
@@ -185,7 +185,7 @@ class Commands:
     async def steer(self, argument: str) -> None:
         if not argument:
             raise Refused("say what: :steer TEXT")
-        if "activeTurn" not in self._chat.confirmed:  # There is no turn to tell, and the next one may be far away.
+        if "activeTurn" not in self._chat.confirmed:  # Nothing to steer.
             await self._show_turn(self._chat.send(argument))
             return
         await self._accepted(self._chat.steer(argument))
@@ -309,8 +309,8 @@ def _setting_lines(name: str, schema: Any, value: Any) -> list[str]:
 
 
 def _last_model(chat: Any, models: Sequence[Any]) -> str | None:
-    """The model of the last answer. Before the first answer: the model that the agent takes if nobody chooses, its
-    first one."""
+    """The model of the last answer. Before the first answer it is the agent's first model, which the agent uses by
+    default."""
     for turn in reversed(chat["turns"]):
         used = turn.get("usage", {}).get("model") or turn["message"].get("model", {}).get("id")
         if used:

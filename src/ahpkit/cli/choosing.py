@@ -48,7 +48,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class UnclearChoice:
-    """The person typed something that is no choice: the caller shows what can be chosen."""
+    """The person typed something that is not a choice. The caller shows the choices."""
 
     text: str
 

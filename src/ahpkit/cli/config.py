@@ -26,7 +26,7 @@ _WIDEST = 50
 """Columns of the values that `config show` prints. Longer values are printed whole and move the column after them."""
 
 _FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defaults, or an example where there is none.
-# Remove the # to change them. `ahpkit config show` says what holds. ~ is your home.
+# Remove the # to change them. `ahpkit config show` prints the values in use. ~ is your home.
 
 [host]
 # host = "127.0.0.1"                   # address to listen on
@@ -38,7 +38,7 @@ _FIRST_FILE = """# ahpkit: your settings. Lines that begin with # show the defau
 # roots = ["~/projects"]               # sessions work below these directories and no others
 # client_grace = 30.0                  # seconds for which a client that lost its connection keeps its tools and plugins
 # child_memory = 4096                  # MiB for each process that the host starts; 0 means no limit
-# child_processes = 16384              # with as many of yours, they cannot start more; 0 means no limit
+# child_processes = 16384              # they cannot start more once you run this many; 0 means no limit
 # terminals = false                    # let clients open terminals
 # allowed_hosts = ["host.example"]     # further names this host is reached by
 # allowed_origins = ["https://host.example"]   # further web origins whose pages may connect

@@ -50,8 +50,8 @@ _protocol = click.option(
 def conformance() -> None:
     """Check implementations of AHP: reducers and types against fixtures, a running host by talking to it.
 
-    The last line is "N passed, M failed", with ", K skipped" when there is JSON that is no fixture; the exit status is
-    1 when one failed and 2 when there is nothing to run.
+    The last line is "N passed, M failed", with ", K skipped" if some JSON files are not fixtures. The exit status is 1
+    if a check failed, and 2 if there was nothing to run.
 
     \b
     Example:
@@ -121,7 +121,7 @@ async def host(
 ) -> int:
     """Check a running host, whoever wrote it, by talking to it as clients do.
 
-    It makes sessions of its own and disposes of them. The host of this machine is checked when no address is given.
+    The command creates its own sessions and disposes of them. Without an address it checks the host of this machine.
 
     \b
     Example:

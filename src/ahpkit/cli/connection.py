@@ -52,7 +52,7 @@ _MAX_LOGGED = 5
 """Lines of what the client logs that one command shows."""
 
 _QUIET = 3.0
-"""If a turn says nothing for so many seconds, the host is asked whether something is wrong."""
+"""If a turn says nothing for this many seconds, the host is asked whether something is wrong."""
 
 _SHORTEST = 4
 """The fewest characters of an id that may stand for the whole id."""
@@ -125,7 +125,7 @@ class _OneLine(logging.Handler):
 
 
 def _unreadable(error: Exception) -> str:
-    """An error that nobody expected, in one line, with the place in the code that a report of it needs."""
+    """An unexpected error in one line, with the place in the code, for a bug report."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     what = shorten(f"{type(error).__name__}: {error}", _LOGGED)
     where = f"{Path(place.filename).name}, line {place.lineno}"
@@ -133,8 +133,7 @@ def _unreadable(error: Exception) -> str:
 
 
 def session_options(function: F) -> F:
-    """Adds the options that choose a session, or say what a new one is like: name, resume, provider, model,
-    directory."""
+    """Adds the options that choose a session or describe a new one: name, resume, provider, model, directory."""
     place = click.Path(path_type=Path, exists=True, file_okay=False)
     for option in (
         click.option("--worktree", is_flag=True, help="Give a new session a git work tree and a branch of its own."),
@@ -197,7 +196,7 @@ def _is_watching() -> bool:
 
 @asynccontextmanager
 async def _given_up(client: Client, patience: float | None) -> AsyncGenerator[None]:
-    """End with an error if the connection is lost for so many seconds; None: wait without end."""
+    """End with an error if the connection is lost for this many seconds; with None, wait without end."""
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
     try:

@@ -42,10 +42,10 @@ _TICK = 0.5
 """Seconds between two updates of the status line."""
 
 _PAUSE = 0.02
-"""Events that came already are shown for so many seconds before the keys are read again."""
+"""Waiting events are shown for at most this many seconds before the keys are read again."""
 
 _LONG = 10.0
-"""A person may look elsewhere while a turn takes longer than so many seconds."""
+"""If a turn takes longer than this many seconds, the person may be looking elsewhere."""
 
 _COMPLETING = 2.0
 """Seconds that the Tab key waits for the host's completions."""

@@ -87,7 +87,7 @@ def _save(directory: Path, file: Path, place: Path) -> int:
         for path in sorted(directory.rglob("*")):
             if path.is_symlink() or path.name in _LEFT_OUT or path.name.endswith(_BESIDE):
                 continue
-            if path.is_dir():  # Also an empty one: git takes a repository without its `refs` for none.
+            if path.is_dir():  # Empty directories too: git does not recognise a repository without its `refs`.
                 archive.add(path, arcname=path.relative_to(directory).as_posix(), recursive=False)
             if not path.is_file():
                 continue
@@ -193,9 +193,9 @@ async def prune(
     yes: bool,
     json_output: bool,
 ) -> None:
-    """Delete sessions by rules, for good. Those that run or wait for somebody always stay.
+    """Delete sessions by rules, for good. Sessions that run or wait for somebody are never deleted.
 
-    At least one rule must be given. A session goes when all rules say so.
+    At least one rule must be given. A session is deleted if all given rules select it.
 
     \b
     Example:

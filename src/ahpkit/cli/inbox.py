@@ -175,7 +175,7 @@ async def _chat(stack: AsyncExitStack, session: Session, uri: str) -> Chat:
 
 
 def _choose(items: Sequence[Item], name: str, number: int | None) -> Item:
-    """The item that a person means. Raises if several wait and the person named none."""
+    """The item that a person means. Raises if several items wait and the person named none of them."""
     if number is not None:
         if not 1 <= number <= len(items):
             raise click.UsageError(f"--number is {number}; there are {len(items)}")
@@ -213,13 +213,13 @@ _NUMBER = click.option("--number", type=int, help="Which one, when several wait;
 @click.command()
 @click.argument("session", shell_complete=SESSION)
 @_NUMBER
-@click.option("--all", "everyone", is_flag=True, help="All that wait in this session, each this time only.")
-@click.option("--option", help="An option by its number or words, as the chat shows them; without, this time only.")
+@click.option("--all", "everyone", is_flag=True, help="All calls that wait in this session, each for this time only.")
+@click.option("--option", help="An option by its number or its words, as the chat shows it.  [default: this time only]")
 @host_command
 async def approve(
     url: str | None, token: str | None, session: str, number: int | None, everyone: bool, option: str | None
 ) -> None:
-    """Let a tool call run that waits in SESSION. Prints what was approved.
+    """Approve a tool call that waits in SESSION. Prints what was approved.
 
     \b
     Example:
@@ -237,13 +237,13 @@ async def approve(
 @click.command()
 @click.argument("session", shell_complete=SESSION)
 @_NUMBER
-@click.option("--all", "everyone", is_flag=True, help="All that wait in this session.")
-@click.option("--reason", help="Why not; the agent reads it.")
+@click.option("--all", "everyone", is_flag=True, help="All calls that wait in this session.")
+@click.option("--reason", help="The reason, which the agent reads.")
 @host_command
 async def deny(
     url: str | None, token: str | None, session: str, number: int | None, everyone: bool, reason: str | None
 ) -> None:
-    """Do not let a tool call run that waits in SESSION. Prints what was denied.
+    """Deny a tool call that waits in SESSION. Prints what was denied.
 
     \b
     Example:
@@ -294,8 +294,8 @@ async def answer(
 ) -> None:
     """Answer the questions that wait in SESSION. Prints what was answered or declined.
 
-    ANSWERS are one for each question, in order, or NAME=ANSWER for the question of that name. An empty one skips a
-    question. Without any, the questions are listed.
+    Give one answer for each question, in order, or NAME=ANSWER for the question of that name. An empty answer skips its
+    question. Without ANSWERS the questions are listed.
 
     \b
     Example:
@@ -339,7 +339,7 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
         name, named, value = text.partition("=")
         if named and name in by_id:
             question = by_id[name]
-        # A name of no question is a typing error. Its text must not become the answer to another question.
+        # A name that no question has is a typing error. Its text must not become the answer to another question.
         elif named and by_id and _NAME.fullmatch(name):
             whole = f"if the text itself is the answer, write {next(iter(by_id))}={text}"
             raise click.UsageError(f"there is no question {name!r}, there are: {', '.join(by_id)}; {whole}")
@@ -358,7 +358,7 @@ def read_answers(questions: Sequence[Any], given: Sequence[str]) -> dict[str, An
 @click.argument("session", shell_complete=SESSION)
 @host_command
 async def cancel(url: str | None, token: str | None, session: str) -> None:
-    """Cancel the turns that run in SESSION. Prints what they were asked.
+    """Cancel the turns that run in SESSION. Prints the message of each.
 
     \b
     Example:

@@ -86,8 +86,8 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "prompt": Subcommand("ahpkit.cli.prompt:prompt", "Send one message and print the answer."),
     "resume": Subcommand("ahpkit.cli.prompt:resume", "Go on with a turn that failed."),
     "inbox": Subcommand("ahpkit.cli.inbox:inbox", "List everything that waits for you."),
-    "approve": Subcommand("ahpkit.cli.inbox:approve", "Let a tool call run that waits in a session."),
-    "deny": Subcommand("ahpkit.cli.inbox:deny", "Do not let a tool call run that waits in a session."),
+    "approve": Subcommand("ahpkit.cli.inbox:approve", "Approve a tool call that waits in a session."),
+    "deny": Subcommand("ahpkit.cli.inbox:deny", "Deny a tool call that waits in a session."),
     "answer": Subcommand("ahpkit.cli.inbox:answer", "Answer the questions that wait in a session."),
     "cancel": Subcommand("ahpkit.cli.inbox:cancel", "Cancel the turns that run in a session."),
     "sessions": Subcommand("ahpkit.cli.sessions:sessions", "List, search, show, rename, archive, export and more."),
@@ -183,7 +183,7 @@ class _LazyGroup(click.Group):
         except click.ClickException as error:
             if (message := printable(error.message)) == error.message:
                 raise
-            raise click.ClickException(message) from error  # It quotes what some server said.
+            raise click.ClickException(message) from error  # The message quotes what a server said.
         except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:  # Ctrl-C before anything began: there is nothing to clean up.

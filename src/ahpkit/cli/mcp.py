@@ -37,8 +37,8 @@ _START = 20.0
 def mcp() -> None:
     """List MCP servers and their tools, call a tool by hand, log in.
 
-    Servers belong to sessions. Without --session the newest session in this directory is meant, and where there is
-    none, a new one that ends with the command.
+    Servers belong to sessions. Without --session the newest session in this directory is used. If there is none, a new
+    session is created and disposed of at the end.
 
     \b
     Example:
@@ -65,7 +65,7 @@ def _session_options(function: F) -> F:
 async def list_servers(
     url: str | None, token: str | None, name: str | None, directory: Path | None, watching: bool, json_output: bool
 ) -> None:
-    """List the MCP servers of a session and how they are.
+    """List the MCP servers of a session and their states.
 
     \b
     Example:
@@ -118,7 +118,7 @@ async def tools(
 ) -> None:
     """List the tools of a server, or of all servers that run.
 
-    Each with what it says about itself; one that says nothing may destroy something.
+    Each tool is listed with its declared effect. A tool that declares none may destroy something.
 
     \b
     Example:
@@ -167,7 +167,8 @@ async def call(
 ) -> int:
     """Call a tool of a server. ARGUMENTS is a JSON object; "-" reads it from standard input.
 
-    You call it yourself, so nobody is asked; hooks and denying rules hold. Exits with 1 when the tool fails.
+    Nobody is asked for approval, because you make the call yourself. Hooks and rules that deny a call still apply.
+    Exits with 1 when the tool fails.
 
     \b
     Example:

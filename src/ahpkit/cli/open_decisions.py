@@ -25,12 +25,12 @@ _LONGEST = 1_000_000
 """Characters of a file. The changed lines of a longer file are not computed, because that takes too long."""
 
 Settled = Callable[[Any], bool]
-"""Whether the decision is no longer needed, by a state of the chat."""
+"""Tells from the chat's state whether the decision is no longer needed."""
 
 
 class Decisions:
-    """Asks the person at the console what one chat waits for. The console shows one question at a time, from all chats
-    together."""
+    """Asks the person at the console for the decisions that one chat waits for. The console shows one question at a
+    time, from all chats together."""
 
     def __init__(self, console: Console, client: Client, chat: Chat, channel: Subscription, *, asker: str = "") -> None:
         """`channel` is a subscription to the chat's channel. `asker` names the chat in questions, if it is not the one

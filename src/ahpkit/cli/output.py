@@ -36,8 +36,8 @@ class Output:
         self._inside_line = False
 
     def say(self, text: str, style: str = "", *, error: bool = False) -> None:
-        """Write a whole line. A line with `error` goes to standard error, so that it does not disturb output in a pipe
-        or a file."""
+        """Write a whole line. With `error` the line goes to standard error, so that it does not disturb output in a
+        pipe or a file."""
         if not error or sys.stdout.isatty():
             self.end_line()
         (self._err if error else self._out)(f"{text}\n", style)

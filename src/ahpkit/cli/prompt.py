@@ -100,9 +100,9 @@ async def prompt(
 ) -> int:
     """Send one message and print the answer.
 
-    What comes on standard input is joined to the text; "-" is standard input alone. The session stays: --continue
-    goes on with it, `ahpkit usage` counts it; --no-keep deletes it. Exits with 0 when the turn completed, 1 when it
-    failed or was refused, 124 when it took too long, 130 when it was cancelled.
+    Standard input is appended to the text; "-" stands for standard input alone. The session is kept: --continue goes on
+    with it, and `ahpkit usage` counts it. --no-keep deletes it. Exits with 0 when the turn completed, 1 when it failed
+    or was refused, 124 when it took too long, 130 when it was cancelled.
 
     \b
     Example:
@@ -166,8 +166,8 @@ async def resume(
 ) -> int:
     """Go on with the last turn of a session that failed, and print the rest of the answer.
 
-    A turn says by its error whether it can go on: after a lost connection to a model, a limit, a restart of the host.
-    Exits like `prompt`.
+    The error of a turn says whether the turn can continue, for example after a lost connection, a limit or a restart of
+    the host. Exits like `prompt`.
 
     \b
     Example:
@@ -209,8 +209,8 @@ def _is_piped() -> bool:
 
 
 def _has_come(text: str | None) -> bool:
-    """Whether something comes through the pipe, or its end. A pipe that nobody writes to must not stop the command for
-    ever."""
+    """Whether the pipe delivers something, or ends, in time. A pipe that nobody writes to must not block the command
+    for ever."""
     if not text or select.select([sys.stdin.fileno()], [], [], _PATIENCE)[0]:
         return True
     click.echo(f"! nothing came on standard input within {_PATIENCE:g} s; sent without it (- waits for it)", err=True)
@@ -312,7 +312,7 @@ class _OneShot:
 
     async def decide(self, event: ConfirmationNeeded) -> Approve | Deny | None:
         if (await self._opened)():
-            # A question of the earlier turn is for the client that began it. The host will refuse our message.
+            # The client that began the earlier turn answers its questions. The host will refuse our message.
             return None
         if self._approve_all:
             return Approve(automatic=True)

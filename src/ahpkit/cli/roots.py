@@ -217,7 +217,7 @@ def add_root(directory: Path, data_dir: Path | None, url: str | None, token: str
 @click.argument("directory", type=Place(path_type=Path))
 @owner_options
 def remove_root(directory: Path, data_dir: Path | None, url: str | None, token: str | None) -> None:
-    """Let sessions work below a directory no more. Those that are there can still be read.
+    """Stop letting sessions work below a directory. Sessions there can still be read.
 
     \b
     Example:

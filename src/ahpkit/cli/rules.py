@@ -139,7 +139,7 @@ async def add_rule(
 @click.argument("rule")
 @host_command
 async def remove_rule(url: str | None, token: str | None, rule: str) -> None:
-    """Take a rule back. RULE is its id, or the beginning of it. You are asked again from the next call on.
+    """Remove a rule. RULE is its id, or the beginning of it. You are asked again from the next call on.
 
     \b
     Example:
@@ -210,7 +210,7 @@ async def _session(client: Client, name: str | None) -> str | None:
 
 
 def _decision(entry: Any, title: str | None) -> str:
-    """One line for a decision. Of a session that was deleted only the id is left."""
+    """One line for a decision. A session that was deleted is shown by its id only."""
     when = datetime.fromtimestamp(entry["at"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     place = f"{short_id(entry['session'])}  {shorten(title or '(deleted)', 30):30}"
     of_what = f"result of {entry['tool']}" if entry.get("of") == "result" else entry["tool"]

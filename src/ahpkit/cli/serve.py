@@ -230,7 +230,7 @@ async def _run(
 
 
 def _tells(settings: Settings) -> list[Tell]:
-    """What is notified when something waits for a person."""
+    """The commands and addresses that are notified when something waits for a person."""
     hooks = [] if settings.webhook is None else [webhook(settings.webhook)]
     return [*hooks, *([command(settings.command)] if settings.command else [])]
 

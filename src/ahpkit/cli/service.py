@@ -117,7 +117,7 @@ async def _up(
 
 @click.command()
 @_name_option(_WHICH)
-@click.option("--all", "every", is_flag=True, help="All hosts of yours.")
+@click.option("--all", "every", is_flag=True, help="All your hosts.")
 def down(host_name: str | None, every: bool) -> None:
     """End the host. Sessions are kept; running turns are ended.
 
@@ -168,7 +168,7 @@ class _Health:
 @watch_option
 @click.option("--json", "json_output", is_flag=True, help="The hosts as JSON.")
 def status(host_name: str | None, watching: bool, json_output: bool) -> None:
-    """Show the hosts of yours that run. Exits with 1 when there is none.
+    """Show your running hosts. Exits with 1 if there is none.
 
     \b
     Example:
@@ -367,7 +367,7 @@ def _systemd_answers() -> bool:
 @service.command("uninstall")
 @_name_option(_WHICH)
 def uninstall_service(host_name: str | None) -> None:
-    """Remove the file again. A host that runs goes on until it is ended.
+    """Remove the service file. A running host keeps running until it is ended.
 
     \b
     Example:

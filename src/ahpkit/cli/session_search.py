@@ -33,7 +33,7 @@ _ACTIVITIES = (
 )
 
 _SHOWN = 15
-"""Sessions that a person can pick from. For others there is `--session`."""
+"""The number of sessions that a person can pick from. `--session` names any other one."""
 
 
 def is_archived(summary: Any) -> bool:
@@ -60,7 +60,7 @@ def session_title(summary: Any) -> str:
 
 
 def _when(time: str) -> str:
-    """The local time; empty for a conversation of an agent that does not say when it was."""
+    """The local time; empty for a conversation whose agent does not say when it was."""
     moment = datetime.fromisoformat(time)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M") if moment.timestamp() else ""
 
@@ -78,7 +78,7 @@ def pick_session(summaries: Sequence[Any]) -> str:
 
 
 def picker() -> Callable[[Sequence[Any]], str] | None:
-    """A function that asks a person to pick a session; None if no terminal is there."""
+    """A function that asks a person to pick a session; None without a terminal."""
     return pick_session if sys.stdin.isatty() and sys.stdout.isatty() else None
 
 

@@ -73,7 +73,7 @@ async def list_sessions(
 ) -> None:
     """List sessions, the one changed last first.
 
-    Conversations that agents keep by themselves are among them: those of agents that run, or were asked before.
+    The list includes conversations that agents store themselves, if the agent runs or was asked before.
 
     \b
     Example:
@@ -123,7 +123,7 @@ async def search_command(
     limit: int,
     json_output: bool,
 ) -> int:
-    """Find turns in which all WORDS occur: in what was said, thought, or done by tools. Exits with 1 when none does.
+    """Find turns that contain all WORDS: in messages, answers, thoughts or tool calls. Exits with 1 if there is none.
 
     \b
     Example:
@@ -271,7 +271,7 @@ async def dispose(url: str | None, token: str | None, session: str, yes: bool) -
     type=click.Choice(["json", "markdown"]),
     default="json",
     show_default=True,
-    help="How it is written.",
+    help="The format.",
 )
 @click.option("--no-secrets", is_flag=True, help="Remove what looks like a key, a token or a password.")
 @host_command
@@ -280,7 +280,7 @@ async def export_command(
 ) -> None:
     """Write a session as JSON, which `import` takes, or as Markdown, for people.
 
-    That is its title, its agent, its chats and their finished turns.
+    The document has the title, the agent, and the chats with their finished turns.
 
     \b
     Example:
@@ -354,7 +354,7 @@ def _write_private(path: str, text: str, *, replace_it: bool) -> None:
 @click.option("--json", "json_output", is_flag=True, help="Print the new session's URI and agent as JSON.")
 @host_command
 async def import_command(url: str | None, token: str | None, file: Any, json_output: bool) -> None:
-    """Make a new session of an exported one; prints its URI. "-" reads standard input.
+    """Create a session from an exported one and print its URI. "-" reads standard input.
 
     \b
     Example:
@@ -478,9 +478,9 @@ async def diff(
 async def undo(
     url: str | None, token: str | None, session: str, files: tuple[str, ...], kind: str, turn: str | None, yes: bool
 ) -> None:
-    """Take a session's changes to files back: all of them, or FILES.
+    """Undo a session's changes to files: all of them, or those to FILES.
 
-    Later changes of others are left alone and reported.
+    Later changes by others are not touched; they are reported.
 
     \b
     Example:
@@ -513,9 +513,9 @@ async def undo(
 @click.argument("session", shell_complete=SESSION)
 @host_command
 async def redo(url: str | None, token: str | None, session: str) -> None:
-    """Bring back what the last undo took out of a session's files.
+    """Make the changes again that the last undo of a session took back.
 
-    What somebody changed since is left alone, and said. Again: bring back the undo before.
+    Later changes by others are not touched; they are reported. A second redo brings back what the undo before took.
 
     \b
     Example:
@@ -567,7 +567,7 @@ def _directories(session: Session) -> list[str]:
 
 
 def _remark(file: Any) -> str:
-    """Why no lines of a file can be shown."""
+    """The reason why no lines of a file are shown."""
     note: str = file.get("_meta", {}).get("ahpkit/note", "")
     return note or ("" if "diff" in file["edit"] else "binary")
 

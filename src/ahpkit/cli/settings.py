@@ -91,9 +91,9 @@ class Settings:
     auto_start: bool = True
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     origins: dict[str, str] = field(default_factory=dict[str, str], compare=False)
-    """For each dotted key the file that sets it. Keys that are missing have their built-in value."""
+    """For each dotted key: the file that sets it. Keys that are not listed have their built-in value."""
     left_out: dict[str, list[str]] = field(default_factory=dict[str, list[str]], compare=False)
-    """For each project file the keys that were ignored, because the file is not trusted."""
+    """For each project file: the keys that were ignored because the file is not trusted."""
 
 
 def user_file() -> Path:
@@ -417,7 +417,7 @@ def _text_of(path: Path) -> str:
     with open(path, "rb", opener=_without_waiting) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-            raise ValueError(f"it is no file of at most {_LARGEST // 1024} KiB")
+            raise ValueError(f"it is not a file of at most {_LARGEST // 1024} KiB")
         text = (file.read(_LARGEST) or b"").decode()
     if any(line.count(".") > _LARGEST // 1024 for line in text.splitlines()):
         raise ValueError("it is nested too deeply")

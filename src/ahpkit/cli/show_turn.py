@@ -47,7 +47,7 @@ class StatusLine:
                 pass
 
     def text(self, now: float) -> str:
-        """The status line at a time."""
+        """The status line at this time."""
         seconds = max(int(now - self._began), 0)
         elapsed = f"{seconds} s" if seconds < 60 else f"{seconds // 60}:{seconds % 60:02} min"
         spinner = _SPINNER[int(now * 2) % len(_SPINNER)]

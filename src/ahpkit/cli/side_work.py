@@ -30,7 +30,7 @@ def readable(text: str) -> str:
 
 
 def as_shown(text: str, *, is_pty: bool) -> str:
-    """Output of a terminal for a reader. Output without a pty is plain text, so nothing is removed from it."""
+    """The output of a terminal for a reader. Output without a pty is plain text, so nothing is removed from it."""
     return readable(text) if is_pty else printable(text)
 
 

@@ -150,8 +150,8 @@ _MOMENT = 0.02
 async def tail(url: str | None, token: str | None, uri: str, json_lines: bool) -> None:
     """Print what happens on a channel until Ctrl-C.
 
-    URI is any channel. The id or title of a session stands for the session and all its chats. Of a terminal, what it
-    prints is shown; of the host's telemetry, its log, its spans or its metrics.
+    URI is any channel. The id or title of a session stands for the session and all its chats. For a terminal its output
+    is printed, for a telemetry channel the host's log, spans or metrics.
 
     \b
     Example:
@@ -272,7 +272,7 @@ class _Following:
             stop()
 
     async def _write(self) -> None:
-        """Write what happened, in order. A moment after the first action all earlier ones have come."""
+        """Write what happened, in order. A moment after the first action all earlier actions have arrived."""
         while True:
             await self._new.wait()
             await asyncio.sleep(_MOMENT)

@@ -32,19 +32,20 @@ _QUICK = 0.02
 """Seconds that rendering may take each time something comes."""
 
 _SELDOM = 5
-"""Rendering that takes longer than that gets at most one fifth of the time."""
+"""Rendering that takes longer than this many seconds gets at most one fifth of the time."""
 
 _WAITING = "! the agent waits for an answer; send or clear this line first"
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Seconds without a key around a key press. They tell a decision with one key from the beginning of a sentence."""
+    """Seconds without other keys around a key press. They distinguish a decision by one key from the beginning of a
+    sentence."""
 
     before: float = 0.3
-    """Keys that come so soon after a question was shown were typed before the person read it."""
+    """Keys that come sooner than this after a question was shown were typed before the person read it."""
     after: float = 0.35
-    """A key that is followed by another one so soon is the first letter of a sentence."""
+    """A key that is followed by another one sooner than this is the first letter of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def _full(line: str, columns: int) -> int:
 
 
 _OWN_TEXT = 4
-"""Spaces at the beginning of a line. A line with so many more than its text is not prose but a diff, a command or a
+"""Spaces at the beginning of a line. A line that begins with at least this many is not prose but a diff, a command or a
 file."""
 
 

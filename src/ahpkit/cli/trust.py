@@ -170,7 +170,7 @@ def list_trust(as_json: bool, data_dir: Path | None, url: str | None, token: str
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one item on each line.")
 @owner_options
 def show_trust(what: str, as_json: bool, data_dir: Path | None, url: str | None, token: str | None) -> None:
-    """Show what would run of a directory, a file or an item, and how it differs from what was trusted.
+    """Show what a directory, a file or an item would run, and how that differs from what was trusted.
 
     \b
     Example:
@@ -204,7 +204,7 @@ def _content(runnable: Runnable, indent: str) -> Iterator[str]:
 @click.argument("what")
 @owner_options
 def add_trust(what: str, data_dir: Path | None, url: str | None, token: str | None) -> None:
-    """Trust a directory, a file or an item as it is now. What changes later does not run.
+    """Trust a directory, a file or an item as it is now. Later changes do not run.
 
     \b
     Example:

@@ -55,7 +55,7 @@ async def show(
     """Show a list; with `--watch` show it again after each change.
 
     On a terminal the new list replaces the previous one. The list is made again when a session of `client` changes, and
-    after `every` so many seconds.
+    every `every` seconds.
     """
     if not watching:
         Output().say(await lines())

@@ -1,7 +1,7 @@
 """Gives an ACP agent files and terminals of the host; clients can watch these terminals.
 
-Without access an agent's requests are refused as unknown methods, which is what agents expect of a client that did not
-offer them.
+Without access an agent's requests are refused as unknown methods. Agents expect this from a client that did not offer
+files or terminals.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ahpkit.protocol.terminal import TerminalSessionClaim
 
 
 class FileAccess(Protocol):
-    """Text files as one chat's agent sees them. Refuse with an `RpcError`."""
+    """Text files as one chat's agent sees them. A refusal is raised as an `RpcError`."""
 
     async def read(self, path: Path) -> str: ...
 
     async def needs_approval(self, path: Path) -> Approval | None:
-        """What kind of file needs a person's approval to be written; None if none is needed."""
+        """Describes the file if a person must approve that it is written; None if no approval is needed."""
         ...
 
     async def write(self, path: Path, content: str, *, approved: Approval | None = None) -> None: ...
@@ -33,7 +33,7 @@ class FileAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TerminalOutput:
-    """What a terminal has shown, and how its command ended if it did."""
+    """What a terminal has shown, and how its command ended, if it has ended."""
 
     output: str
     truncated: bool = False
@@ -43,7 +43,7 @@ class TerminalOutput:
 
 
 class TerminalAccess(Protocol):
-    """Terminals run for one chat's agent. Refuse with an `RpcError`."""
+    """Terminals that run for one chat's agent. A refusal is raised as an `RpcError`."""
 
     async def create(
         self,
@@ -55,7 +55,7 @@ class TerminalAccess(Protocol):
         output_limit: int | None,
         turn_id: str | None = None,
     ) -> str:
-        """Run a command, for a turn if one runs; returns the terminal's id."""
+        """Run a command, on behalf of the turn if one runs. Returns the terminal's id."""
         ...
 
     async def output(self, id: str) -> TerminalOutput: ...
@@ -67,7 +67,7 @@ class TerminalAccess(Protocol):
     async def kill(self, id: str) -> None: ...
 
     async def release(self, id: str) -> None:
-        """Release it: end the command if it still runs."""
+        """Release a terminal: its command is ended if it still runs."""
         ...
 
     def uri(self, id: str) -> str | None:
@@ -116,7 +116,8 @@ class HostTerminals:
         await self._opened[id].release()
 
     def uri(self, id: str) -> str | None:
-        """It is known also after its release, because the tool call that used it still shows it."""
+        """The channel of a terminal, also after its release, because the tool call that used the terminal still shows
+        it."""
         return id if id in self._opened else None
 
     def _shown(self, id: str, ended: ExitStatus | None) -> TerminalOutput:

@@ -27,8 +27,8 @@ from ahpkit.wire.errors import MethodNotFound
 class AcpAgent(Agent):
     """Any program that speaks the Agent Client Protocol on its standard streams.
 
-    `files` and `terminals` serve what the agent asks of its client, per chat: give it those of the host's features.
-    Without `terminals`, the agent's client has no terminals.
+    `files` and `terminals` make what serves an agent's requests for files and terminals, for each chat. The host's
+    features offer them. Without `terminals` the agent gets no terminals.
     """
 
     resumes = True
@@ -45,7 +45,8 @@ class AcpAgent(Agent):
         pause: Callable[[int], float] = pause_after,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        """`pause(failures)`: seconds to wait before a process that died so often in a row is started again."""
+        """`pause(failures)` returns the seconds to wait before a process is started again that died that many times in
+        a row."""
         self.provider = config.name
         self.display_name = config.display_name
         self.description = config.description or f"{config.display_name}, over the Agent Client Protocol"
@@ -99,20 +100,20 @@ class AcpAgent(Agent):
             return await kept_sessions(connection)
 
     def _bare_connection(self, directory: Path) -> AcpConnection:
-        """A process that is only asked about itself."""
+        """The connection to a process that is asked about itself and gets no session."""
 
         async def refuse(method: str, params: JsonObject) -> Any:
             raise MethodNotFound(f"there is no session yet that could serve {method}")
 
         def ignore(method: str, params: JsonObject) -> None:
-            """Nothing to do: there is no session yet that could use it."""
+            """Ignore a notification, because there is no session yet that could use it."""
 
         return AcpConnection(
             self._config, cwd=directory, on_request=refuse, on_notification=ignore, secrets=self._secrets
         )
 
     async def recall(self, chat: Chat, memory: JsonObject, history: History) -> None:
-        """Ask a process that is started for this only. The chat's own one starts with its first turn."""
+        """Ask a process that is started only for this question. The process of the chat starts with its first turn."""
         session = AcpSession(chat, self._setup())
         try:
             await session.start()
@@ -138,7 +139,7 @@ class AcpAgent(Agent):
             await asyncio.gather(*(chat.authenticate(method["id"]) for chat in list(self._chats)))
         else:
             self._secrets[variable] = token
-            self._auth_method = None  # The last way that somebody chose counts; the other one may not work.
+            self._auth_method = None  # The way that was chosen last counts, because an earlier one may not have worked.
             await asyncio.gather(*(chat.restart() for chat in list(self._chats)))
 
     async def revoke(self, resource: str) -> None:

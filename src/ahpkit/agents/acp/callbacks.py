@@ -31,11 +31,11 @@ T = TypeVar("T")
 Handler = Callable[[JsonObject], Awaitable[Any]]
 
 RESOURCE_NOT_FOUND = -32002
-"""ACP's code for a file that is not there."""
+"""ACP's error code for a file that does not exist."""
 
 
 class Callbacks:
-    """Serves one session's requests."""
+    """Serves the requests of one session."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Callbacks:
         terminals: TerminalAccess | None,
         mark: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`mark` gives the variables that tell a command of this agent from others."""
+        """`mark` returns the variables by which a command of this agent is recognised."""
         self._mapper = mapper
         self._directory = working_directory
         self._policy = policy
@@ -87,7 +87,7 @@ class Callbacks:
                 await self._terminal_access.kill(id)
 
     async def release(self) -> None:
-        """The session is over: end the terminals it left."""
+        """The session is over: end the terminals that it left running."""
         if self._terminal_access is None:
             return
         while self._terminals:
@@ -95,7 +95,7 @@ class Callbacks:
                 await self._terminal_access.release(self._terminals.popitem()[0])
 
     def elicitation_complete(self, params: JsonObject) -> None:
-        """The user finished what a URL asked for: the question is answered."""
+        """The user has finished what the page at a URL asked for, so the question is answered."""
         id = str(params.get("elicitationId"))
         if id in self._urls:
             self._completed.add(id)
@@ -185,12 +185,12 @@ class Callbacks:
         return {"fs/read_text_file": read, "fs/write_text_file": write}
 
     def _writing(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """Have the host know that the agent writes a file, if a turn runs."""
+        """Tell the host that the agent writes a file, if a turn runs."""
         turn = self._mapper.turn
         return nullcontext() if turn is None else turn.turn.writing(path)
 
     async def _write_approved(self, files: FileAccess, path: Path, content: str, approval: Approval) -> None:
-        """Write a file that can make programs run, after a person has seen what it is. No setting replaces that."""
+        """Write a file that can make programs run, after a person has approved it. No setting approves it instead."""
         refused = PermissionDenied(f"{approval.path} is {approval.what}: writing it was not approved")
         turn = self._mapper.turn
         if turn is None:
@@ -269,7 +269,7 @@ def _with(meta: JsonObject) -> JsonObject:
 
 
 def _lines(content: str, line: int | None, limit: int | None) -> str:
-    """From line `line` (the first is 1), at most `limit` lines."""
+    """At most `limit` lines of a text, from line `line` on; the first line is 1."""
     if line is None and limit is None:
         return content
     first = max(line - 1, 0) if line is not None else 0

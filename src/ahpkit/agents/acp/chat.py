@@ -25,7 +25,7 @@ from ahpkit.wire.backoff import backoff
 from ahpkit.wire.errors import MethodNotFound
 
 STARTS = 3
-"""How often a process that dies while it starts is tried for one turn."""
+"""How many times a process is started for one turn if it dies while it starts."""
 
 _ANNOUNCED_MODES = "saidModes"
 """Key of a chat's memory: the modes without questions for which a notice was shown."""
@@ -34,18 +34,18 @@ _GIVEN = "told"
 """Key of a chat's memory: the instructions that its ACP session got."""
 
 _LOOK = 0.05
-"""Seconds at least between two looks whether a client follows an idle chat."""
+"""The shortest time, in seconds, between two checks whether a client follows an idle chat."""
 
 _log = logging.getLogger(__name__)
 
 
 def pause_after(failures: int) -> float:
-    """Seconds to wait before a process that died so often in a row is started again."""
+    """Seconds to wait before a process is started again that died this many times in a row."""
     return backoff(failures, random.random)
 
 
 class AcpChat(AgentChat):
-    """`setup` is asked for anew at each start, because a login may have changed it."""
+    """`setup` is called at each start, because a login may have changed the result."""
 
     def __init__(
         self,
@@ -67,17 +67,18 @@ class AcpChat(AgentChat):
         self._failures = 0
         self._announced_modes = set[str]() if announced_modes is None else announced_modes
         self._repeats = False
-        """It has resumed a conversation and needs its instructions again."""
+        """Whether the agent has resumed a conversation and needs its instructions again."""
         self._must_tell_history = False
         self._refused = False
-        """Its process has refused a turn, because nobody is logged in."""
+        """Whether the process has refused a turn because nobody is logged in."""
         self._model: str | None = None
-        """The model that the agent begins with by itself."""
+        """The model with which the agent begins if nobody chooses one."""
         self._turns = asyncio.Lock()
         self._idle: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start at once when the conversation is new, so that a user sees what it offers, or why it fails."""
+        """Start the process of a new conversation at once, so that a user sees what the agent offers, or why it
+        fails."""
         if SESSION_ID not in self._chat.memory:
             async with self._turns:
                 await self._ready(await self._chat.mcp_servers())
@@ -100,7 +101,7 @@ class AcpChat(AgentChat):
             self._tell_mode(session, turn)
             reason = await session.prompt(turn, self._words_before(turn))
         except AgentError as error:
-            error.resumable = True  # Whatever failed, the conversation can be taken up again and prompted once more.
+            error.resumable = True  # Whatever failed, the conversation can be resumed and prompted again.
             self._failures += error.error_type == EXITED
             self._refused = isinstance(error, LoginNeeded)
             if self._failures > 1:
@@ -128,7 +129,7 @@ class AcpChat(AgentChat):
         return await self._chat.mcp_servers() or context.mcp_servers
 
     def _words_before(self, turn: Turn) -> list[str]:
-        """What the agent gets before the message: a history that it does not have, and new instructions."""
+        """The text that the agent gets before the message: a history that it does not have, and new instructions."""
         words: list[str] = []
         if self._must_tell_history:
             self._must_tell_history = False
@@ -141,7 +142,7 @@ class AcpChat(AgentChat):
         return words
 
     def _news(self, context: TurnContext) -> str:
-        """Instructions that are new, and which of those sent before no longer hold."""
+        """The text about instructions that are new, and about earlier ones that no longer hold."""
         memory, repeats = self._chat.memory, self._repeats
         given = [(str(one[0]), str(one[1])) for one in memory.get(_GIVEN) or ()]
         words = changed_instructions(given, context) or (instructions(context) if repeats else "")
@@ -159,14 +160,14 @@ class AcpChat(AgentChat):
             turn.notice(error.message)
 
     def _tell_mode(self, session: AcpSession, turn: Turn) -> None:
-        """Say once per session that what the agent runs by itself is not asked about."""
+        """Say once per session that the agent runs its own tools without asking."""
         mode, announcement = session.free_mode, f"{self._chat.session_uri} {session.free_mode}"
         if mode is None:
             return
         memory = self._chat.memory
         known = announcement in self._announced_modes or mode in memory.get(_ANNOUNCED_MODES, ())
         self._announced_modes.add(announcement)
-        if mode not in memory.get(_ANNOUNCED_MODES, ()):  # Kept over a restart, so that it is said once.
+        if mode not in memory.get(_ANNOUNCED_MODES, ()):  # Remembered across restarts, so that it is said only once.
             self._chat.remember({**memory, _ANNOUNCED_MODES: [*memory.get(_ANNOUNCED_MODES, ()), mode]})
         if not known:
             free = f"In its mode “{mode}” this agent runs tools of its own without asking."
@@ -198,14 +199,14 @@ class AcpChat(AgentChat):
             await self._drop()
 
     async def authenticate(self, method: str) -> None:
-        """Log in with the process that runs, if one does."""
+        """Log in through the running process, if there is one."""
         if self._session is not None and not self._session.closed:
             await self._session.authenticate(method)
             self._refused = False
 
     @property
     def connection(self) -> AcpConnection | None:
-        """Send it to the process, if one runs."""
+        """Send a notification to the process, if it runs."""
         return None if self._session is None or self._session.closed else self._session.connection
 
     @property
@@ -220,7 +221,7 @@ class AcpChat(AgentChat):
         (await self._extended(method)).extension_notification(method, params)
 
     async def _extended(self, method: str) -> AcpSession:
-        """The session, started if need be, of an agent that announced an extension."""
+        """The session of an agent that announced an extension. The session is started if necessary."""
         if self._session is None or self._session.closed:
             async with self._turns:
                 await self._ready(await self._chat.mcp_servers())
@@ -242,11 +243,11 @@ class AcpChat(AgentChat):
     # The process.
 
     async def _ready(self, servers: Sequence[McpServerOffer]) -> AcpSession:
-        """A session with these MCP servers, which ACP only takes when a session is opened."""
+        """A session with these MCP servers. ACP accepts servers only when a session is opened."""
         session = self._session
         if session is not None and not session.closed and list(session.servers) != list(servers):
             if not session.prompted:
-                self._chat.remember({SESSION_ID: await session.new(servers)})  # It was told nothing yet.
+                self._chat.remember({SESSION_ID: await session.new(servers)})  # Nothing was said to it yet.
             elif session.connection.restores:
                 await self._drop()
         if session is not None and session.closed:
@@ -291,7 +292,7 @@ class AcpChat(AgentChat):
         self._must_tell_history = bool(self._chat.history)
 
     async def _fork(self, session: AcpSession, servers: Sequence[McpServerOffer]) -> bool:
-        """Go on from the conversation this chat was forked from, where the agent can do that."""
+        """Continue from the conversation from which this chat was forked, if the agent can do that."""
         source = self._chat.forked_memory.get(SESSION_ID)
         forked = await session.fork(source, servers) if isinstance(source, str) else None
         if forked is None:
@@ -335,7 +336,8 @@ class AcpChat(AgentChat):
 
 
 def _interrupted(turn: Turn) -> list[TurnRecord]:
-    """The answer of a resumed turn before its interruption, for a new conversation of the agent that continues it."""
+    """What a resumed turn had answered before it was interrupted, for an agent that continues it in a new
+    conversation."""
     if not turn.resumed or not turn.parts:
         return []
     return [{"id": turn.id, "message": turn.message, "responseParts": list(turn.parts), "state": "error"}]

@@ -23,7 +23,8 @@ _PASSED_ON = re.compile(
     r"HOME|LOGNAME|USER|PATH|SHELL|TERM|COLORTERM|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+"
     r"|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
 )
-"""What every program needs to find its files and the network. Anything else is passed on only when it is named."""
+"""Variables that every program needs to find its files and the network. Other variables are passed on only if they are
+named."""
 
 
 class AcpConfigError(AhpError):
@@ -39,29 +40,30 @@ class AcpAgentConfig:
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Set for the agent."""
+    """Variables that are set for the agent."""
     pass_env: tuple[str, ...] = ()
-    """Variables of the host's own environment that the agent gets too. `NAME_*` stands for all that begin so."""
+    """Variables of the host's own environment that the agent gets too. `NAME_*` stands for all variables that begin
+    with `NAME_`."""
     keys: tuple[str, ...] = ()
-    """Those of them that may hold the agent's key, the usual one first."""
+    """The variables among them that may hold the agent's key, the usual one first."""
     cwd: Path | None = None
-    """Where the process runs; without it, in the chat's working directory."""
+    """The directory in which the process runs; without it, the chat's working directory."""
     title: str = ""
     description: str = ""
     default_model: str | None = None
     permissions: Policy = "ask"
     loads_servers: tuple[str, ...] = ()
-    """Files of a workspace whose MCP servers the agent starts by itself: the host does not start them too."""
+    """Files of a workspace whose MCP servers the agent starts itself, so that the host does not start them too."""
     files: bool = False
     """Tell the agent that it may read and write files through the host. Several agents work worse when told so."""
     start_timeout: float = 60.0
-    """Seconds to answer `initialize` and to open a session: some agents install parts of themselves first."""
+    """Seconds to answer `initialize` and to open a session. Some agents install parts of themselves first."""
     cancel_timeout: float = 5.0
     """Seconds to end a cancelled turn before the process is ended."""
     idle_timeout: float = 900.0
     """Seconds without a turn after which the process of a chat is ended, if the agent can take the chat up again."""
     unwatched_timeout: float = 120.0
-    """The same for a chat that no client follows, such as one of `ahpkit prompt`."""
+    """The same for a chat that no client follows, such as a chat of `ahpkit prompt`."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -106,13 +108,13 @@ def parse_agent_option(option: str) -> AcpAgentConfig:
 
 
 def _known_command(command: str) -> KnownAgent | None:
-    """The known agent whose program this is, under whatever name it is used."""
+    """The known agent that uses this program, even if it is configured under another name."""
     commands = {agent.command: agent for agent in KNOWN_AGENTS.values() if agent.command != "python3"}
     return commands.get(Path(command).name)
 
 
 def config_from_table(name: str, table: Mapping[str, Any]) -> AcpAgentConfig:
-    """An `[agents.NAME]` table. A name the registry knows needs no command."""
+    """The settings in an `[agents.NAME]` table. A name that the registry knows needs no command."""
     for key, value in table.items():
         kind = _TABLE.get(key)
         if kind is None:
@@ -152,7 +154,7 @@ def _fields(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if "cwd" in fields:
         fields["cwd"] = _directory(f"agents.{name}.cwd", fields["cwd"])
     if "command" in fields:
-        fields["command"] = os.path.expanduser(fields["command"])  # Not a Path: it would take the dot off ./agent.
+        fields["command"] = os.path.expanduser(fields["command"])  # Not a Path, which would remove the dot of ./agent.
         fields.setdefault("args", ())
     if fields.get("permissions", "ask") not in get_args(Policy):
         raise AcpConfigError(f"agents.{name}.permissions: expected one of {', '.join(get_args(Policy))}")

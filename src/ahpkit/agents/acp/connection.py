@@ -38,7 +38,7 @@ from ahpkit.wire.rpc import NotificationHandler, RequestHandler, RpcConnection
 PROTOCOL_VERSION = 1
 
 MAX_LINE = 32 * 1024 * 1024
-"""Bytes of one message: the largest seen is 0.6 MB; an image or a file in one message fits."""
+"""Bytes of one message. The largest one seen had 0.6 MB; an image or a file in a message fits."""
 
 EXITED = "acp/agent-exited"
 """Error type of a turn or a start that ended because the process did."""
@@ -46,7 +46,7 @@ EXITED = "acp/agent-exited"
 _log = logging.getLogger(__name__)
 
 _SLOW = 3.0
-"""Seconds after which whoever waits for an agent wants to know what it is doing."""
+"""Seconds after which a person who waits for an agent is told what it is doing."""
 
 AUTH_REQUIRED = "acp/auth-required"
 """Error type of a start or a turn that needs a login first."""
@@ -57,7 +57,7 @@ REQUEST_CANCELLED = "acp/cancelled"
 _ERROR_TYPES = {-32000: AUTH_REQUIRED, rpc.REQUEST_CANCELLED: REQUEST_CANCELLED}
 
 _EXIT_PATIENCE = 5.0
-"""Seconds between the end of an agent's output and its own end; a busy machine takes its time to tell."""
+"""Seconds between the end of an agent's output and the end of its process. On a busy machine this takes a while."""
 
 _LINES = 10
 """Lines of stderr in an error message."""
@@ -66,7 +66,8 @@ _DETAILS = 1000
 
 
 class AcpConnection:
-    """`async with AcpConnection(config, cwd=…, …) as agent`: started and initialised inside, ended after."""
+    """`async with AcpConnection(config, cwd=…, …) as agent` starts and initialises the agent, and ends it after the
+    block."""
 
     def __init__(
         self,
@@ -148,11 +149,12 @@ class AcpConnection:
 
     @property
     def steers(self) -> bool:
-        """It takes messages into a running turn (`_session/steering`)."""
+        """Whether the agent takes messages while a turn runs (`_session/steering`)."""
         return obj(obj(self.initialized.get("_meta")).get("steering")).get("supported") is True
 
     def session_can(self, what: str) -> bool:
-        """`list`, `resume`, `close`, `fork`, `delete`: announced by an object, also an empty one."""
+        """Whether the agent has `list`, `resume`, `close`, `fork` or `delete`. It announces them by an object, which
+        may be empty."""
         return isinstance(obj(self.capabilities.get("sessionCapabilities")).get(what), dict)
 
     @property
@@ -161,7 +163,7 @@ class AcpConnection:
 
     @property
     def restores(self) -> bool:
-        """It can take up an earlier session."""
+        """Whether the agent can resume an earlier session."""
         return self.loads or self.session_can("resume")
 
     def facts(self) -> JsonObject:
@@ -187,7 +189,8 @@ class AcpConnection:
         return self.rpc.closed is not None
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
-        """Ask and wait. An error of the agent, its end and its silence are all `AgentError`s."""
+        """Send a request and wait for the answer. An error of the agent, its end and its silence are all raised as
+        `AgentError`."""
         watched = self._watch(method) if timeout is not None else nullcontext()
         try:
             with watched:
@@ -276,7 +279,7 @@ class AcpConnection:
         return AgentError(f"The agent {self._config.display_name} {what}.{tail}", error_type=kind, meta=meta)
 
     def hide(self, values: Collection[str]) -> None:
-        """Leave these values out of what the agent is quoted with in errors and logs."""
+        """Leave these values out wherever errors and logs quote the agent."""
         self._hides.update(values)
 
     def _hidden(self, words: Any) -> Any:
@@ -327,14 +330,14 @@ SESSION_ID = "sessionId"
 """Key of a chat's memory: the ACP session to take up after a restart."""
 
 MAX_SESSIONS = 1000
-"""Conversations taken from one agent: a list that people look through."""
+"""The number of conversations that are taken from one agent. People look through the list."""
 _MAX_PAGES = 20
 _TIMEOUT = 30.0
 """Seconds for one page."""
 
 
 async def kept_sessions(connection: AcpConnection) -> list[AgentSession]:
-    """All that the agent lists and can take up again, page by page."""
+    """All conversations that the agent lists and can resume, read page by page."""
     if not connection.session_can("list") or not connection.restores:
         return []
     found: list[AgentSession] = []
@@ -362,7 +365,7 @@ def _kept(entry: JsonObject) -> AgentSession | None:
 
 
 def _milliseconds(time: str | None) -> int | None:
-    """An ISO 8601 time; one without a zone is in UTC."""
+    """An ISO 8601 time in milliseconds. A time without a zone is in UTC."""
     try:
         parsed = datetime.fromisoformat(time or "")
         return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp() * 1000)

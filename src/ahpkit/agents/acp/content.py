@@ -1,9 +1,9 @@
 """Converts what an agent shows to AHP content: text, files, diffs, terminals; and a turn to the blocks of a prompt.
 
-Pure, except for the content store it is given.
+Pure, except for the content store that it gets.
 
 AHP keeps file contents out of the state: a diff becomes two references into the host's content store. An agent resends
-a tool call's whole content with each change, so what was stored once is remembered here.
+a tool call's whole content with each change, so this module remembers what was stored already.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import FileEdit, FileEditStats, JsonObject
 
 _MAX_COMPARED = 1024 * 1024
-"""Characters of a file, before and after, whose changed lines are counted. Comparing longer files takes too long."""
+"""Characters of a file, before and after an edit together. In longer files the changed lines are not counted, because
+comparing takes too long."""
 
 _MAX_KEPT = 4 * 1024 * 1024
-"""Characters of files and pictures that are taken from one update of a tool call: storing them takes long."""
+"""Characters of files and pictures that are taken from one update of a tool call, because storing them takes long."""
 
 _TOO_LONG = "[too long to be shown]"
 
 MAX_DISPLAY = 64 * 1024
-"""Characters kept of a terminal that the agent only shows: its tail."""
+"""Characters that are kept of a terminal that the agent only shows. The end of the output is kept."""
 
 
 OUTPUT_KEYS = ("terminal_output", "terminal_output_delta")
@@ -50,7 +51,7 @@ class Store(Protocol):
 
 
 class Contents:
-    """Maps the content of one turn. `terminal_uri` knows the terminals the host runs for the agent."""
+    """Maps the content of one turn. `terminal_uri` returns the URI of a terminal that the host runs for the agent."""
 
     def __init__(self, store: Store, *, root: Path, terminal_uri: Callable[[str], str | None]) -> None:
         self._store = store
@@ -68,13 +69,13 @@ class Contents:
         return shown
 
     def edits(self, items: Any) -> tuple[list[FileEdit], int]:
-        """The diffs among a tool call's content, which say what it is about to do, and how many more there are."""
+        """The diffs in a tool call's content, which show what the call is about to do, and how many more there are."""
         diffs = [item for item in objects(items) if item.get("type") == "diff"]
         shown = [annotated(self._diff(item), meta=obj(item.get("_meta"))) for item in _shortened(diffs[:MAX_LISTED])]
         return shown, len(diffs) - len(shown)
 
     def display(self, meta: JsonObject) -> str | None:
-        """Take terminal output that an agent sends in `_meta` to be shown; the id of the terminal if there was any."""
+        """Take terminal output that an agent sends in `_meta`. Returns the id of the terminal, if there was output."""
         output = next((found for key in OUTPUT_KEYS if (found := obj(meta.get(key)))), obj(None))
         id, data = text(output.get("terminal_id")), text(output.get("data"))
         if id is None or data is None or (id not in self._displayed and len(self._displayed) >= MAX_KINDS):
@@ -127,7 +128,7 @@ class Contents:
         return edit
 
     def _keep_text(self, content: str, name: str) -> str:
-        """The URI ends with the file's name: editors show it above a difference."""
+        """Store a text under a URI that ends with the file's name, because editors show the name above a difference."""
         return f"{self._keep(content.encode('utf-8', 'replace'), 'text/plain')}/{name}"
 
     def _keep(self, data: bytes, content_type: str) -> str:
@@ -155,7 +156,7 @@ def is_too_long(block: JsonObject) -> bool:
 
 
 def shown_as_text(block: JsonObject) -> str | None:
-    """A block of a message that reads as text: text itself, or a link. None for what has to be attached."""
+    """A block of a message as text, if it is a text or a link. None for blocks that have to be attached."""
     if block.get("type") == "text":
         return str(block.get("text", ""))
     if block.get("type") == "resource_link" and text(block.get("uri")):
@@ -164,7 +165,7 @@ def shown_as_text(block: JsonObject) -> str | None:
 
 
 def text_in_pieces(params: JsonObject) -> list[JsonObject]:
-    """The params of a `session/update`, as several of them where they bring a long text to be streamed."""
+    """The params of a `session/update`. If the update has a long text, it is split into several."""
     update = obj(params.get("update"))
     content = obj(update.get("content"))
     words = text(content.get("text")) or ""
@@ -196,7 +197,7 @@ def _link(block: JsonObject) -> ToolResultContent:
 
 
 def _shortened(items: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """The items, without the texts and pictures of those that would make it too much to store."""
+    """The items. Texts and pictures that would be too much to store are left out."""
     left = _MAX_KEPT
     for item in items:
         content = obj(item.get("content"))
@@ -230,13 +231,13 @@ def _unknown(item: JsonObject) -> ToolResultContent:
 
 
 def _changed_lines(old: str, new: str) -> FileEditStats:
-    """How many lines are new and how many are gone. A moved line counts as neither."""
+    """How many lines were added and how many removed. A line that moved counts as neither."""
     before, after = Counter(old.splitlines()), Counter(new.splitlines())
     return {"added": (after - before).total(), "removed": (before - after).total()}
 
 
 MAX_TRANSCRIPT = 64 * 1024
-"""Characters of an earlier conversation that are sent to an agent that cannot restore it: its end."""
+"""Characters of an earlier conversation that are sent to an agent that cannot restore it. The end is sent."""
 
 
 def blocks(prompt: str, message: Message, capabilities: JsonObject) -> list[JsonObject]:
@@ -269,7 +270,7 @@ def _attachment(item: JsonObject, capabilities: JsonObject) -> JsonObject:
 
 
 def _reference(item: JsonObject) -> JsonObject:
-    """A simple attachment in its words, anything with a URI as the link that every agent takes."""
+    """A simple attachment as text; an attachment with a URI as a link, which every agent takes."""
     label = str(item.get("label", ""))
     uri = text(item.get("uri")) or text(item.get("resource"))
     if uri is None:

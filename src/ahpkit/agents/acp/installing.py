@@ -22,7 +22,7 @@ NODE = 20
 """The oldest Node that the agents work with."""
 
 Run = Callable[[Sequence[str]], str]
-"""Runs a program to its end: what it printed. Raises `InstallError`."""
+"""Runs a program to its end and returns what it printed. Raises `InstallError`."""
 
 Which = Callable[[str], str | None]
 
@@ -40,7 +40,7 @@ def places() -> Path:
 
 
 def program_of(agent: KnownAgent) -> str | None:
-    """The program that runs an agent: the one on the PATH, else the one in its own place."""
+    """The program that runs an agent: the one on the PATH, else the one in the agent's own place."""
     own = places() / "bin" / agent.name
     found = shutil.which(agent.command)
     if own.exists() and (found is None or agent.command == "python3"):
@@ -55,10 +55,10 @@ def installed() -> list[str]:
 
 
 def install(agent: KnownAgent, *, run: Run | None = None, which: Which = shutil.which) -> Path:
-    """Install an agent; the program that runs it."""
+    """Install an agent. Returns the program that runs it."""
     place = places() / agent.name
     was_there = place.exists()
-    place.mkdir(parents=True, exist_ok=True)  # Where that fails, npm would say no more than a code.
+    place.mkdir(parents=True, exist_ok=True)  # If this fails, npm would report only a code.
     try:
         return _install(agent, place, run or _run, which)
     except BaseException:
@@ -74,14 +74,15 @@ def _install(agent: KnownAgent, place: Path, do: Run, which: Which) -> Path:
     elif words[:2] == ["pip", "install"] or words[:3] == ["uv", "tool", "install"]:
         program, path = _python(agent, words[words.index("install") + 1 :], place, do, which)
     else:
-        raise InstallError(f"{agent.title} comes with an installer of its own; run it yourself: {agent.install}")
+        raise InstallError(f"{agent.title} has its own installer; run it yourself: {agent.install}")
     if not program.exists():
         raise InstallError(f"{agent.title} was installed, but has no program {agent.command!r}: look into {place}")
     return _starter(agent, program, path)
 
 
 def _npm(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: Which) -> tuple[Path, Path]:
-    """Packages of npm: with the Node of this machine if it is new enough, else with one of their own."""
+    """Install packages of npm: with the Node of this machine if it is new enough, else with a Node that is installed
+    with them."""
     npm, node = which("npm"), which("node")
     if npm is None or node is None or _major(run([node, "--version"])) < NODE:
         environment = _environment(place, sys.executable, run)
@@ -92,7 +93,7 @@ def _npm(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: W
 
 
 def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which: Which) -> tuple[Path, Path]:
-    """Packages for Python: with a Python that is new enough, which uv fetches where there is none."""
+    """Install packages for Python. If no Python of this machine is new enough, uv fetches one."""
     interpreter = _interpreter(agent.python, which, run)
     if interpreter is not None:
         environment = _environment(place, interpreter, run)
@@ -105,7 +106,7 @@ def _python(agent: KnownAgent, packages: list[str], place: Path, run: Run, which
 
 
 def _own_uv(agent: KnownAgent, place: Path, run: Run) -> str:
-    """uv in an environment of its own: it fetches the Python that this machine does not have."""
+    """Install uv in its own environment. It fetches the Python that this machine does not have."""
     try:
         environment = _environment(place / "uv", sys.executable, run)
         run([str(environment / "bin" / "python"), "-m", "pip", "install", "-q", "uv"])
@@ -116,7 +117,7 @@ def _own_uv(agent: KnownAgent, place: Path, run: Run) -> str:
 
 
 def _interpreter(wanted: str, which: Which, run: Run) -> str | None:
-    """A Python of this machine that is new enough and can make environments: ours, else the newest there is."""
+    """A Python of this machine that is new enough and can make environments: the one that runs us, else the newest."""
     minor = int(wanted.partition(".")[2] or 0)
     if sys.version_info[:2] >= (3, minor):
         return sys.executable
@@ -141,7 +142,7 @@ def _environment(place: Path, interpreter: str, run: Run) -> Path:
 
 
 def _starter(agent: KnownAgent, program: Path, path: Path) -> Path:
-    """A program that runs the agent with its own runtime."""
+    """Write a program that runs the agent with its own runtime."""
     starter = places() / "bin" / agent.name
     starter.parent.mkdir(parents=True, exist_ok=True)
     first = shlex.quote(str(path))
@@ -164,12 +165,12 @@ def _run(command: Sequence[str]) -> str:
 
 
 _REASONS = ("reason:|Caused by:", r"npm error (?!(code|syscall|errno|path|dest)\b)")
-"""Lines with a reason, the best first. npm says codes before its first sentence."""
+"""Patterns of lines that give a reason, the best first. npm prints codes before its first sentence."""
 
 
 def _reason(output: str) -> str:
-    """What a program's output says about what went wrong: the first line about an error and the one with a reason, else
-    the last line."""
+    """What went wrong, from a program's output: the first line about an error and the line with a reason, else the last
+    line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)), lines[-1] if lines else "")
     others = [line for line in lines if line != first]

@@ -29,7 +29,7 @@ State = Literal["missing", "installed", "answers", "fails"]
 
 _VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")
 _VERSION_TIMEOUT = 15.0
-"""Seconds to tell a version: some agents start a whole runtime for it."""
+"""Seconds within which an agent has to print its version. Some start a whole runtime for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,21 @@ class FoundAgent:
 
     @property
     def keys(self) -> dict[str, bool]:
-        """The variables it may take a key from, and whether each is set. Never their values."""
+        """The variables from which the agent may take a key, and whether each is set. Their values are never
+        included."""
         return {name: bool(os.environ.get(name)) for name in self.agent.keys}
 
 
 def look() -> list[FoundAgent]:
-    """All known agents, by name. Runs `--version` of those whose package does not tell."""
+    """All known agents, by name. If the package of an agent does not say its version, the agent is run with
+    `--version`."""
     agents = sorted(KNOWN_AGENTS.values(), key=lambda agent: agent.name)
     with ThreadPoolExecutor(max_workers=4) as pool:
         return list(pool.map(_look_for, agents))
 
 
 async def check(found: FoundAgent) -> FoundAgent:
-    """Start an installed agent, say hello, and end it."""
+    """Start an installed agent, initialise the connection, and end it."""
     if found.path is None:
         return found
     config = parse_agent_option(found.agent.name)
@@ -75,7 +77,7 @@ def _look_for(agent: KnownAgent) -> FoundAgent:
     version = (_known_version(agent, path) or _version([path, *agent.version_args])) if path else None
     if path is None or (
         version is None and path == shutil.which("python3")
-    ):  # Every Python has this name, so it says nothing about the agent.
+    ):  # Every Python is named like this, so it says nothing about the agent.
         return FoundAgent(agent, None, None, "missing")
     return FoundAgent(agent, path, version, "installed")
 
@@ -97,7 +99,8 @@ def _distribution_version(environment: Path, agent: KnownAgent) -> str | None:
 
 
 def _package_version(program: Path) -> str | None:
-    """The version of the npm package a program belongs to: many are slow to tell theirs, and some cannot."""
+    """The version of the npm package to which a program belongs. Many programs are slow to print it, and some
+    cannot."""
     inside = [parent for parent in program.resolve().parents if "node_modules" in parent.parts]
     for directory in inside:
         with suppress(OSError, ValueError):
@@ -126,7 +129,7 @@ def _ignore(method: str, params: JsonObject) -> None:
 
 
 async def check_all(found: list[FoundAgent]) -> list[FoundAgent]:
-    """`check` for several, two at a time: agents are heavy."""
+    """Run `check` for several agents, two at a time, because agents need much memory."""
     limit = asyncio.Semaphore(2)
 
     async def one(entry: FoundAgent) -> FoundAgent:

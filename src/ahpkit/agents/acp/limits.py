@@ -1,45 +1,46 @@
 """Limits of what an agent may send to clients: far above what honest agents send. Pure.
 
-Everything shown is kept in states that every client gets, and is sent again with each change. A text that was cut says
-that it was.
+Everything that is shown is part of states that every client gets, and is sent again with each change. A text that was
+cut says so.
 """
 
 from __future__ import annotations
 
 MAX_NAME = 1000
-"""Characters of a name, a label, a description: what fits on a screen."""
+"""Characters of a name, a label or a description: as much as fits on a screen."""
 
 MAX_WORDS = 16 * 1024
-"""Characters of a title, a notice, an error. Some agents put whole commands into titles."""
+"""Characters of a title, a notice or an error. Some agents put whole commands into titles."""
 
 MAX_TEXT = 1024 * 1024
-"""Characters of one piece of a tool call: its input, or one item of its output. More is a file, not something to read.
+"""Characters of one piece of a tool call: its input, or one item of its output. Nobody reads more than that.
 """
 
 MAX_ATTACHED = 8 * 1024 * 1024
 """Characters of one picture, sound or file in a message. Storing a longer one would block the event loop."""
 
 MAX_PIECE = 512 * 1024
-"""Characters of streamed text that are taken in one step. More is taken piece by piece."""
+"""Characters of streamed text that are taken in one step. Longer text is taken piece by piece."""
 
 MAX_TURN_TEXT = 16 * 1024 * 1024
 """Characters of text and thoughts in one turn: several books, and still a state that a client can load."""
 
 MAX_PARTS = 5_000
-"""Tool calls, notices and pieces of text in one turn. Hours of work make some hundred."""
+"""Tool calls, notices and pieces of text in one turn. Hours of work produce a few hundred."""
 
 MAX_LISTED = 1_000
-"""Commands, options, choices, models, entries of a plan: more than anybody picks from without searching."""
+"""Commands, options, choices, models, or entries of a plan. Nobody picks from a longer list."""
 
 MAX_KINDS = 20
-"""Unknown kinds of update that are kept, and plans that one session has."""
+"""The number of unknown kinds of update that are kept, and of plans that a session may have."""
 
 MAX_WAITING = 64
-"""Questions that wait for a person at once. Agents ask one after another; sub-agents in parallel may ask some more."""
+"""Questions that wait for a person at the same time. Most agents ask one after another; parallel sub-agents may ask a
+few more."""
 
 
 class Allowance:
-    """How much more one turn may show. When that is used up, nothing more is shown."""
+    """Counts how much more one turn may show. When nothing is left, the rest of the turn is not shown."""
 
     def __init__(self) -> None:
         self.parts = MAX_PARTS
@@ -55,14 +56,14 @@ class Allowance:
         return self.left
 
     def words(self, text: str) -> str:
-        """Take as much of a text as there is room for."""
+        """The beginning of a text, as long as there is room for it."""
         taken = text[: self.text] if self.left else ""
         self.text -= len(taken)
         return taken
 
 
 def cut(text: str, limit: int) -> str:
-    """The beginning and the end of a text that is too long: an error often stands last."""
+    """The beginning and the end of a text that is too long. The end is kept because errors are often there."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -1,9 +1,9 @@
 """Converts every variant of ACP's `session/update` to calls of the chat and its turn. No I/O.
 
 A variant belongs to the session (commands, options, title, plan, usage) or to the turn that runs (text, thoughts, tool
-calls, notices). What an agent says between turns has no place in AHP: it is shown when the next turn begins. While a
-session is being restored the agent repeats its history, which the host already has: that part is dropped, unless the
-host takes over a conversation that it does not know.
+calls, notices). AHP has no place for what an agent says between turns, so it is shown when the next turn begins. While
+a session is being restored the agent repeats its history, which the host already has: this history is dropped, unless
+the host takes over a conversation that it does not know.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ahpkit.protocol.meta_keys import ACP
 from ahpkit.wire.errors import AhpError
 
 MAX_UPDATES = 100_000
-"""Updates of one history that are taken; what comes after them is only counted."""
+"""Updates of one history that are taken. Later ones are only counted."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
 
 class Replay:
-    """Takes the updates in order; `end` after the last."""
+    """Takes the updates of a history in order. Call `end` after the last one."""
 
     def __init__(self, history: History, contents: Callable[[Turn], Contents], *, most: int = MAX_UPDATES) -> None:
         self._most = most
@@ -42,7 +42,7 @@ class Replay:
         self._updates = 0
 
     def update(self, kind: str, update: JsonObject) -> None:
-        """Take one of the variants that belong to a turn."""
+        """Take an update of a variant that belongs to a turn."""
         self._updates += 1
         if self._updates > self._most:
             return
@@ -59,7 +59,7 @@ class Replay:
         self._finish()
 
     def _user_words(self, update: JsonObject) -> None:
-        """The user's words. Some agents send them in pieces, some put blocks of their own before them."""
+        """The user's words. Some agents send them in pieces; some put their own blocks before them."""
         self._finish()
         words, id = shown_as_text(obj(update.get("content"))) or "", update.get("messageId")
         if self._words and id == self._message_id:
@@ -82,7 +82,7 @@ class Replay:
 
 
 def without_reminders(words: str) -> str:
-    """What a person said, without what agents add for the model and repeat as if the person had said it."""
+    """What a person said, without the text that agents add for the model and repeat as if the person had said it."""
     first, *others = words.split(_REMINDER)
     kept = [first]
     for piece in others:
@@ -92,17 +92,17 @@ def without_reminders(words: str) -> str:
 
 
 PLAN_KEY = "ahpkit/plan"
-"""Session `_meta`, by chat: `[{id?, entries | content | uri}]`, the agent's plans as they stand."""
+"""Session `_meta`, by chat: `[{id?, entries | content | uri}]`, the agent's present plans."""
 
 USAGE_KEY = "ahpkit/context-usage"
 """Session `_meta`, by chat: `{used, size, cost}`, how full the model's context is and what the session cost."""
 
 MAX_LATE = 4 * 1024
-"""Characters kept of what an agent says between turns."""
+"""Characters that are kept of what an agent says between turns."""
 
 
 class SessionMapper:
-    """Follows one ACP session for as long as the process that has it."""
+    """Follows one ACP session as long as its process runs."""
 
     def __init__(
         self,
@@ -114,9 +114,9 @@ class SessionMapper:
         self.options = SessionOptions()
         self.turn: TurnMapper | None = None
         self.restoring = False
-        """The agent repeats its history."""
+        """Whether the agent is repeating its history."""
         self.selecting = False
-        """An option is being changed: some agents confirm that in a text."""
+        """Whether an option is being changed. Some agents confirm the change with a text."""
         self._chat = chat
         self._terminal_uri = terminal_uri
         self._on_options = on_options
@@ -131,14 +131,15 @@ class SessionMapper:
     # The life of the session.
 
     def take_options(self, result: JsonObject) -> None:
-        """Take what a result of `session/new|load|resume|set_config_option`, or an update, says about options."""
+        """Take the options from a result of `session/new|load|resume|set_config_option` or from an update."""
         self.options.take(result)
         self._session_meta(result)
         self._report_options()
 
     @contextmanager
     def holding_options(self) -> Generator[None]:
-        """Report options only once, at the end: in between, the agent still has some of the old ones."""
+        """Report options only once, at the end of the block. In between, the agent still has some of the old
+        options."""
         outermost, self._holding = not self._holding, True
         try:
             yield
@@ -163,14 +164,14 @@ class SessionMapper:
         return reason
 
     def end(self) -> None:
-        """The turn is over, however it ended. Updates for it that come later are dropped."""
+        """The turn is over, however it ended. Later updates for it are dropped."""
         if self.turn is not None:
             self._past_tool_calls = self.turn.tool_calls.ids
             self.turn = None
 
     @contextmanager
     def replaying(self, history: History, *, most: int = MAX_UPDATES) -> Generator[None]:
-        """The agent repeats a history that the host does not have: pass it on."""
+        """The agent repeats a history that the host does not have; pass it on."""
         self._replay = Replay(history, self._contents, most=most)
         try:
             yield
@@ -197,7 +198,7 @@ class SessionMapper:
             self._between_turns(kind, update)
 
     def refused(self, error: AhpError) -> None:
-        """The agent sent a message that is not taken: say so once in a turn, because something is missing in it."""
+        """A message of the agent was refused. Say so once in a turn, because something may be missing in the turn."""
         if self.turn is not None:
             self.turn.tell_refused(str(error))
 
@@ -310,8 +311,8 @@ def _command(entry: JsonObject) -> Command:
 
 
 def _reported(meta: JsonObject) -> dict[str, Any]:
-    """What an agent says of a command in `_meta`, at its root or in an object of the agent's own: what it is, whether
-    it is on, and whether a person may invoke it."""
+    """What an agent says about a command in `_meta`, at the root or in its own object there: what the command is,
+    whether it is on, and whether a person may invoke it."""
     fields: dict[str, Any] = {}
     for place in (meta, *map(obj, meta.values())):
         for key, name in (("enabled", "enabled"), ("userInvocable", "user_invocable")):
@@ -324,7 +325,8 @@ def _reported(meta: JsonObject) -> dict[str, Any]:
 
 
 def _entries(plan: JsonObject) -> JsonObject:
-    """The entries of a plan. They are sent anew with each step, so a plan of any length is cut to what people read."""
+    """The entries of a plan. All of them are sent again with each step, so a long plan is cut to a length that people
+    read."""
     entries = objects(plan.get("entries"))
     left_out = len(entries) - MAX_LISTED
     shown = [_entry(entry) for entry in entries[:MAX_LISTED]]

@@ -6,9 +6,9 @@ Agents write calls of the host's server in their own ways: `mcp__ahp__add`, `ahp
 Server)`, or the name of a server and of a tool in the input. A call that is not recognised is shown as the agent's own,
 beside the host's.
 
-Being recognised may mean that nobody is asked, and a model can put words into the title of a call that does something
-else. So the whole name has to fit, the call must not be of a kind that our tools never are (`execute`, `edit`), and its
-input has to be one that the tool takes.
+If a call is recognised, perhaps nobody is asked about it, and a model could put the name of a tool into the title of a
+call that does something else. So the whole name has to match, the call must not be of a kind that our tools never have
+(`execute`, `edit`), and the tool must accept its input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ahpkit.protocol.session.state import ToolDefinition
 
 
 def mcp_servers(offers: Iterable[McpServerOffer], capabilities: JsonObject) -> list[JsonObject]:
-    """The servers the agent can use; `capabilities` are its `mcpCapabilities`."""
+    """The servers that the agent can use. `capabilities` are the agent's `mcpCapabilities`."""
     servers = [_server(offer, capabilities) for offer in offers]
     return [server for server in servers if server is not None]
 
@@ -51,8 +51,7 @@ def _server(offer: McpServerOffer, capabilities: JsonObject) -> JsonObject | Non
 
 
 def secrets_of(offers: Iterable[McpServerOffer]) -> set[str]:
-    """What the agent gets with these servers and nobody else may see: values of variables and headers, and what was
-    filled in."""
+    """The secrets that the agent gets with these servers: values of variables and headers, and what was filled in."""
     found: set[str] = set()
     for offer in offers:
         places = (offer.config.get("env"), offer.config.get("headers"), obj(offer.config.get("http")).get("headers"))
@@ -79,27 +78,27 @@ _COMMANDS = frozenset({"command", "commands", "cmd", "script", "code"})
 
 
 class HostTool(NamedTuple):
-    """The host's tool that a call means."""
+    """The host's tool that a call is for."""
 
     name: str
     arguments: JsonObject | None
-    """None as long as the agent has not sent them."""
+    """The arguments; None until the agent has sent them."""
 
 
 def host_tool(call: JsonObject, meta: JsonObject, tools: Sequence[ToolDefinition]) -> HostTool | None:
-    """The host's tool that a call means; None for a call of the agent's own."""
+    """The host's tool that a call is for; None if the call is for one of the agent's own tools."""
     named = _named(call, meta)
     return None if named is None else _known(_called(named), {tool["name"]: tool for tool in tools})
 
 
 def is_search(call: JsonObject, meta: JsonObject) -> bool:
-    """Whether a call only looks for tools of the host: nobody needs to be asked about that."""
+    """Whether a call only searches the host's tools. Nobody needs to be asked about that."""
     named = _named(call, meta)
     return named is not None and named.name == "find_tool" and (named.arguments or {}).keys() <= {"query"}
 
 
 def is_call_without_tool(call: JsonObject, meta: JsonObject) -> bool:
-    """Whether a call goes through `call_tool`, and the agent has not said yet which tool it means."""
+    """Whether a call goes through `call_tool` and the agent has not yet named the tool."""
     named = _named(call, meta)
     return named is not None and named.name == "call_tool" and not named.arguments
 
@@ -118,7 +117,7 @@ def _named(call: JsonObject, meta: JsonObject) -> HostTool | None:
 
 
 def _written_out(content: Any) -> JsonObject | None:
-    """The input of a call, read from its text: some agents show it there first."""
+    """The input of a call, read from the call's text, where some agents show it first."""
     shown = objects(content)
     words = text(obj(shown[0].get("content")).get("text")) if len(shown) == 1 else None
     try:
@@ -140,7 +139,7 @@ def _written(candidate: str) -> str | None:
 
 
 def _called(named: HostTool) -> HostTool:
-    """The tool that a call of `call_tool` means; any other tool unchanged."""
+    """The tool that a call of `call_tool` names; any other call is returned unchanged."""
     if named.name != "call_tool":
         return named
     inner = named.arguments or {}

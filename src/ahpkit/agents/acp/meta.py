@@ -1,7 +1,7 @@
 """Passes on an agent's `_meta` to clients: under one key of ours, bounded, without secrets.
 
-Agents use bare names (`quota`, `toolName`, `ui`) that would collide with keys AHP gives a meaning, so nothing is ever
-spread at the root. The other direction needs no code: what a client puts into a message's `_meta` is passed on as is.
+Agents use bare names (`quota`, `toolName`, `ui`) that would collide with keys AHP gives a meaning, so nothing of it is
+put at the root. The other direction needs no code: what a client puts into a message's `_meta` is passed on as is.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ahpkit.wire.codec import encode
 T = TypeVar("T")
 
 MAX_META_BYTES = 8 * 1024
-"""Enough for every agent seen but one, which sends 548 kB of skill texts with its commands."""
+"""Enough for every agent that was seen, except one that sends 548 kB of skill texts with its commands."""
 
 _MAX_CLEANED = 16 * MAX_META_BYTES
-"""Bytes of an entry that is looked through. A larger one is left out, whatever is in it."""
+"""Bytes of an entry that is searched for secrets. A larger entry is left out."""
 
 _MAX_ENTRIES = 1_000
-"""Entries that are looked at: far more than fit."""
+"""The number of entries that are looked at: far more than fit."""
 
 _SECRET = re.compile(
     r"(?i)(^env$|^headers$|terminal[-_]auth|token$|api[-_]?key|secret|password|authorization|credential)"
@@ -38,12 +38,14 @@ _SPOKEN = re.compile(
     r"|://[^/\s:@]{0,99}:)[^\s\"',;@]{8,}"
     r"|\b(?:sk-|gh[a-z]_|xox[a-z]-|AIza|eyJ)[\w.-]{8,}"
 )
-"""Secrets in running text: values with names such as token, passwords in URLs, and well-known kinds of keys. All that
-stands before the secret is bounded: an agent can send a line of any length, and must not hold up the host with it."""
+"""Secrets in running text: values with names such as token, passwords in URLs, and well-known kinds of keys. The
+patterns before the secret have bounded lengths, because an agent can send a line of any length and must not block the
+host with it."""
 
 
 def without_secrets(value: Any, known: Collection[str]) -> Any:
-    """Words of an agent, or a JSON value with such words, without what looks like a secret or is known to be one."""
+    """A text of an agent, or a JSON value with such texts, without anything that looks like a secret or is known to be
+    one."""
     if isinstance(value, dict):
         return {key: without_secrets(entry, known) for key, entry in cast("JsonObject", value).items()}
     if isinstance(value, list):
@@ -56,7 +58,7 @@ def without_secrets(value: Any, known: Collection[str]) -> Any:
 
 
 def upward(meta: Any) -> JsonObject:
-    """An agent's `_meta`, fit to be shown: no secrets, and not too large."""
+    """An agent's `_meta` in a form that can be shown: without secrets, and not too large."""
     facts = dict(islice(obj(meta).items(), _MAX_ENTRIES))
     huge = {key for key, value in facts.items() if len(encode({key: value})) > _MAX_CLEANED}
     looked_through = clean({key: None if key in huge else value for key, value in facts.items()})
@@ -64,7 +66,7 @@ def upward(meta: Any) -> JsonObject:
 
 
 def bounded(facts: JsonObject, limit: int, *, but: Collection[str] = ()) -> JsonObject:
-    """Facts with the largest entries left out until they are small enough, and without those of `but`."""
+    """The facts without those in `but`. The largest entries are left out until the rest is small enough."""
     sizes = {key: len(encode({key: value})) for key, value in facts.items()}
     kept: JsonObject = {}
     total = 0
@@ -77,7 +79,7 @@ def bounded(facts: JsonObject, limit: int, *, but: Collection[str] = ()) -> Json
 
 
 def wrapped(facts: JsonObject) -> JsonObject:
-    """`_meta` with these facts under our key; facts without a value are dropped."""
+    """A `_meta` with these facts under our key. Facts without a value are left out."""
     given = {key: value for key, value in facts.items() if value not in (None, {}, [], "")}
     return {ACP: given} if given else {}
 
@@ -89,7 +91,8 @@ def annotated(shown: T, **facts: JsonObject) -> T:
 
 
 def with_meta_around(inner: Any, around: JsonObject) -> JsonObject:
-    """The object inside a message, with the `_meta` of the message added to the object's own: clients see only one."""
+    """The object in a message, with the `_meta` of the message added to its own, because clients see only the
+    object."""
     outer, found = obj(around.get("_meta")), obj(inner)
     return {**found, "_meta": {**outer, **obj(found.get("_meta"))}} if outer else found
 

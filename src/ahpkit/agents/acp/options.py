@@ -1,7 +1,7 @@
 """Converts modes, models and options of an ACP session to session configuration, and changes back to ACP calls.
 
-Pure. Agents report these in up to three ways (`configOptions`, and the older `modes` and `models`); the newer way wins
-over an older one that says the same thing.
+Pure. Agents report these in up to three ways: `configOptions`, and the older `modes` and `models`. If two ways say the
+same, the newer one is used.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from ahpkit.protocol.root import SessionModelInfo
 from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionConfigSchema
 
 MODE = "mode"
-"""Property under which the older `modes` are shown."""
+"""The property under which the older `modes` are shown."""
 _FREE = frozenset(
     {
         *("auto", "autopilot", "bypasspermissions", "bypass", "dontask", "full", "fullaccess", "dangerfullaccess"),
         *("yolo", "allowall", "autoapprove", "acceptedits", "autoedit", "unrestricted"),
     }
 )
-"""Modes, by the letters of their ids, in which known agents run tools without asking: all of them, or edits."""
+"""Modes in which known agents run all tools, or all edits, without asking. They are recognised by the letters of their
+ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A request that brings one option to the wanted value; `sessionId` is added by whoever sends it."""
+    """A request that sets one option to the wanted value. The sender adds `sessionId`."""
 
     method: str
     params: JsonObject
@@ -46,7 +47,7 @@ class SessionOptions:
         self._models: JsonObject = {}
 
     def take(self, reported: JsonObject) -> None:
-        """Take over what a result of `session/new|load|resume|set_config_option` or an update says."""
+        """Take the options from a result of `session/new|load|resume|set_config_option` or from an update."""
         if isinstance(reported.get("configOptions"), list):
             self._options = _named(reported["configOptions"], "id")
         if modes := obj(reported.get("modes")):
@@ -91,7 +92,8 @@ class SessionOptions:
     # Requests to the agent.
 
     def changes(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> list[Change]:
-        """The requests that change the agent's options as wanted. Options that the agent does not have are left out."""
+        """The requests that set the agent's options to the wanted values. Options that the agent does not have are left
+        out."""
         wanted = {**config, **((model or {}).get("config") or {})}
         option = self._model_option
         if model is not None and option is not None:
@@ -115,7 +117,7 @@ class SessionOptions:
         return [Change("session/set_model", {"modelId": model["id"]})]
 
     def changed(self, change: Change) -> None:
-        """An accepted change whose answer does not say what the options are now."""
+        """Record a change that the agent accepted with an answer that does not list the options."""
         if change.method == "session/set_mode":
             self.mode_changed(change.params["modeId"])
         elif change.method == "session/set_model":
@@ -123,7 +125,8 @@ class SessionOptions:
 
     @property
     def free_mode(self) -> str | None:
-        """The name of its mode, if the agent runs its tools without asking in it. None also if that is not known."""
+        """The name of the present mode if the agent runs its tools without asking in it. None also if this is not
+        known."""
         option = self._mode_option
         mode = option.get("currentValue") if option is not None else self._modes.get("currentModeId")
         choices = _choices(option) if option is not None else objects(self._modes.get("availableModes"))
@@ -138,7 +141,7 @@ class SessionOptions:
 
     @property
     def _mode_option(self) -> JsonObject | None:
-        """The option that says the same as the older `modes`: by its category, or because it has the same choices."""
+        """The option that corresponds to the older `modes`: it has that category, or the same choices."""
         modes = {mode.get("id") for mode in objects(self._modes.get("availableModes"))}
         named = [option for option in self._options if option.get("category") == "mode"]
         alike = [
@@ -148,13 +151,14 @@ class SessionOptions:
 
     @property
     def _model_option(self) -> JsonObject | None:
-        """The option that selects the model. Others of that category may narrow the choice, such as its maker."""
+        """The option that selects the model. Other options of that category may narrow the choice, for example to one
+        maker."""
         options = [option for option in self._options if option.get("category") == "model"]
         return min(options, key=lambda option: "model" not in option["id"].lower(), default=None)
 
 
 def _named(entries: Any, key: str) -> list[JsonObject]:
-    """The entries that have an id, as many and as long as can be shown."""
+    """The entries that have an id, cut to the number and length that can be shown."""
     found = [entry for entry in objects(entries) if len(text(entry.get(key)) or "") in range(1, MAX_NAME)]
     return found[:MAX_LISTED]
 

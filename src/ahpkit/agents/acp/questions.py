@@ -1,10 +1,10 @@
 """Converts what an agent asks to questions for people, and their answers back: permissions and forms. Pure.
 
-An agent may offer several permission options of one kind, so the answer is always the option the person picked. Choices
-to remember ("always allow") are remembered by the agent that offered them.
+An agent may offer several permission options of one kind, so the answer is always the option that the person picked.
+The agent itself remembers choices such as "always allow".
 
-For forms, AHP has no place for a pattern, for the default of a selection, or for the tool call a form belongs to; the
-agent checks what it gets anyway.
+AHP has no place for some parts of a form: a pattern, the default of a selection, the tool call to which the form
+belongs. The agent checks the answers itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Policy = Literal["ask", "allow", "deny"]
 CANCELLED: JsonObject = {"outcome": {"outcome": "cancelled"}}
 
 ANSWER_META = "ahpkit/permission-answer"
-"""Carries what ACP has no field for: the reason a person gave for a denial, and what they suggested instead."""
+"""The key for what ACP has no field for: the reason that a person gave for a denial, and what they suggested
+instead."""
 
 _ONCE, _ALWAYS = 0, 1
 
@@ -36,11 +37,12 @@ _IN_WORDS = {
     "reject_once": "Deny",
     "reject_always": "Always deny",
 }
-"""For options whose name is only their id: people read words."""
+"""Words for options whose name is only their id."""
 
 
 def confirmation_options(options: object) -> list[ConfirmationOption]:
-    """The options that clients show. One of an unknown kind counts as a denial, so that nothing runs by mistake."""
+    """The options that clients show. An option of an unknown kind counts as a denial, so that nothing runs by
+    mistake."""
     return [_option(option) for option in objects(options)[:MAX_LISTED] if text(option.get("optionId"))]
 
 
@@ -69,7 +71,7 @@ def outcome(options: Sequence[ConfirmationOption], answer: Confirmation) -> Json
 
 
 def default_option(options: Sequence[ConfirmationOption], *, approved: bool) -> str | None:
-    """The option a plain yes or no stands for: this time only, if the agent offers that."""
+    """The option that a plain yes or no selects. If the agent offers it, the option that holds for this time only."""
     kind = "approve" if approved else "deny"
     fitting = [option for option in options if option["kind"] == kind]
     fitting.sort(key=lambda option: option.get("group", _ONCE))
@@ -80,7 +82,7 @@ _LONGEST_URL = 8192
 
 
 def web_address(url: Any) -> str:
-    """The URL that a person is asked to open. Raises `ValueError` for what a browser must not be sent to."""
+    """The URL that a person is asked to open. Raises `ValueError` if a browser must not open it."""
     address = text(url) or ""
     try:
         parts = urlsplit(address)
@@ -164,7 +166,8 @@ _DETAILS: Mapping[str, Callable[[JsonObject], JsonObject]] = {
 
 
 def _options(spec: JsonObject) -> list[ChatInputOption]:
-    """The choices, wherever the schema has them: `enum`, titled `oneOf`/`anyOf`, or inside `items`."""
+    """The choices, from any of the places where a schema may have them: `enum`, titled `oneOf`/`anyOf`, or inside
+    `items`."""
     source = obj(spec.get("items")) if spec.get("type") == "array" else spec
     titled = objects(source.get("oneOf") or source.get("anyOf"))
     if titled:

@@ -17,18 +17,20 @@ class KnownAgent:
     install: str
     """The command that installs it."""
     keys: tuple[str, ...] = ()
-    """Variables it may take a key from: passed on from the host's environment. Most agents also know a login."""
+    """Variables from which the agent may take a key. They are passed on from the host's environment. Most agents also
+    support a login."""
     settings: tuple[str, ...] = ()
-    """Further variables it reads: passed on too. `NAME_*` stands for all that begin so."""
+    """Other variables that the agent reads. They are passed on too. `NAME_*` stands for all variables that begin with
+    `NAME_`."""
     version_args: tuple[str, ...] = ("--version",)
     python: str = "3.11"
-    """The oldest Python it runs with, if it is a program in Python."""
+    """The oldest Python with which the agent runs, if it is written in Python."""
     asks: str = "not known"
-    """Whether it asks before it acts, without further settings: yes, no, or when. The host itself asks about what goes
-    through the host."""
+    """Whether the agent asks before it acts, with its default settings: yes, no, or when. About calls through the host,
+    the host itself asks."""
 
     loads_servers: tuple[str, ...] = ()
-    """Files of a workspace whose MCP servers it starts by itself, as far as the host reads them too."""
+    """Files of a workspace whose MCP servers the agent starts itself. Only files that the host reads too are listed."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -206,6 +208,6 @@ _AGENTS = (
 )
 
 KNOWN_AGENTS: Mapping[str, KnownAgent] = {agent.name: agent for agent in _AGENTS}
-"""By the name that `--agent NAME` takes."""
+"""The known agents, by the names that `--agent NAME` takes."""
 
 __all__ = ["KNOWN_AGENTS", "KnownAgent"]

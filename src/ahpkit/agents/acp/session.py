@@ -1,7 +1,7 @@
 """Runs one ACP session in one agent process: sends prompts, and receives updates and requests.
 
-Updates are handed on in the order they arrive, and a prompt is finished the moment its answer is read: nothing that
-came before it is lost, nothing that comes after it gets in.
+Updates are passed on in the order in which they arrive. A prompt is finished when its answer is read: it contains
+everything that came before the answer, and nothing that came after it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from ahpkit.wire.errors import InternalError, InvalidParams, TransportClosed
 from ahpkit.wire.trace_context import carried, passed_on
 
 MAX_EARLY = 64
-"""Updates kept that arrive before the answer that names their session."""
+"""Updates that are kept if they arrive before the answer that names their session."""
 
 _PATIENCE = 2.0
-"""Seconds for the last requests: to close the session, and to take a steering message as the turn ends."""
+"""Seconds for the last requests: closing the session, and a steering message at the end of a turn."""
 
 _EXTENSION = 60.0
 """Seconds for an agent to answer a client's extension request."""
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSetup:
-    """What every session of one agent is made with."""
+    """The values with which every session of one agent is made."""
 
     config: AcpAgentConfig
     files: Callable[[Chat], FileAccess] | None = None
@@ -58,16 +58,16 @@ class SessionSetup:
     secrets: Mapping[str, str]
     """Variables that a client filled in with `authenticate`."""
     environ: Callable[[str], Mapping[str, str]] = lambda session: os.environ
-    """What an agent's process may see of the environment, by session."""
+    """Returns the part of the environment that an agent's process may see, for a session."""
     auth_method: str | None = None
-    """Log in with this method first."""
+    """The method with which to log in first."""
     on_options: Callable[[SessionOptions], None]
     tracer_provider: trace.TracerProvider | None = None
-    """Where spans go; None: to the provider of the process."""
+    """Where spans go. With None they go to the provider of the process."""
 
 
 class AcpSession:
-    """Call `start`, then `new` or `restore`; `aclose` at the end, also after a failure."""
+    """Call `start`, then `new` or `restore`. Call `aclose` at the end, also after a failure."""
 
     def __init__(self, chat: Chat, setup: SessionSetup) -> None:
         config = setup.config
@@ -130,7 +130,7 @@ class AcpSession:
             await self.connection.__aexit__(None, None, None)
 
     async def delete(self) -> None:
-        """Have the agent forget the conversation, if it can. Then only `aclose` is left to do."""
+        """Let the agent delete the conversation, if it can. Afterwards only `aclose` may be called."""
         self._over = True
         if self._id is not None and not self.closed and self.connection.session_can("delete"):
             with suppress(AgentError):
@@ -139,7 +139,7 @@ class AcpSession:
 
     @property
     def closed(self) -> bool:
-        """The process has ended, or is not to be used any more."""
+        """Whether the process has ended or must not be used any more."""
         return self._broken or self.connection.closed
 
     async def authenticate(self, method: str) -> None:
@@ -156,7 +156,7 @@ class AcpSession:
         return id
 
     async def fork(self, source: str, servers: Sequence[McpServerOffer]) -> str | None:
-        """Begin a conversation as a copy of another one; its id, or None if the agent cannot."""
+        """Begin a conversation as a copy of another one. Returns its id, or None if the agent cannot do this."""
         if not self.connection.session_can("fork"):
             return None
         self._id = None
@@ -173,7 +173,8 @@ class AcpSession:
         return id
 
     async def restore(self, id: str, servers: Sequence[McpServerOffer]) -> bool:
-        """Take up an earlier conversation; False if the agent cannot. Old messages that it sends again are dropped."""
+        """Resume an earlier conversation. Returns False if the agent cannot. Old messages that it sends again are
+        dropped."""
         ways = ["session/resume"] if self.connection.session_can("resume") else []
         ways += ["session/load"] if self.connection.loads else []
         for way in ways:
@@ -193,7 +194,7 @@ class AcpSession:
         return False
 
     async def recall(self, id: str, history: History) -> None:
-        """Have an earlier conversation repeated. An agent that can only resume it repeats nothing."""
+        """Let the agent repeat an earlier conversation. An agent that can only resume it repeats nothing."""
         if self.connection.loads:
             self._id = id
             with self._mapper.replaying(history):
@@ -211,7 +212,7 @@ class AcpSession:
         return await self.connection.request(method, request, timeout=self._config.start_timeout)
 
     async def _opened(self, id: str, result: JsonObject) -> None:
-        """The agent has opened a session. It gets the options that were chosen, then clients get its options."""
+        """The agent has opened a session. Send it the options that were chosen, then report its options to clients."""
         self._id = id
         with self._mapper.holding_options():
             self._mapper.take_options(result)
@@ -227,7 +228,7 @@ class AcpSession:
 
     @property
     def model(self) -> str | None:
-        """The id of the model that the agent uses now, if it tells."""
+        """The id of the model that the agent uses now, if the agent reports it."""
         return self._mapper.options.model
 
     @property
@@ -236,7 +237,8 @@ class AcpSession:
         return self._mapper.options.free_mode
 
     async def select(self, *, model: ModelSelection | None, config: Mapping[str, Any]) -> None:
-        """Bring the agent's options to what is wanted; what it has then is reported, also when it refused."""
+        """Set the agent's options to the wanted values. Afterwards its actual options are reported, even if it
+        refused."""
         changes = self._mapper.options.changes(model=model, config=config)
         with self._mapper.holding_options() if changes else nullcontext():
             for change in changes:
@@ -257,7 +259,8 @@ class AcpSession:
     # One turn.
 
     async def prompt(self, turn: Turn, before: Sequence[str]) -> StopReason:
-        """Send a turn's message, with these words before it, and feed the turn until it is answered."""
+        """Send a turn's message, with these words before it, and pass updates to the turn until the prompt is
+        answered."""
         capabilities = self.connection.prompt_capabilities
         words: list[JsonObject] = [{"type": "text", "text": text} for text in before if text]
         asked = blocks(turn.prompt, turn.message, capabilities)
@@ -296,7 +299,8 @@ class AcpSession:
         return self._mapper.finish(result)
 
     async def _cancel(self, asking: asyncio.Task[StopReason], mapped: TurnMapper) -> None:
-        """Stop a turn as ACP wants it: answer what is open, then wait for the prompt's own end, but not for ever."""
+        """Stop a turn as ACP requires: answer the open requests, then wait for the end of the prompt, but not for
+        ever."""
         self._callbacks.stop_waiting()
         if asking.done():
             return  # The prompt has ended by itself: a cancel now could hit the next one.
@@ -306,13 +310,13 @@ class AcpSession:
             await self._callbacks.end_commands(mapped)
         finally:
             if not _ended_well(asking):
-                # The agent ignores the cancel or failed over it, so its session cannot be used for the next turn.
+                # The agent ignored the cancel or failed because of it, so its session cannot be used for the next turn.
                 self._broken = True
                 self.connection.kill()
                 asking.cancel()
 
     async def _steer(self, turn: Turn) -> None:
-        """Pass on what the user says while the turn runs; what the agent does not take is prompted afterwards."""
+        """Pass on what the user says while the turn runs. What the agent does not take becomes a prompt afterwards."""
         while True:
             message = await turn.wait_steering()
             delivered = asyncio.create_task(self._deliver(message))
@@ -339,7 +343,7 @@ class AcpSession:
     # Extensions that clients call.
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:
-        """Pass a client's request on, with our `sessionId`. An error of the agent is the answer too."""
+        """Pass a client's request on, with our `sessionId`. An error of the agent is passed back as the answer."""
         try:
             return await self.connection.rpc.request(method, {**params, "sessionId": self._id}, timeout=_EXTENSION)
         except TransportClosed:
@@ -373,7 +377,7 @@ class AcpSession:
         return None
 
     def _has_sent_much(self) -> bool:
-        """Whether it said so much since the last time that clients may be behind."""
+        """Whether the agent has sent so much since the last check that clients may be behind."""
         received = self.connection.rpc.received
         if received - self._taken < MAX_PIECE:
             return False
@@ -381,7 +385,7 @@ class AcpSession:
         return True
 
     async def _go_on(self, pieces: Sequence[JsonObject]) -> None:
-        """Take more of a long text as clients read it."""
+        """Take the next pieces of a long text, at the speed at which clients read."""
         await self._room()
         for piece in pieces:
             self._on_update(piece)

@@ -1,9 +1,9 @@
-"""Follows the tool calls of one turn, whatever order the agent reports them in. No I/O.
+"""Follows the tool calls of one turn, in whatever order the agent reports them. No I/O.
 
-Agents differ in everything here. A call may first come in an update or in a permission request; its announcement
-may come late, twice or never; its status may go back; its end may never be reported; a permission may carry an id of
-its own that is used again for the next. So: the first message with an id makes the call, later ones are merged into it,
-its status only moves forward, and what is left open ends with the turn.
+Agents differ in everything here. A call may first come in an update or in a permission request; its announcement may
+come late, twice or never; its status may go back; its end may never be reported; a permission may have its own id,
+which is used again for the next one. So the first message with an id creates the call, later ones are merged into it,
+the status of a call only moves forward, and calls that are still open end with the turn.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ahpkit.wire.errors import InvalidRequest
 _PROGRESS = {"pending": 0, "in_progress": 1, "completed": 2, "failed": 2, "cancelled": 2}
 _MERGED = ("name", "title", "kind", "content", "locations", "rawInput", "rawOutput")
 _PRINTED = ("formatted_output", "aggregated_output", "output", "stdout", "text")
-"""Where agents put what a command printed, in a raw output."""
+"""Members of a raw output in which agents put what a command printed."""
 _INTENTIONS = ("description", "justification", "reason")
-"""Where agents say why they run a command, in its raw input."""
+"""Members of a raw input in which agents say why they run a command."""
 
 
 class MappedCall:
-    """One tool call: what the agent has sent so far, and what the turn got of it."""
+    """One tool call: what the agent has sent so far, and what was passed on to the turn."""
 
     def __init__(self, turn: Turn, contents: Contents, first: JsonObject, *, id: str | None) -> None:
         self._contents = contents
@@ -45,20 +45,20 @@ class MappedCall:
         self._terminal: str | None = None
         self._merge(first)
         self.asking = False
-        """A person is deciding: what the agent says meanwhile waits."""
+        """Whether a person is deciding. Messages that the agent sends meanwhile wait."""
         self.ran = False
-        """The call runs, or may run already, because it was approved."""
+        """Whether the call runs, or may run already because it was approved."""
         self._sent_meta, self._sent_title = self._shown_meta(), self._title
         self._turn = turn
         self._through: HostTool | None = None
-        """The host's tool that this call means, with the input as far as it is known."""
+        """The host's tool that this call is for, with the input as far as it is known."""
         self._id = id
         self._card = self._card_of_host()
         self.mediated = self._card is not None or is_call_without_tool(self._reported, self._meta)
-        """The host runs the tool and reports the progress. The call is not shown until the agent says which tool it
-        means; if the host is called before that, the host shows it."""
+        """Whether the host runs the tool and reports the progress. The call is not shown until the agent names the
+        tool. If the host is called before that, the host shows the call."""
         self.gone = self._card is not None and self._card.over
-        """The agent calls a tool that the host no longer has."""
+        """Whether the agent calls a tool that the host no longer has."""
         if not self.mediated:
             self._card = self._card_of_agent()
 
@@ -81,7 +81,7 @@ class MappedCall:
             self._card.withdraw("The agent did not make this call.")  # The agent gave up before the host ran it.
 
     def _look_again(self) -> None:
-        """A call that goes through the host may say now which tool it means."""
+        """A call that goes through the host may name its tool now."""
         if self._card is not None or is_call_without_tool(self._reported, self._meta):
             return
         self._card = self._card_of_host()
@@ -100,7 +100,7 @@ class MappedCall:
         )
 
     def _card_of_host(self) -> ToolCall | None:
-        """The card of a call that goes through the host's own MCP server, if this is one."""
+        """The host's call that this call stands for, if it goes through the host's own MCP server."""
         self._through = self._host_tool()
         if self._through is None:
             return None
@@ -113,7 +113,7 @@ class MappedCall:
     async def confirm(
         self, request: JsonObject, options: Sequence[ConfirmationOption], *, setting: bool | None = None
     ) -> Confirmation:
-        """Take a permission request to the gate; `setting` is what the configuration says about all of them."""
+        """Take a permission request to the gate. `setting` is the configuration's answer for all requests."""
         self._merge(request)
         self._look_again()
         if self.mediated:
@@ -141,9 +141,9 @@ class MappedCall:
         return answer
 
     async def _confirm_through_host(self, options: Sequence[ConfirmationOption], setting: bool | None) -> Confirmation:
-        """The agent asks for a call that it makes through the host: a yes counts for that call with the same input.
+        """The agent asks about a call that it makes through the host. A yes is valid for that call with the same input.
 
-        An agent that asks without saying what for gets a yes, and the host asks when it makes the call.
+        If the agent does not say what the call is, it gets a yes, and the host asks the person when the call is made.
         """
         if self.gone:
             return Confirmation(approved=False, tool_input="", reason="There is no such tool now.")
@@ -163,7 +163,7 @@ class MappedCall:
         return answer
 
     def tell(self) -> None:
-        """Bring the turn up to date."""
+        """Report to the turn what has changed."""
         if self.mediated or self._call.over:
             return
         if _PROGRESS[self._status] == 2:
@@ -172,7 +172,7 @@ class MappedCall:
             self._tell_progress()
 
     def close(self) -> None:
-        """The turn ended, and the agent did not say how this call ended: it counts as done."""
+        """The turn ended, and the agent did not report how this call ended. It counts as completed."""
         if not self.mediated and not self._call.over:
             self._complete(success=True)
 
@@ -233,7 +233,7 @@ class MappedCall:
 
     @property
     def _intention(self) -> str | None:
-        """Why the agent runs a command, unless the title says so. Inputs of other tools have such members for something
+        """Why the agent runs a command, unless the title says so. In inputs of other tools such members mean something
         else."""
         if self._reported.get("kind") != "execute":
             return None
@@ -274,8 +274,8 @@ class MappedCall:
 
 
 class ToolCalls:
-    """The calls of one turn by the agent's ids. `past` are the ids of the turn before: their late news is dropped.
-    `may_begin` is asked before each new one."""
+    """The calls of one turn, by the agent's ids. `past` are the ids of the turn before; late messages about those calls
+    are dropped. `may_begin` is called before each new call."""
 
     def __init__(
         self,
@@ -311,7 +311,8 @@ class ToolCalls:
         return True
 
     def for_permission(self, request: JsonObject) -> MappedCall:
-        """The call a permission is asked for: a new one if its id is unknown, over, or being asked about already."""
+        """The call for which a permission is asked. A new call is created if the id is unknown, or its call has ended
+        or is already being asked about."""
         id = text(request.get("toolCallId")) or ""
         known = self._calls.get(id)
         if known is not None and (known.gone or not (known.over or known.asking)):
@@ -321,8 +322,9 @@ class ToolCalls:
         return self._begin(id, request)
 
     def close(self, *, ended_well: bool) -> None:
-        """The turn is over. Several agents never end their calls, or even say that they run: after a turn that ended
-        well, all have. Otherwise those that never ran are left to the host, which calls them skipped."""
+        """The turn is over. Several agents never report that calls end, or even that they run. After a turn that
+        completed, all calls count as completed. Otherwise calls that never ran are left to the host, which marks them
+        as skipped."""
         for call in self._all:
             if ended_well or call.ran:
                 call.close()
@@ -336,16 +338,17 @@ class ToolCalls:
 
 
 def _printed(output: Any) -> str | None:
-    """A raw output as text, for a call without content: itself, or what a command printed."""
+    """A raw output as text, for a call without content: the output itself, or what a command printed."""
     if output is None or isinstance(output, dict):
         return next((printed for key in _PRINTED if (printed := text(obj(output).get(key)))), None)
     return as_json(output)
 
 
 def _name(turn: Turn, first: JsonObject, meta: JsonObject) -> str:
-    """The tool's name: as said, else from the places agents hide it in, else its kind."""
+    """The tool's name: the one that the agent gives, else one from the places where agents put it, else the call's
+    kind."""
     name = short(text(first.get("name")) or _hidden_name(meta) or text(first.get("kind")) or "tool")
-    # The name of a client's tool would make this a call for that client to run.
+    # With the name of a client's tool, that client would run the call.
     return f"agent.{name}" if name in {tool["name"] for tool in turn.context.tools} else name
 
 

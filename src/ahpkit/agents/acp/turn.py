@@ -22,9 +22,10 @@ _COUNTS = ("totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cache
 class Usage:
     """Counts tokens and cost of one ACP session, per turn.
 
-    Some agents report each turn's tokens, others the running total of the session, and none says which. A total never
-    falls, and it grows by at least what the turn before took, because every turn reads the whole conversation again.
-    The moment an agent's numbers break that, they are per turn, for good. The raw numbers are passed on beside ours.
+    Some agents report each turn's tokens, others the running total of the session, and none says which it reports. A
+    total never falls, and it grows by at least what the turn before took, because every turn reads the whole
+    conversation again. Once an agent's numbers contradict this, they are taken as numbers of one turn from then on. The
+    raw numbers are passed on too.
     """
 
     def __init__(self) -> None:
@@ -40,7 +41,7 @@ class Usage:
         self.context = known | ({"meta": meta} if (meta := upward(update.get("_meta"))) else {})
 
     def turn(self, result: JsonObject, *, chunk_meta: JsonObject) -> UsageInfo | None:
-        """The tokens that one turn used, from the prompt's result; None if the agent does not say."""
+        """The tokens that one turn used, from the prompt's result; None if the agent does not report them."""
         raw = obj(result.get("usage"))
         tokens = self._this_turn({key: value for key in _COUNTS if (value := integer(raw.get(key))) is not None})
         info: UsageInfo = {}
@@ -83,7 +84,7 @@ class Usage:
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
 MAX_ECHO = 64 * 1024
-"""Characters kept of what an agent sends in the user's name."""
+"""Characters that are kept of text that an agent sends as the user's."""
 
 _COMPACTION = {
     "in_progress": "The agent is compacting the conversation.",
@@ -93,7 +94,7 @@ _COMPACTION = {
 
 
 class TurnMapper:
-    """Feeds one turn. Each method takes one `session/update` variant."""
+    """Passes updates to one turn. Each method takes one variant of `session/update`."""
 
     def __init__(self, turn: Turn, contents: Contents, *, past_tool_calls: Collection[str] = ()) -> None:
         self.turn = turn
@@ -108,7 +109,7 @@ class TurnMapper:
         self._compactions: dict[str, str] = {}
 
     def steered(self, message: str) -> None:
-        """A steering message went to the agent: its echo is not shown again."""
+        """A steering message was sent to the agent. If the agent echoes it, the echo is not shown."""
         self._known.add(message.strip())
 
     def agent_message_chunk(self, update: JsonObject) -> None:
@@ -118,7 +119,8 @@ class TurnMapper:
         self._chunk("thought", update)
 
     def user_message_chunk(self, update: JsonObject) -> None:
-        """Some agents send the user's own words back. Others add words of their own: those are shown."""
+        """Take text that the agent sends as the user's. Some agents repeat the user's own words; other words are
+        shown."""
         self._echo = (self._echo + (shown_as_text(obj(update.get("content"))) or ""))[:MAX_ECHO]
 
     def tool_call(self, update: JsonObject) -> None:
@@ -160,7 +162,7 @@ class TurnMapper:
             self.notice(f"A message of the agent was not taken, so something may be missing here: {reason}")
 
     def finish(self, result: JsonObject, usage: Usage) -> StopReason:
-        """The prompt was answered: close what is open, say what it took, and why it ended."""
+        """The prompt was answered: close what is open, and report the usage and why the turn ended."""
         self.close(ended_well=result.get("stopReason") == "end_turn")
         reason = self._stop_reason(result.get("stopReason"))
         if self._silent and reason == "end_turn":
@@ -177,7 +179,7 @@ class TurnMapper:
 
     def _stop_reason(self, reason: object) -> StopReason:
         if reason == "cancelled" or reason is None:
-            return "end_turn"  # Nobody cancelled it here: some agents call a turn that ended with a denial cancelled.
+            return "end_turn"  # Nobody cancelled it: some agents say "cancelled" for a turn that ended with a denial.
         if reason in _STOP_REASONS:
             return reason
         self.notice(f"The agent stopped for a reason this host does not know: {short(str(reason))}")
@@ -241,7 +243,7 @@ class TurnMapper:
 
 
 def notice_text(update: JsonObject) -> str:
-    """The words of a `notice`, wherever the agent put them."""
+    """The text of a `notice`, from any of the places where agents put it."""
     found = [text(update.get(key)) for key in ("message", "text", "title", "description")]
     found.append(shown_as_text(obj(update.get("content"))))
     return next((words for words in found if words), "The agent sent a notice without words.")
@@ -257,7 +259,7 @@ TURN_UPDATES: Mapping[str, Callable[[TurnMapper, JsonObject], None]] = {
     "compaction_update": TurnMapper.compaction_update,
     "compaction_summary_chunk": TurnMapper.compaction_summary_chunk,
 }
-"""The variants that belong to the turn that runs."""
+"""The variants of an update that belong to the running turn."""
 
 
 __all__ = ["TURN_UPDATES", "TurnMapper", "Usage", "notice_text"]
