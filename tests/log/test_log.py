@@ -20,7 +20,7 @@ from ahpkit.log.retention import Checkpoints, Retention
 from ahpkit.log.storage import Storage
 from support import requirement
 from support.records import entries, entry, opening, seqs
-from support.waiting import BOUND
+from support.waiting import BOUND, until
 
 
 class Watched(MemoryStorage):
@@ -159,12 +159,60 @@ async def test_what_may_wait_is_committed_with_what_follows(reports: Reports) ->
     assert seqs(reports.entries) == [1, 2, 3, 4]
 
 
+async def test_what_is_queued_later_in_the_same_step_may_not_wait(reports: Reports) -> None:
+    async with opened(Watched(), reports, moment=60.0) as log:
+        log.append(entry(1))
+        log.may_wait()
+        log.append(entry(2))
+        await until(lambda: reports.entries)
+        assert seqs(reports.entries) == [1, 2]
+
+
 async def test_what_may_wait_waits_only_a_moment(reports: Reports) -> None:
     async with opened(Watched(), reports) as log:
         log.append(entry(1))
         log.may_wait()
-        await log.flush()
+        await until(lambda: reports.entries)
         assert seqs(reports.entries) == [1]
+
+
+async def test_what_may_wait_waits_no_longer_when_a_task_waits_for_it(reports: Reports) -> None:
+    async with opened(Watched(), reports, moment=60.0) as log:
+        log.append(entry(1))
+        log.may_wait()
+        await asyncio.sleep(0)
+        await log.flush()
+        log.append(entry(2))
+        log.may_wait()
+        await log.flush()  # In the step in which it was queued.
+        assert seqs(reports.entries) == [1, 2]
+
+
+async def test_what_may_wait_waits_no_longer_when_more_follows_that_may_wait(reports: Reports) -> None:
+    """Else an agent that calls one tool after the other could keep all its calls from being stored."""
+    async with opened(Watched(), reports) as log:
+        while not reports.entries:
+            log.append(entry(log.head_seq + 1))
+            log.may_wait()
+            await asyncio.sleep(0)
+        assert seqs(reports.entries)[0] == 1
+
+
+async def test_steps_that_may_wait_share_one_commit_in_which_the_first_has_waited_a_moment(reports: Reports) -> None:
+    storage = Watched()
+    async with opened(storage, reports, moment=60.0) as log:
+        storage.batches.clear()
+        for each in entries(1, 5):
+            log.append(each)
+            log.may_wait()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert log.pending == 5
+        log.append(entry(6))
+        await log.flush()
+    assert [[step.seq for step in batch if isinstance(step, Entry)] for batch in storage.batches] == [
+        [1, 2, 3, 4, 5, 6]
+    ]
 
 
 async def test_a_commit_without_entries_is_reported_too(reports: Reports) -> None:

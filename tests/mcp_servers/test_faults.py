@@ -270,6 +270,29 @@ async def test_a_card_and_a_quick_result_are_one_commit(tmp_path: Path) -> None:
         assert [type for type in seen if "toolCall" in type] == steps
 
 
+async def test_quick_calls_of_an_agent_process_in_a_row_are_one_commit(tmp_path: Path) -> None:
+    """The result of a call waits a moment for the next call, and for the end of the turn at most."""
+    storage = Noting()
+
+    async def script(running: Turn) -> None:
+        [offer] = await running.chat.mcp_servers()
+        config = dict(offer.config)
+        parameters = StdioServerParameters(command=config["command"], args=list(config["args"]), env=config["env"])
+        async with Client(parameters, cache=None) as agent:
+            for number in range(3):
+                assert not (await agent.call_tool("odd_add", {"a": number, "b": 2})).is_error
+
+    async with host(tmp_path, odd(), log=LocalLog(storage, moment=BOUND)) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        bench.agent.script = script
+        await client.accepted(chat, {**say("go", "t0"), "startedAt": "2026-01-01T00:00:00.000Z"})
+        await client.action(lambda one: one["action"]["type"] == "chat/turnComplete")
+        [together] = [batch for batch in storage.commits if "chat/toolCallStart" in batch]
+        steps = ["chat/toolCallStart", "chat/toolCallReady", "chat/toolCallComplete"]
+        assert [type for type in together if "toolCall" in type] == steps * 3
+
+
 async def test_a_server_that_refuses_every_token_waits_and_is_not_asked_again(tmp_path: Path) -> None:
     guard = Guard()
     async with (

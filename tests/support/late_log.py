@@ -103,6 +103,9 @@ class LateLog:
     def may_wait(self) -> None:
         """It stores at the end of each step all the same."""
 
+    def hurry(self) -> None:
+        """Nothing waits here."""
+
     def checkpoints_due(self) -> list[str]:
         return []
 

@@ -117,8 +117,8 @@ class Services(States, Protocol):
         ...
 
     def may_wait(self) -> None:
-        """Allow the actions of this step of the event loop to be stored and sent a moment later. Call it when more
-        actions will follow soon: then all of them share one commit."""
+        """Allow the actions that were dispatched so far in this step of the event loop to be stored and sent a moment
+        later. Call it when more actions will follow soon: then all of them share one commit."""
         ...
 
     async def durable(self) -> None:

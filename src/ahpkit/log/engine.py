@@ -159,7 +159,11 @@ class LogEngine(Protocol):
         ...
 
     def may_wait(self) -> None:
-        """Allow the steps since the last `await` to become durable a moment later, together with later steps."""
+        """Allow the steps so far to become durable a moment later, together with later steps."""
+        ...
+
+    def hurry(self) -> None:
+        """Steps that wait a moment wait no longer, because a task waits until they are durable."""
         ...
 
     def checkpoints_due(self) -> list[str]:
@@ -291,6 +295,9 @@ class LocalLog:
 
     def may_wait(self) -> None:
         self._log.may_wait()
+
+    def hurry(self) -> None:
+        self._log.hurry()
 
     def checkpoints_due(self) -> list[str]:
         return self._log.snapshots_due()

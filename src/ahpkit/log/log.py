@@ -68,9 +68,11 @@ class Log:
         """Steps that were queued in this step of the event loop, after those that were allowed to wait. The writer gets
         them as one batch."""
         self._may_wait = False
-        """Whether the gathered steps may wait after the end of this step of the event loop."""
+        """Whether all gathered steps may wait after the end of this step of the event loop."""
         self._waiting: asyncio.TimerHandle | None = None
         """The timer that ends the waiting; None while no steps wait."""
+        self._wait_until: float | None = None
+        """When the first of the gathered steps has waited long enough; None: no step has waited yet."""
         self.queued = 0
         """The number of all steps queued so far."""
         self.durable = 0
@@ -182,6 +184,7 @@ class Log:
 
     async def flush(self) -> None:
         """Wait until everything queued so far is durable and reported. While the storage fails, this keeps waiting."""
+        self.hurry()
         if self.pending:
             done = self._loop.create_future()
             self._flushes.append((self.queued, done))
@@ -221,23 +224,39 @@ class Log:
         return await self._loop.run_in_executor(self._readers, self._storage.statistics)
 
     def may_wait(self) -> None:
-        """Let the steps that were queued in this step of the event loop wait a moment, so that they are committed
-        together with later ones."""
+        """Let the steps that were queued so far wait a moment, so that they are committed together with later ones. A
+        later one ends the waiting unless this is called again after it. The first one never waits longer than a
+        moment."""
         self._may_wait = bool(self._gathered)
+
+    def hurry(self) -> None:
+        """Steps that wait a moment are committed now, because a task waits until they are durable."""
+        if self._waiting is not None:
+            self._hand_over()
+        self._may_wait = False
 
     def _put(self, step: Step) -> None:
         if not self._gathered or self._waiting is not None:
             self._wait_no_more()
             self._loop.call_soon(self._end_step)
         self._gathered.append(step)
+        self._may_wait = False
         self.queued += 1
 
     def _end_step(self) -> None:
-        if self._may_wait:
+        left = self._wait_left() if self._may_wait else 0.0
+        if left > 0:
             self._may_wait = False
-            self._waiting = self._loop.call_later(self._moment, self._hand_over)
+            self._waiting = self._loop.call_later(left, self._hand_over)
         else:
             self._hand_over()
+
+    def _wait_left(self) -> float:
+        """Seconds that the gathered steps may still wait."""
+        now = self._loop.time()
+        if self._wait_until is None:
+            self._wait_until = now + self._moment
+        return self._wait_until - now
 
     def _wait_no_more(self) -> None:
         if self._waiting is not None:
@@ -246,6 +265,7 @@ class Log:
 
     def _hand_over(self) -> None:
         self._wait_no_more()
+        self._may_wait, self._wait_until = False, None
         if self._gathered:
             self._writer.put(self._gathered)
             self._gathered = []

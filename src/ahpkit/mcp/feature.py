@@ -448,6 +448,7 @@ class ChatGateway:
                 ToolOutcome(success=False, error="tools can be called only during a turn; no turn runs now")
             )
         outcome = await unless(self._end_of(turn), turn.call_tool(name, json.dumps(arguments), on_progress=on_progress))
+        self._services.may_wait()  # Agents often make the next call at once, so both can share one commit.
         return result_of(outcome or ToolOutcome(success=False, error="the turn is over"))
 
     def _end_of(self, turn: Turn) -> asyncio.Future[Any]:

@@ -160,6 +160,7 @@ class Delivery:
 
     async def _delivered_up_to(self, step: int) -> None:
         if step > self._delivered:
+            self._log.hurry()
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting, (step, next(self._tickets), done))
             await done

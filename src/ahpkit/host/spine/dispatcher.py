@@ -92,7 +92,7 @@ class Dispatcher:
             self._begin_step()
 
     def may_wait(self) -> None:
-        """Allow the log to store the actions of this step a moment later, in one commit with the actions that
+        """Allow the log to store the actions of this step so far a moment later, in one commit with the actions that
         follow."""
         self._log.may_wait()
 
