@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ahpkit.host.feature import ConnectedClient, Feature, Services
 from ahpkit.host.limits import MAX_RULES, MAX_RULES_OF_A_TOOL
@@ -241,6 +241,16 @@ class AskedCall:
     shown: JsonObject
 
 
+class DecisionOptions(TypedDict, total=False):
+    """Of `CallGate.decided`: the fields of an `Approval`."""
+
+    who: str
+    option: str | None
+    reason: str | None
+    edited: str
+    of: Of
+
+
 class CallGate:
     """The gate for the calls of one chat."""
 
@@ -327,20 +337,9 @@ class CallGate:
     def options(self, subject: Subject, own: Sequence[ConfirmationOption]) -> list[ConfirmationOption]:
         return options_for(subject, own)
 
-    def decided(
-        self,
-        asked: AskedCall,
-        *,
-        allowed: bool,
-        by: By,
-        who: str = "",
-        option: str | None = None,
-        reason: str | None = None,
-        edited: str = "",
-        of: Of = "call",
-    ) -> None:
+    def decided(self, asked: AskedCall, *, allowed: bool, by: By, **given: Unpack[DecisionOptions]) -> None:
         """Record a decision, and store the rule that was made with it."""
-        place, now = self._place(), self._now()
+        place, now, who, option = self._place(), self._now(), given.get("who", ""), given.get("option")
         if by in ("person", "client"):
             rule = rule_from(option, asked.subject, place, id=self._new_id(), now=now, by=who)
             if rule is not None and (full := self._approvals.no_room(rule)) is not None:
@@ -359,12 +358,12 @@ class CallGate:
                 tool=asked.subject.tool,
                 decision="allowed" if allowed else "denied",
                 by=by,
-                of=of,
+                of=given.get("of", "call"),
                 who=who,
                 shown=shown,
                 option=option or "",
-                reason=reason or "",
-                edited=edited[:_SHOWN],
+                reason=given.get("reason") or "",
+                edited=given.get("edited", "")[:_SHOWN],
             )
         )
 
@@ -374,4 +373,4 @@ def denied_by(rule: Rule) -> str:
     return f"A rule denies this: {rule.says()}"
 
 
-__all__ = ["Approvals", "AskedCall", "CallGate", "denied_by"]
+__all__ = ["Approvals", "AskedCall", "CallGate", "DecisionOptions", "denied_by"]

@@ -22,7 +22,7 @@ from opentelemetry.trace import Span
 
 from ahpkit.host.agent import Confirmation, ToolOutcome
 from ahpkit.host.agent.values import CompleteOptions, ConfirmOptions, PerformOptions, RunningOptions
-from ahpkit.host.turns.approvals import AskedCall, CallGate, denied_by
+from ahpkit.host.turns.approvals import AskedCall, CallGate, DecisionOptions, denied_by
 from ahpkit.protocol.chat.actions import (
     ChatAction,
     ChatToolCallConfirmedAction,
@@ -47,7 +47,7 @@ from ahpkit.protocol.chat.state import (
 from ahpkit.protocol.chat.tool_calls import ToolCallAction
 from ahpkit.protocol.common.state import FileEdit, JsonObject, StringOrMarkdown
 from ahpkit.protocol.meta_keys import AUTOMATIC, SETTLED
-from ahpkit.tools.approvals import By, Of
+from ahpkit.tools.approvals import By
 from ahpkit.tools.gate import CallPassage
 from ahpkit.tools.rules import ASK, Rule, Ruling
 from ahpkit.wire.tasks import unless
@@ -428,20 +428,9 @@ class LiveToolCall:
         self.end()
         return Confirmation(approved=False, tool_input=request.tool_input, reason=reason)
 
-    def _decided(
-        self,
-        asked: AskedCall | None,
-        allowed: bool,
-        by: By,
-        *,
-        who: str = "",
-        option: str | None = None,
-        reason: str | None = None,
-        edited: str = "",
-        of: Of = "call",
-    ) -> None:
+    def _decided(self, asked: AskedCall | None, allowed: bool, by: By, **given: Unpack[DecisionOptions]) -> None:
         if (gate := self._ports.gate) is not None and asked is not None:
-            gate.decided(asked, allowed=allowed, by=by, who=who, option=option, reason=reason, edited=edited, of=of)
+            gate.decided(asked, allowed=allowed, by=by, **given)
 
     def content(self, content: Sequence[ToolResultContent]) -> None:
         self._say(chat_tool_call_content_changed(**self._about, content=list(content)))
