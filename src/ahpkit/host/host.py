@@ -24,7 +24,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Self
+from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
@@ -113,7 +113,7 @@ class Host:
             feature.register(common.registered, turns.services)
         common.registered.sessions.prepare.add(turns.tools.prepare)
 
-    def extension(self, name: str, /, *, version: str | None = None, **capability: Any) -> Extension:
+    def extension(self, name: str, /, *, version: str | None = None, **capability: object) -> Extension:
         """Register a protocol extension, before the host starts. It is advertised to every client."""
         if self._running is not None:
             raise LocalProtocolError(f"the host runs already: register {name!r} before it starts")

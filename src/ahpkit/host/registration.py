@@ -23,10 +23,11 @@ from ahpkit.protocol.chat.actions import ChatAction
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import ChatState, Message
 from ahpkit.protocol.common.actions import StateAction
+from ahpkit.protocol.common.commands import AuthenticateParams
 from ahpkit.protocol.errors import LocalProtocolError
 from ahpkit.protocol.extensions import extension_method
 from ahpkit.protocol.session.actions import SessionAction
-from ahpkit.protocol.session.state import SessionState, ToolDefinition
+from ahpkit.protocol.session.state import SessionConfigPropertySchema, SessionState, ToolDefinition
 from ahpkit.protocol.telemetry import TelemetryCapabilities
 from ahpkit.protocol.terminal import TerminalAction, TerminalState
 from ahpkit.tools.gate import Objection
@@ -275,7 +276,7 @@ class ChannelHooks:
 
 # -- sessions, turns and agents ----------------------------------------------------------------------------------------
 
-SettingsSource = Callable[[Path], Awaitable[Mapping[str, Any]]]
+SettingsSource = Callable[[Path], Awaitable[Mapping[str, SessionConfigPropertySchema]]]
 """`settings(directory)`: schemas of settings, by name, that new sessions in this directory have besides the agent's
 own."""
 
@@ -344,7 +345,7 @@ class AgentHooks:
     def __init__(self) -> None:
         self.describe = Hooks[Callable[[str], Mapping[str, Any]]]()
         """`describe(provider)`: further fields of an agent's entry in root state."""
-        self.authenticate = Hooks[Callable[[str, Any], Awaitable[bool]]]()
+        self.authenticate = Hooks[Callable[[str, AuthenticateParams], Awaitable[bool]]]()
         """`take(client_id, params)`: take the token in a client's `authenticate` request; False if this feature did not
         ask for this token."""
 

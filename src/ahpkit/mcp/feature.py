@@ -26,6 +26,7 @@ from ahpkit.mcp.session_servers import Offers, SessionServers, SharedServers, lo
 from ahpkit.mcp.side_channel import SideChannels, channel_of
 from ahpkit.protocol.chat.commands import CompletionItem
 from ahpkit.protocol.chat.state import Message
+from ahpkit.protocol.common.commands import AuthenticateParams
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.meta_keys import DIRECT, KEEP_TOKEN, RENEWAL, TRUST
 from ahpkit.protocol.session.actions import session_mcp_server_state_changed
@@ -314,7 +315,7 @@ class McpServers(Feature):
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
-    async def _take_token(self, client_id: str, params: JsonObject) -> bool:
+    async def _take_token(self, client_id: str, params: AuthenticateParams) -> bool:
         """Take a client's token for the servers that ask for it now.
 
         If the token lacks scopes that a server requires, the server keeps waiting. An empty token takes back the one
@@ -339,7 +340,7 @@ class McpServers(Feature):
         return bool(waiting)
 
     def _give_token(
-        self, client_id: str, params: JsonObject, waiting: Sequence[tuple[SessionServers, McpServer]]
+        self, client_id: str, params: AuthenticateParams, waiting: Sequence[tuple[SessionServers, McpServer]]
     ) -> None:
         from ahpkit.mcp.tokens import Login, Renewal
 
@@ -404,7 +405,7 @@ class McpServers(Feature):
         self._services.spawn(gateway.changed(), name="tell an agent of its tools")
 
 
-def _giver(client_id: str, params: JsonObject) -> str:
+def _giver(client_id: str, params: AuthenticateParams) -> str:
     """The owner of a token: the client; empty if the host has to keep the token after the client has left."""
     meta: JsonObject = params.get("_meta") or {}
     return "" if meta.get(KEEP_TOKEN) is True else client_id

@@ -129,7 +129,7 @@ class RecordingChat:
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
         self.said.append(("config_options", schema, dict(values)))
 
-    def meta(self, key: str, value: Any | None) -> None:
+    def meta(self, key: str, value: object) -> None:
         self.said.append(("meta", key, value))
 
     async def extension_request(self, method: str, params: JsonObject) -> Any:

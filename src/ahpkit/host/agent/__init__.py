@@ -347,7 +347,7 @@ class Chat(Protocol):
         """The session's configuration properties and values as the agent reports them."""
         ...
 
-    def meta(self, key: str, value: Any | None) -> None:
+    def meta(self, key: str, value: object) -> None:
         """Set `_meta[key][chat URI]` of the session, where `key` has a namespace. None removes it."""
         ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -30,7 +30,7 @@ _ANNOTATIONS: Final = "/annotations"
 class _OldEntry(msgspec.Struct):
     """What is needed of an entry. There may be a million of them, so the other members are skipped while reading."""
 
-    action: dict[str, Any]
+    action: JsonObject
 
 
 _decoder: Final = msgspec.json.Decoder(_OldEntry)
@@ -73,7 +73,7 @@ def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
     """The actions of a channel, each with the last entry that it comes from. Text that was streamed in pieces becomes
     one action."""
     run: list[str] = []
-    part: Sequence[Any] | None = None
+    part: tuple[object, ...] | None = None
     last: tuple[Entry, JsonObject] | None = None
     for entry in entries:
         action = _action(entry)
@@ -94,7 +94,7 @@ def _joined(entries: Sequence[Entry]) -> Iterator[tuple[Entry, JsonObject]]:
 
 def _action(entry: Entry) -> JsonObject | None:
     try:
-        action: JsonObject = _decoder.decode(entry.payload).action
+        action = _decoder.decode(entry.payload).action
         if type(action["type"]) is not str:
             raise TypeError("its type is not a text")
         return action
@@ -103,7 +103,7 @@ def _action(entry: Entry) -> JsonObject | None:
         return None
 
 
-def _part(action: JsonObject) -> Sequence[Any] | None:
+def _part(action: JsonObject) -> tuple[object, ...] | None:
     """What an action appends text to; None if it does something else."""
     if action["type"] in _STREAMED and type(action.get("content")) is str:
         return action["type"], action.get("turnId"), action.get("partId")
@@ -132,8 +132,7 @@ def _sessions(states: Mapping[str, JsonObject]) -> dict[str, str]:
     found: dict[str, str] = {}
     for uri, state in states.items():
         if _kind(uri) == "session":
-            chats: list[Any] = state["chats"]
-            found |= {chat["resource"]: uri for chat in chats} | {uri: uri, uri + _ANNOTATIONS: uri}
+            found |= {chat["resource"]: uri for chat in state["chats"]} | {uri: uri, uri + _ANNOTATIONS: uri}
     return found
 
 

@@ -188,7 +188,7 @@ class Approvals(Feature):
             raise NotFound(f"there is no rule {id!r}")
 
     async def _list_decisions(self, client: ConnectedClient, params: _Params) -> _Params:
-        limit: Any = params.get("limit")
+        limit = params.get("limit")
         count = min(limit, _LISTED) if isinstance(limit, int) and limit > 0 else _LISTED
         session = params.get("session")
         return {"approvals": self.decisions(session if isinstance(session, str) else None, count)}

@@ -243,7 +243,7 @@ class LiveChat:
         if changed and "config" in self.session:
             self._dispatch(self.session_uri, session_config_changed(config=changed))
 
-    def meta(self, key: str, value: Any | None) -> None:
+    def meta(self, key: str, value: object) -> None:
         self._session_meta({key: self._beside_others(key, value)})
 
     def clear_meta(self) -> None:
@@ -262,7 +262,7 @@ class LiveChat:
         for key, value in said.items():
             self.meta(key, value)
 
-    def _beside_others(self, key: str, value: Any | None) -> JsonObject | None:
+    def _beside_others(self, key: str, value: object) -> JsonObject | None:
         """The value of a key of the session's `_meta`, with the value of this chat added to those of the other
         chats."""
         meta = self.session.get("_meta") or {}
