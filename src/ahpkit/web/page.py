@@ -63,7 +63,7 @@ _POLICY = {
     "form-action": "'self'",
     "frame-ancestors": "'none'",
 }
-"""Own origin only, no inline script. DataCanvases are for canvases, which run in a sandbox without an origin."""
+"""Own origin only, no inline script. Frames are for canvases, which run in a sandbox without an origin."""
 
 HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
