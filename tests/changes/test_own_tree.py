@@ -309,7 +309,7 @@ async def test_a_folder_that_is_no_work_tree_any_more_is_left_alone(
     (place / ".git").unlink()
     await desk.restart()  # A host that runs remembers where git's files are.
     await desk.client.ask("disposeSession", desk.uri)
-    await until(lambda: f"{place} is no work tree any more" in caplog.text)
+    await until(lambda: f"{place} is no longer a work tree" in caplog.text)
     assert (place / "a.txt").exists()
     assert (desk.repo.root / "a.txt").exists()
 

@@ -54,11 +54,11 @@ class CanvasEvents(Protocol):
     """Serves a canvas, and receives its pushes."""
 
     def canvas_declared(self, canvas: Canvas) -> None:
-        """Called when its declaration changed."""
+        """Called when the declaration of a canvas changed."""
         ...
 
     def canvas_pushed(self, canvas: Canvas, session_id: str, instance_id: str, changes: JsonObject) -> None:
-        """An instance has another title, status, url or availability."""
+        """Called when an instance has another title, status, url or availability."""
         ...
 
 
@@ -128,14 +128,14 @@ class Canvas:
         return add
 
     def on_close(self, function: F) -> F:
-        """Have a function called when an instance is closed."""
+        """Call a function when an instance is closed."""
         self._close = function
         return function
 
     # Being served.
 
     def attach(self, events: CanvasEvents) -> None:
-        """Say who serves this canvas from now on."""
+        """Set the object that serves this canvas from now on."""
         self._events = events
 
     def push(self, session_id: str, instance_id: str, **changes: str | None) -> None:
@@ -191,8 +191,8 @@ def canvas_action(
 
 
 async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Mapping[str, Any]) -> JsonObject:
-    """Have a request answered; returns the result for the wire. Raises `CanvasError`, also for an answer that is not
-    valid."""
+    """Let a canvas answer a request. Returns the result for the wire. Raises `CanvasError`, also for an invalid
+    answer."""
     match kind:
         case "open":
             return {"kind": "open", **_opening(await handlers.open(request))}
@@ -207,7 +207,7 @@ async def answer(handlers: CanvasHandlers, kind: CanvasRequestKind, request: Map
 
 
 def call_context(session_uri: str, state: Mapping[str, Any]) -> JsonObject:
-    """What every request to a provider says about its session: `sessionId`, `host` and `session`."""
+    """The facts about the session in every request to a provider: `sessionId`, `host` and `session`."""
     directories: list[str] = state.get("workingDirectories") or []
     directory = directories[0] if directories else state.get("summary", {}).get("workingDirectory")
     return {
@@ -235,7 +235,8 @@ def _action(
 
 
 def _marked(handlers: Any) -> list[Callable[..., Any]]:
-    """Methods marked as actions, in the order they were written; an override stands where its base stood."""
+    """Methods that are marked as actions, in the order of their definition. An override takes the place of the method
+    in the base class."""
     names = [name for base in reversed(type(handlers).__mro__) for name in vars(base)]
     methods = (getattr(handlers, name) for name in dict.fromkeys(names) if _is_marked(handlers, name))
     return list(methods)
@@ -246,7 +247,7 @@ def _is_marked(handlers: Any, name: str) -> bool:
 
 
 def _opening(answer: Any) -> JsonObject:
-    """url, title and status, each a string or not there."""
+    """The members url, title and status of an answer, each a string or absent."""
     if not isinstance(answer, dict):
         raise CanvasError("the answer to open is not an object")
     found = cast("JsonObject", answer)

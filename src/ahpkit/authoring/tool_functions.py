@@ -18,11 +18,11 @@ import msgspec
 from ahpkit.protocol.session.state import ToolDefinition
 
 _PLAIN = (str, int, float, bool, type(None))
-"""Defaults of these types are shown in the schema; others are only used."""
+"""Types of defaults that are shown in the schema. Other defaults are used but not shown."""
 
 
 class ToolInputError(ValueError):
-    """The input does not fit the function's parameters; the text says where, and may go to the model."""
+    """The input does not fit the function's parameters. The text says where, and may be shown to the model."""
 
 
 class ToolFunction:
@@ -37,7 +37,7 @@ class ToolFunction:
         description: str | None = None,
         injected: Collection[str] = (),
     ) -> None:
-        """`injected` names parameters that the caller fills itself: the model does not see them."""
+        """`injected` names parameters that the caller fills in. The model does not see them."""
         self.function = function
         self.name = name or function.__name__
         self._model = _input_model(function, self.name, injected)
@@ -86,7 +86,7 @@ def _described(hint: Any) -> Any:
 
 
 def _input_schema(model: type[msgspec.Struct]) -> dict[str, Any]:
-    """The model's own schema at the top, types it refers to below `$defs`."""
+    """The schema of the input, with the types that it refers to in `$defs`."""
     schema = msgspec.json.schema(model)
     definitions: dict[str, Any] = schema["$defs"]
     top = definitions.pop(schema["$ref"].removeprefix("#/$defs/"))

@@ -40,7 +40,7 @@ _WAITING = frozenset({"pending-confirmation", "auth-required"})
 
 @dataclass
 class Observation:
-    """A look at the files: the changes at one moment of a turn."""
+    """The result of one look at the files: the changes at that moment of a turn."""
 
     tree: str
     reported: set[str] = field(default_factory=set[str])
@@ -70,7 +70,7 @@ class _Spans:
         self._any = bool(over or running)
         self._starts = sorted(since for since, _ in over)
         self._latest_ends = list(accumulate((end for _, end in sorted(over)), max))
-        """For each span: the latest end of it and all spans before it."""
+        """For each span: the latest end among it and all spans before it."""
         self._running_since = min(running, default=None)
 
     def hold(self, written_at: int | None) -> bool:
@@ -199,7 +199,7 @@ class TurnCopy:
         return self.spans is not None and not self.spans.hold(self.times.get(path))
 
     def doubted(self, paths: Collection[str]) -> list[str]:
-        """Those of the changed files that somebody else wrote, perhaps also the agent; sorted."""
+        """The changed files that somebody else wrote, perhaps besides the agent; sorted."""
         theirs = {path for look in self.looks for path in look.theirs}
         return sorted(path for path in paths if path in theirs or self._is_last_of_others(path))
 

@@ -20,7 +20,8 @@ class Blobs:
         self._git = git
         self._running = AsyncExitStack()
         self._readers: dict[bool, asyncio.subprocess.Process] = {}
-        """Two git processes: one reads files in the form on disk, the other in the form that git stores."""
+        """Two git processes: one reads files in the form that they have on disk, the other in the form that git
+        stores."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -27,10 +27,10 @@ _OF_SESSION = "/changeset/"
 """Separates the URI of a session from the view, in the URIs that clients build from the session's."""
 
 BLOB_SCHEME = "ahp-changed-file"
-"""Contents of changed files, before and after, that may be on no disk any more."""
+"""The scheme of the URIs of changed files' contents, before and after. The files may no longer exist on disk."""
 
 NOT_KEPT = "none"
-"""In a URI in place of a content that was not kept, such as that of a huge file."""
+"""Stands in a URI for a content that was not kept, such as that of a huge file."""
 
 Kind = Literal["uncommitted", "session", "turn", "compare-turns"]
 
@@ -183,7 +183,7 @@ def file_uri(root_uri: str, path: str) -> str:
 
 
 def path_in(root_uri: str, uri: str) -> str | None:
-    """The path of a file URI below a root. The URI may name the file in a roundabout way, also over folders outside."""
+    """The path of a file URI below a root. The URI may contain detours, even through folders outside the root."""
     begin = f"{root_uri}/"
     if not uri.startswith(begin):
         return None
@@ -231,7 +231,7 @@ def totals(changes: Sequence[FileChange]) -> dict[str, int]:
 
 
 def edited_files(result: Mapping[str, Any]) -> list[str]:
-    """The URIs of the files that a finished tool call says it changed.
+    """The URIs of the files that a finished tool call reports as changed.
 
     The reported content is not used, because agents often report only the part of a file that they changed.
     """

@@ -24,7 +24,7 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
 async def takable(tree: WorkTree, paths: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """The changed paths that git can take into the index now, and the reasons why it cannot take others.
+    """The changed paths that git can take into the index now; and for each other path the reason why it cannot.
 
     A path that git does not track and that does not exist any more is in neither of them.
     """
@@ -153,7 +153,7 @@ async def remove_work_tree(origin: WorkTree, tree: WorkTree, branch: str, *, dis
 
 
 async def _only_there(origin: WorkTree, tree: WorkTree, branch: str, *, discard: bool) -> str | None:
-    """What would be lost with a work tree and its branch, in words."""
+    """Describes what would be lost with a work tree and its branch."""
     if (busy := tree.in_progress()) is not None:
         return f"git is in the middle of {busy} there"
     files = await _uncommitted(tree, only_ignored=discard)
@@ -167,14 +167,14 @@ async def _uncommitted(tree: WorkTree, *, only_ignored: bool) -> list[str]:
     """Files and folders that no commit holds, those that git ignores too."""
     status = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignored")
     lines = await tree.git.lines(*status, "--ignore-submodules=none")
-    unwatched = await tree.git.lines("ls-files", "-v", "-z")  # Small letters: git was told not to look for changes.
+    unwatched = await tree.git.lines("ls-files", "-v", "-z")  # Lower case: git was told not to look at it.
     hidden = [line[2:] for line in unwatched if line[0].islower()]
     return [line[3:] for line in lines if not only_ignored or line.startswith("!!")] + hidden
 
 
 async def _only_commits(origin: WorkTree, tree: WorkTree, branch: str, *, discard: bool) -> list[str]:
-    """The newest commit, shortly named, that only this work tree has: on its own branch or on none. With `discard` its
-    own branch counts as another one."""
+    """The short name of the newest commit that only this work tree has: on its own branch or on no branch. With
+    `discard` its own branch counts as another one."""
     own = f"refs/heads/{branch}"
     known = await origin.git.run("rev-parse", "--verify", "--quiet", own, ours=False, check=False)
     tips = ["HEAD", *([own] if known else [])]
@@ -195,8 +195,8 @@ async def asking(git: Git) -> Git:
 
 
 def _counts(scope: str, path: str) -> bool:
-    """Whether hooks in this folder may run: trust has checked this folder, or it is the user's own and outside any
-    repository."""
+    """Whether hooks in this folder may run. They may if trust covers the folder, or if it is the user's own folder
+    outside any repository."""
     return scope in ("local", "worktree") or (scope != "command" and os.path.isabs(path))
 
 

@@ -230,7 +230,7 @@ class Changesets(Feature):
             self._call_went_on(applied)
 
     def _call_went_on(self, applied: AnyApplied) -> None:
-        """A tool call went on: note when it runs, and look at the files before and after it."""
+        """A tool call changed its status: note when it runs, and look at the files before and after it."""
         kind, turn_id, id = (applied.action.get(key, "") for key in ("type", "turnId", "toolCallId"))
         call: JsonObject = find_tool_call(applied.after.get("activeTurn"), id) or {"status": "completed"}
         edits = wire.edited_files(applied.action.get("result") or {})
@@ -291,8 +291,8 @@ class Changesets(Feature):
                 _log.warning("the changes of %s could not be read: %s", followed.session, str(error) or _SLOW)
 
     def _look_after(self, followed: Followed, turn_id: str, edits: Sequence[str]) -> None:
-        """Look at the files after a tool call: at those that it reported, or at all if it reported none. The reported
-        files are noted at once, because the turn may be about to end, and its final checkpoint needs them."""
+        """Look at the files after a tool call: at the files that it reported, or at all files if it reported none. The
+        reported files are noted at once, because the turn may be about to end, and its final checkpoint needs them."""
         paths = [path for uri in edits if (path := wire.path_in(followed.root_uri, uri)) is not None]
         if edits and not paths:
             return  # It reported only files outside of this directory.
@@ -410,13 +410,14 @@ class Changesets(Feature):
             self.services.dispatch(session_uri, session_meta_changed(meta={**meta, CHANGES: totals}))
 
     async def _invoke(self, client: ConnectedClient, params: JsonObject) -> JsonObject:
-        """Run an operation to its end, also if the client goes away meanwhile: nothing is left half undone."""
+        """Run an operation to its end, even if the client disconnects meanwhile, so that nothing is left half
+        undone."""
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
 
         async def answering() -> None:
             try:
                 result = await self._operate(params)
-            except Exception as error:  # It is answered, like that of any other command.
+            except Exception as error:  # The error is the answer, as with any other command.
                 if not answer.done():
                     answer.set_exception(error)
             except asyncio.CancelledError:

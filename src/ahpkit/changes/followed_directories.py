@@ -1,4 +1,4 @@
-"""Knows the directories whose files are followed for each session, also over restarts.
+"""Keeps the directories whose files are followed for each session, across restarts.
 
 A session has one entry for each of its directories. Two sessions in one directory share its work tree.
 """
@@ -54,7 +54,7 @@ class Followed:
     """The work tree was made for this session."""
     running: set[str] = field(default_factory=set[str])
     beside: dict[str, list[tuple[Followed, str]]] = field(default_factory=dict[str, "list[tuple[Followed, str]]"])
-    """Running turn → turns of other sessions that ran at the same time and could write the same files."""
+    """Running turn → turns of other sessions that ran at the same time and could have written the same files."""
     reviewed: set[str] = field(default_factory=set[str])
 
     def paths_of(self, other: Followed, paths: Collection[str]) -> set[str]:

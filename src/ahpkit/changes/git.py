@@ -28,7 +28,7 @@ from ahpkit.wire.tasks import running
 _log = logging.getLogger(__name__)
 
 DEADLINE = 60.0
-"""Seconds. A scan of a very large work tree on a cold disk takes a few."""
+"""Seconds that a git process may take. A scan of a very large work tree on a cold disk takes a few."""
 
 MAX_OUTPUT = 64 * 1024 * 1024
 """Bytes of one answer. A list of 50,000 changed files with renames is about 10 MB."""
@@ -63,7 +63,7 @@ _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_CONFIG_HO
 
 
 _LISTED = 5
-"""Files that a message of git names, at most."""
+"""The largest number of files that a message of git names."""
 
 
 class GitError(Exception):
@@ -71,11 +71,11 @@ class GitError(Exception):
 
 
 class DiskFullError(GitError):
-    """Git found no room on a disk."""
+    """A disk was full."""
 
 
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Out of diskspace")
-"""What git says when there is no room."""
+"""What git prints when a disk is full."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Declared:
     drivers: tuple[str, ...] = ()
     """Names of filters and merge drivers."""
     run: bool = False
-    """Whether they run."""
+    """Whether the filters and merge drivers run."""
     includes: bool = False
     """Whether the configuration includes other files. Then it is read for each command, because the included files may
     change."""
@@ -314,11 +314,13 @@ def _is_reached(git_dir: Path, common: Path, reaches: Callable[[Path], bool], *,
 
 
 _MAX_PLACES = 1_000
-"""Places that objects are read from. Git makes fewer than 300 folders, and few repositories borrow from others."""
+"""The largest number of places from which objects are read. Git makes fewer than 300 folders, and few repositories
+borrow from others."""
 
 
 def _object_places(objects: Path) -> set[Path] | None:
-    """Where the objects of a repository really are: the folder, links in it, and the folders that it borrows from.
+    """The places where the objects of a repository really are: its folder, the targets of links in it, and the folders
+    from which it borrows.
 
     None: there are too many, or they are written in a form that only git can read.
     """
@@ -358,7 +360,7 @@ def _read_small(path: Path) -> bytes:
 
 
 _SMALL = 64 * 1024
-"""Bytes of the short files that say where a repository is."""
+"""The largest size of the files that name the place of a repository."""
 
 
 def _may_be_in_a_repository(directory: Path) -> bool:

@@ -62,7 +62,7 @@ class Operations:
         except (GitError, OSError) as error:
             self._views.operation_status(uri, operation["id"], "error", failure(error))
             raise InternalError(str(error)) from error
-        except BaseException:  # Nobody else could start the operation if it seemed to run for ever.
+        except BaseException:  # Otherwise the operation would seem to run for ever, and nobody could start it again.
             self._views.operation_status(uri, operation["id"], "idle")
             raise
         self._views.operation_status(uri, operation["id"], "idle")
@@ -123,7 +123,7 @@ class Operations:
 
 
 def _chosen(changes: Sequence[FileChange], only: set[str] | None) -> tuple[set[str], dict[str, str]]:
-    """The paths that an operation is about; and those whose content is not known, with the reasons."""
+    """The paths to which an operation applies; and the paths whose content is not known, with the reasons."""
     meant = [change for change in changes if only is None or change.paths & only]
     paths = {path for change in meant if not change.note for path in change.paths if only is None or path in only}
     return paths, {change.path: change.note for change in meant if change.note}

@@ -107,7 +107,7 @@ class OwnTrees:
         if own is None or await asyncio.to_thread(Path(own.path).exists):
             return
         if (self.services.state(session_uri) or {}).get("lifecycle") != "creating":
-            return  # It was removed. The session can still be read.
+            return  # The work tree was removed. The session can still be read.
         tree = await self._repository(Path(own.origin))
         try:
             if tree is None:
@@ -184,9 +184,9 @@ class OwnTrees:
         """The work tree, and the one that it was made from."""
         tree, origin = await self._repository(Path(own.path)), await self._repository(Path(own.origin))
         if tree is None or origin is None:
-            raise GitError(f"{own.path if tree is None else own.origin} is not there any more")
+            raise GitError(f"{own.path if tree is None else own.origin} does not exist any more")
         if tree.root != Path(own.path):  # Its file .git is gone, so git finds the repository around it.
-            raise GitError(f"{own.path} is no work tree any more")
+            raise GitError(f"{own.path} is no longer a work tree")
         return tree, origin
 
 
@@ -200,7 +200,7 @@ def _below(directory: Path) -> Path:
 
 
 def _hide(folder: Path) -> None:
-    """Make the folder, and have git ignore it without an entry in the user's own files.
+    """Create the folder, and let git ignore it without an entry in the user's own files.
 
     A repository may contain links with these names. They are not followed, because the work trees would lie somewhere
     else.
@@ -215,7 +215,7 @@ def _hide(folder: Path) -> None:
 
 
 async def _check_branch(own: OwnTree, tree: WorkTree) -> None:
-    """Raise when something else than its own branch is checked out: a merge of that branch would leave the work out."""
+    """Raise if a branch other than the work tree's own is checked out. A merge would not contain the work then."""
     found = (await tree.git.run("rev-parse", "--abbrev-ref", "HEAD")).decode().strip()
     if found != own.branch:
         name = "no branch" if found == "HEAD" else found

@@ -1,4 +1,5 @@
-"""The record of a session's changes, as plain data. The host stores it beside the log, so that it survives restarts."""
+"""The stored record of a session's changes, as plain data. The host stores it beside the log, so that it survives
+restarts."""
 
 from __future__ import annotations
 
@@ -32,13 +33,13 @@ class TurnRecord:
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Path → why it is only named: it changed in the turn, and its content before or after was not kept."""
     is_open: bool = False
-    """Whether it is still missing in the sums."""
+    """Whether the turn is not yet included in the sums."""
     partial: bool = False
     """Whether the checkpoint before the turn left out files because there were too many. Their content is not known."""
     reported: list[str] = field(default_factory=list[str])
-    """Paths that the agent is known to have written; set when the turn is over."""
+    """Paths that the agent is known to have written. Set when the turn is over."""
     unsure: list[str] = field(default_factory=list[str])
-    """Paths that another session, which worked here at the same time, may have written."""
+    """Paths that may have been written by another session that worked here at the same time."""
 
 
 @dataclass
@@ -57,7 +58,7 @@ class UndoRecord:
 
 @dataclass
 class Record:
-    """All that is remembered about the changes of a session."""
+    """Everything that is stored about the changes of a session."""
 
     turns: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
     total: dict[str, Pair] = field(default_factory=dict[str, Pair])
@@ -122,7 +123,7 @@ def with_changes(
     between: Mapping[str, Sequence[Pair]] | None = None,
     others: Mapping[str, Sequence[Pair]] | None = None,
 ) -> tuple[dict[str, Pair], dict[str, list[Pair]]]:
-    """A sum with more changes, and what others changed in between; those whose content is not known are no part.
+    """A sum with more changes, and what others changed in between. Changes whose content is not known are left out.
 
     `others`: what others did while these changes were made.
     """
@@ -140,8 +141,8 @@ def add(
     between: dict[str, list[Pair]] | None = None,
     others: Mapping[str, Sequence[Pair]] | None = None,
 ) -> None:
-    """Add one change to a sum. A file that is again what it was at first leaves it. A change that does not begin where
-    the last one ended tells what others did in `between`; `others` is what they did in the change itself."""
+    """Add one change to a sum. A file that is again what it was at first leaves it. If a change does not begin where
+    the last one ended, others changed the file in `between`. `others` is what they changed during the change itself."""
     for name in {path} if path is not None else change.paths:
         before = change.before if change.before is not None and change.before.path == name else None
         after = change.after if change.after is not None and change.after.path == name else None

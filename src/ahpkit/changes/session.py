@@ -1,4 +1,4 @@
-"""Computes what one session changed: per turn, and all turns together.
+"""Computes the changes of one session: of each turn, and of all turns together.
 
 A turn is the span between two checkpoints. So changes of other people between two turns never count as the session's.
 In a git work tree everything that differs between two checkpoints was changed. Outside git only the files that the
@@ -47,7 +47,7 @@ class SessionChanges:
         self._read_last: dict[str, set[str]] = {}
         """With `edits_only`: for each turn that is ending, the files that the final checkpoint has read."""
         self._of_chats: dict[str, list[FileChange]] = {}
-        """A cache of the changes of each chat. New changes remove the chat from it."""
+        """A cache of the changes of each chat. New changes in a chat remove its entry."""
 
     async def begin(self, turn_id: str, chat: str = "", *, outside_calls: bool | None = True) -> None:
         """Remember the files as they are before a turn of a chat. `outside_calls`: its agent may write also while none
@@ -122,7 +122,7 @@ class SessionChanges:
             self.record.saw_calls = True
 
     async def written_by_others(self, turn_id: str, paths: Collection[str]) -> Mapping[str, int]:
-        """Those of the files that somebody else wrote since a turn began, with the times. Reads no contents."""
+        """The files that somebody else wrote since a turn began, with the times. No contents are read."""
         activity = self._active.get(turn_id)
         if activity is None or turn_id in self._final:
             return {}
@@ -207,7 +207,7 @@ class SessionChanges:
             await self._count(turn)
 
     async def doubt(self, turn_id: str, theirs: Collection[str], reported: Collection[str]) -> None:
-        """Another session worked here while a turn ran.
+        """Another session worked here while a turn ran: note which files it may have written.
 
         `theirs`: the paths that changed while it did. `reported`: those of them that it is known to have written. A
         file that changed in both turns may be from either, unless only one of them reported it.
@@ -237,7 +237,8 @@ class SessionChanges:
         return [*await compare_pairs(self.tree, total, counted), *self._noted(total)]
 
     async def _sum(self, running: Iterable[str]) -> tuple[dict[str, Pair], dict[str, list[Pair]], list[FileChange]]:
-        """The session's sum with turns that still run; what others changed in between; and what those turns changed."""
+        """The session's sum including running turns; what others changed in between; and what the running turns
+        changed."""
         total, between, counted = self.record.total, self.record.between, list[FileChange]()
         for turn_id in running:
             if changed := [change for change in await self.turn(turn_id) if not change.note]:
@@ -353,7 +354,7 @@ class SessionChanges:
                 total[path] = before[path]
         if path in undone.between:
             self.record.between[path] = undone.between[path]
-        was, now = undone.files[path]  # The turn may have run when it was undone: then no sum had it.
+        was, now = undone.files[path]  # If the turn was running when it was undone, no sum contained it.
         self.record.total[path] = undone.total.get(path, (now, was))
 
     async def _begin_without(
@@ -388,13 +389,13 @@ class SessionChanges:
         self.record.unsure = [path for path in self.record.unsure if path not in paths]
 
     async def _resum(self, outcome: Outcome) -> None:
-        """Count files again, as the undo left or found them."""
+        """Count files again, in the state in which the undo left or found them."""
         self._of_chats.clear()
         record, was, now = self.record, outcome.was | outcome.back, outcome.became | outcome.back
         async for path in unhurried((*outcome.undone, *outcome.back)):
             latest = record.total.get(path, (None, None))[1]
             for total in record.chats.values():
-                # A chat whose change lies under a later one keeps it.
+                # A chat keeps a change that is below a later one.
                 if path in total and _key(total[path][1]) == _key(latest):
                     add(total, FileChange(total[path][1], now.get(path)), path)
             if path in record.total:
@@ -422,7 +423,7 @@ class SessionChanges:
 async def compare_pairs(
     tree: WorkTree, total: Mapping[str, Pair], counted: Iterable[FileChange] = ()
 ) -> list[FileChange]:
-    """Changes with renames and line counts from befores and afters of single files.
+    """Compute changes, with renames and line counts, from the states before and after of single files.
 
     A file that exists on both sides is not part of a rename, so its change can be taken from `counted` if it is the
     same.
@@ -437,7 +438,7 @@ async def compare_pairs(
 def _split_known(
     total: Mapping[str, Pair], counted: Iterable[FileChange]
 ) -> tuple[list[FileChange], list[Side], list[Side]]:
-    """Changes that are known already; the befores and the afters of all others."""
+    """The changes that are known already; and the states before and after of all others."""
     edits = {(change.before, change.after): change for change in counted}
     known = {path: edits[pair] for path, pair in total.items() if None not in pair and pair in edits}
     rest = [pair for path, pair in total.items() if path not in known]

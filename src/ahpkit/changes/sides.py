@@ -26,7 +26,7 @@ class FileChange:
     after: Side | None
     added: int | None = None
     removed: int | None = None
-    """Lines; None for binary files and for what was not compared."""
+    """The number of removed lines; None for binary files and for files that were not compared."""
     note: str = ""
     """Why the content is not shown: `too large`, `not compared`."""
 

@@ -32,7 +32,7 @@ from ahpkit.protocol.errors import RpcError
 T = TypeVar("T")
 
 _AT_ONCE = 500
-"""Files that are handled in one step of the event loop."""
+"""The number of files that are handled in one step of the event loop."""
 
 
 class Step(Enum):
@@ -58,12 +58,12 @@ class Outcome:
     became: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
     """Undone path → the file that the undo made of it. Somebody may have written it again since."""
     back: dict[str, Side | None] = field(default_factory=dict[str, "Side | None"])
-    """Path → the present file, where nothing of the session was left in it already."""
+    """Path → the present file, if it already contained nothing of the session's changes."""
     raw: dict[str, str] = field(default_factory=dict[str, str])
     """Path → the blob with the file's exact bytes before the undo, if git stores the file with other bytes; empty: git
     has to make them."""
     guessed: list[str] = field(default_factory=list[str])
-    """Undone paths of which it is not known who wrote them."""
+    """Undone paths of files whose writer is not known."""
 
     def describe(self, did: str = "Undid", nothing: str = "Nothing was undone.") -> str:
         """The result in a few sentences for a person."""
@@ -83,7 +83,7 @@ def _some(texts: Sequence[str], between: str) -> str:
 
 
 def decide(before: Side | None, after: Side | None, now: Side | None) -> Step:
-    """Which step takes one path back."""
+    """The step that undoes the changes to one path."""
     if same(now, before):
         return Step.NOTHING
     return Step.RESTORE if same(now, after) else Step.MERGE
@@ -94,7 +94,7 @@ class MixedChanges(Exception):
 
 
 Mark = tuple[int, ...] | None
-"""What the file system says about a file; None: there is none.
+"""The state of a file in the file system; None if it does not exist.
 
 It is taken before the content is read. If it differs when the file is about to be replaced, somebody wrote or replaced
 the file meanwhile, and it is left alone.
@@ -140,7 +140,7 @@ async def undo(
 
 
 async def unhurried(paths: Iterable[str]) -> AsyncIterator[str]:
-    """Paths one by one. There may be very many, so others are served now and then."""
+    """Iterates over paths. There may be very many, so other tasks run in between."""
     for number, path in enumerate(paths):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
@@ -161,7 +161,7 @@ def _leaving(path: str, outcome: Outcome) -> Generator[None]:
 
 
 def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dict[str, Pair]:
-    """Before and after of each path. A rename is a removal and a creation."""
+    """The states before and after of each path. A rename counts as a removal and a creation."""
     found: dict[str, Pair] = {}
     chosen = None if only is None else set(only)
     for change in changes:
@@ -175,13 +175,13 @@ def versions(changes: Iterable[FileChange], only: Collection[str] | None) -> dic
 
 
 def _in_order(paths: Collection[str], meant: Mapping[str, Pair]) -> list[str]:
-    """Paths that are removed come first: a file that is restored may need the place of a folder. Then come those that
-    say in which form others are restored."""
+    """Paths that are removed come first: a file that is restored may need the place of a folder. Then come the files
+    that determine in which form others are restored."""
     return sorted(paths, key=lambda path: (meant[path][0] is not None, not _is_attributes_file(path), path))
 
 
 def _is_attributes_file(path: str) -> bool:
-    """Whether a file says in which form git puts others into the work tree."""
+    """Whether a file determines in which form git writes others into the work tree."""
     return os.path.basename(path) == ".gitattributes"
 
 
@@ -248,7 +248,7 @@ async def _write(tree: WorkTree, blobs: Blobs, path: str, mark: Mark, outcome: O
     if wanted is None or tree.was_left_out(wanted):
         await asyncio.to_thread(remove_file, tree, path, mark)
         mark = None
-    # Git takes a file that is there back into a sparse checkout, so its index is asked when the file is gone.
+    # Git takes an existing file back into a sparse checkout, so its index is asked after the file was removed.
     if wanted is not None and not (tree.was_left_out(wanted) and await tree.is_left_out(path)):
         if exact == "":
             data = await _with_its_line_ends(tree, blobs, wanted, now, held)
@@ -267,8 +267,8 @@ async def _held(tree: WorkTree, path: str, now: Side | None) -> bytes | None:
 
 
 async def _bytes_to_keep(tree: WorkTree, blobs: Blobs, now: Side | None, held: bytes | None) -> str | None:
-    """A blob with the bytes of a file that is about to go; None: git stores them as they are. Empty: more than the line
-    ends differs, so a filter makes the file's content, and the host must not keep that."""
+    """A blob with the bytes of a file that is about to be replaced; None if git stores them as they are. Empty if more
+    than the line ends differs: then a filter makes the file's content, and the host must not keep it."""
     if now is None or held is None or await asyncio.to_thread(is_blob, held, now.oid):
         return None
     if await _is_filtered(blobs, now, held):
@@ -317,7 +317,7 @@ def _plain(text: bytes) -> bytes:
 
 
 async def without(tree: WorkTree, blobs: Blobs, steps: Sequence[Pair], now: Side | None) -> Side | None:
-    """A file without a session's changes to it, the latest taken out first."""
+    """The content of a file without a session's changes. The latest change is taken out first."""
     for before, after in reversed(steps):
         match decide(before, after, now):
             case Step.NOTHING:
@@ -330,7 +330,7 @@ async def without(tree: WorkTree, blobs: Blobs, steps: Sequence[Pair], now: Side
 
 
 def why_left(path: Path, new: Side | None) -> str | None:
-    """Why a person has to change a file by hand, given the new content; None if the host may write it."""
+    """Why a person has to change a file by hand to the new content; None if the host may write it."""
     if (what := why_sealed(path)) is not None:
         return f"it is {what}; change it yourself"
     if new is not None and new.mode == LINK and leads_to_sealed(path):
@@ -339,7 +339,7 @@ def why_left(path: Path, new: Side | None) -> str | None:
 
 
 async def _merged(tree: WorkTree, blobs: Blobs, before: Side | None, after: Side | None, now: Side | None) -> Side:
-    """The present file without the changes from `before` to `after`, where that can be computed for certain."""
+    """The present file without the changes from `before` to `after`, if that can be computed with certainty."""
     if before is None or after is None or now is None or LINK in (before.mode, after.mode, now.mode):
         raise MixedChanges
     texts = [await blobs.read(side) for side in (now, after, before)]
@@ -361,7 +361,7 @@ def write_file(tree: WorkTree, path: str, data: bytes, mode: str, mark: Mark) ->
     """Put a file into the work tree in one step, unless what is there differs from its mark. No link on the way is
     followed.
 
-    The permissions of a file that is there stay as they are, because git does not store them.
+    The permissions of an existing file do not change, because git does not store them.
     """
 
     def write(entry: Entry) -> None:
@@ -429,7 +429,7 @@ def _check_mark(entry: Entry, mark: Mark) -> None:
 
 
 def _at(tree: WorkTree, path: str, use: Callable[[Entry], T], *, make: bool = False) -> T:
-    """Use a path of the work tree that may be written. A link in between is an error."""
+    """Open the folder of a path that may be written in the work tree. A link on the way is an error."""
     if {"", ".", "..", ".git"} & set(path.split("/")[:-1]):
         raise OSError(f"{path} is not a path inside the work tree")
     place, opener = tree.root / path, tree.writing()

@@ -61,7 +61,7 @@ def has_content(root: Path, path: str, oid: str) -> bool:
 
 
 def is_blob(data: bytes, oid: str) -> bool:
-    """Whether a blob is named after exactly these bytes."""
+    """Whether a blob's name is the hash of exactly these bytes."""
     made = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
     made.update(b"blob %d\0" % len(data))
     made.update(data)

@@ -49,7 +49,7 @@ class Views:
     # -- life of a channel -------------------------------------------------------------------------------------------
 
     async def open(self, uri: str) -> bool:
-        """Somebody subscribes: show that it is being computed, then compute it."""
+        """Somebody subscribes to a changeset: show that it is being computed, then compute it."""
         view = wire.read_uri(uri)
         followed = None if view is None else await self._directories.by_key(view.key)
         if view is None or followed is None or not await self._is_offered(view, followed):

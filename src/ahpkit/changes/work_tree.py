@@ -29,31 +29,31 @@ from ahpkit.changes.verified_content import content, doubtful, has_content, look
 from ahpkit.host.resources.safe_open import SafeOpener, anywhere
 
 MAX_FILE = 16 * 1024 * 1024
-"""Bytes. Larger files are shown as changed but not kept: undoing them would need a second copy of each."""
+"""The largest size of a file that is kept, in bytes. Larger files are shown as changed, but cannot be undone."""
 
 MAX_WHOLE = (2_000, 64 * 1024 * 1024)
-"""Files and bytes of a folder outside git that is kept as a whole before each turn."""
+"""The largest number of files and bytes of a folder outside git that is kept as a whole before each turn."""
 
 _AT_ONCE = 500
 """Paths on one command line."""
 
 _REFRESH = ("-q", "--unmerged", "--really-refresh")
-"""Have git note which files are the same although they were touched; else it reads them each time."""
+"""Lets git note which files are unchanged although they were touched. Otherwise it reads them each time."""
 
 _UNREADABLE = 20
-"""Files that git cannot read in one look: more of them mean that something else is wrong."""
+"""The largest number of files that git may fail to read in one look. With more, something else is wrong."""
 
 _INNER_FILES = 2_000
-"""Files of other repositories inside this one that are looked at, to see whether something in there changed."""
+"""The number of files of an inner repository that are examined to see whether something in it changed."""
 
 _ODD = 500
-"""Files in one look that git may store in another form than they have: more of them are left out, in doubt."""
+"""The number of files in one look that git may store in another form. Further ones are left out."""
 
 _KEPT = 5_000
-"""Changes in the comparisons that are remembered, about 3 MB; the latest comparison stays whatever its size."""
+"""The number of changes in remembered comparisons, about 3 MB. The latest comparison is kept whatever its size."""
 
 _TREES = 4
-"""Trees of single files that are remembered: befores and afters of two sessions."""
+"""The number of remembered trees of single files: the states before and after of two sessions."""
 
 IGNORE_FILE = ".gitignore"
 
@@ -68,11 +68,11 @@ class Checkpoint:
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """Path → why its content is not in the tree."""
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Path → size and time of what was left out: other ones mean that it was written."""
+    """Path → size and time of a file that was left out. If they differ later, it was written."""
 
 
 class WorkTree:
-    """Checkpoints and comparisons of one work tree. One at a time: all of them use one index of ours."""
+    """Checkpoints and comparisons of one work tree. They run one at a time, because all use the same index of ours."""
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class WorkTree:
         max_whole: tuple[int, int] = MAX_WHOLE,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`shows`: files that clients never see are not kept either, those of the host among them. `writing`: lets
-        through what an operation may write."""
+        """`shows`: files that clients must never see, such as the host's own, are not kept either. `writing` opens the
+        files that an operation may write."""
         self.git = git
         self.root = git.work_tree
         self._shows = shows
@@ -102,15 +102,16 @@ class WorkTree:
         self._absent: Mapping[str, str] = {}
         """Files that a sparse checkout leaves out, with their lines for an index."""
         self.tracked_late: set[str] = set()
-        """Files that came into our index because they were in the user's: git may have ignored them before."""
+        """Files that came into our index because they were in the user's index. Git may have ignored them before."""
         self._compared: dict[tuple[str, str], list[FileChange]] = {}
         """Latest comparisons. A session's sum, its view and its turn's view ask for the same one."""
 
         self._made: dict[frozenset[Side], str] = {}
-        """Files → the latest trees that were made of them: what earlier turns changed is shown with each new edit."""
+        """Files → the latest trees that were made of them, because the changes of earlier turns are shown with each new
+        edit."""
 
     async def is_small(self) -> bool:
-        """Whether all files can be kept without taking long. Looks at no more of them than that."""
+        """Whether there are few enough files to keep all of them quickly. Counting stops at the limit."""
         return await asyncio.to_thread(self._is_small)
 
     def _is_small(self) -> bool:
@@ -168,7 +169,7 @@ class WorkTree:
             return Checkpoint(self._tree, left_out, await asyncio.to_thread(self._marks, left_out))
 
     async def _newly_tracked(self) -> set[str]:
-        """Files that the user's index has and ours has not: a file that git ignores may be added to it all the same.
+        """Files that the user's index has and ours does not. A user may add files to it that git ignores.
 
         What a sparse checkout leaves out is not there, and is taken over as the index has it. Outside git there is only
         our index.
@@ -188,14 +189,14 @@ class WorkTree:
         return new
 
     async def _leave_out(self, absent: Mapping[str, str]) -> None:
-        """Have files in our index that are not there, because a sparse checkout leaves them out."""
+        """Add files to our index that do not exist because a sparse checkout leaves them out."""
         if absent:
             entries = os.fsencode("".join(f"{entry}\0" for entry in absent.values()))
             await self.git.run("update-index", "-z", "--index-info", stdin=entries, index=self._index)
             await self._update([*absent], "--skip-worktree")
 
     def was_left_out(self, side: Side) -> bool:
-        """Whether a file of this content was not there, because a sparse checkout leaves it out."""
+        """Whether a file with this content did not exist because a sparse checkout left it out."""
         return self._absent.get(side.path, "").startswith(f"{side.mode} {side.oid} ")
 
     async def is_left_out(self, path: str) -> bool:
@@ -211,7 +212,8 @@ class WorkTree:
         return entries.keys() - known - absent.keys(), absent
 
     async def _add(self, paths: Sequence[str], refresh: Sequence[str]) -> dict[str, str]:
-        """Take files into our index. Returns those that cannot be taken, and why: the others are not lost with them."""
+        """Add files to our index. Returns the files that cannot be added, and why. The others are added all the
+        same."""
         before = await asyncio.to_thread(look, self.root, paths, self.clock())
         unreadable = await self._add_all(paths, refresh)
         doubted = await asyncio.to_thread(doubtful, self.root, paths, before, self.clock())
@@ -220,7 +222,8 @@ class WorkTree:
         return unreadable | dict.fromkeys(gone, "changed while it was read")
 
     async def _read_again(self, paths: Sequence[str]) -> list[str]:
-        """Put the true content of files into our index where git read something else; returns those that have none."""
+        """Put the true content of files into our index if git read something else. Returns the files without
+        content."""
         odd: list[tuple[str, str]] = []
         for start in range(0, len(paths), _AT_ONCE):
             some = paths[start : start + _AT_ONCE]
@@ -229,7 +232,7 @@ class WorkTree:
         return [path for number, (path, mode) in enumerate(odd) if number >= _ODD or not await self._keep(path, mode)]
 
     def _differing(self, staged: Sequence[str]) -> list[tuple[str, str]]:
-        """Of lines of `ls-files -s` the files that hold other bytes than their blobs, with their modes."""
+        """The files in lines of `ls-files -s` whose bytes differ from their blobs, with their modes."""
         found: list[tuple[str, str]] = []
         for about, _, path in (line.partition("\t") for line in staged):
             mode, oid, _ = about.split(" ")
@@ -273,7 +276,7 @@ class WorkTree:
             await self.git.run("update-index", *options, "-z", "--stdin", stdin=stdin, index=self._index)
 
     def there(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Files that are there, and those that are not. What lies behind a link is not in this work tree."""
+        """The files that exist, and those that do not. Files behind a link are not in this work tree."""
         folders: dict[str, bool] = {"": True}
 
         def real(folder: str) -> bool:
@@ -339,9 +342,9 @@ class WorkTree:
             await self.git.run("read-tree", "--empty", index=self._index)
 
     async def _watch_all(self, index: Path) -> None:
-        """Have git look also at files that a person marked to be passed over: an agent may write them.
+        """Let git look also at files that a person marked to be skipped, because an agent may write them.
 
-        What a sparse checkout leaves out is passed over as well, and is not there.
+        Files that a sparse checkout leaves out are marked in the same way, and do not exist.
         """
         files = await self.git.lines("ls-files", "-z", "-v", index=index)
         skipped = await asyncio.to_thread(self.there, [name[2:] for name in files if name[0] in "Ss"])
@@ -352,7 +355,7 @@ class WorkTree:
                 await self.git.run("update-index", f"--no-{mark}", "-z", "--stdin", stdin=stdin, index=index)
 
     async def tracked(self, paths: Collection[str]) -> set[str]:
-        """Of some paths those that are in the user's index."""
+        """The paths among these that are in the user's index."""
         found: set[str] = set()
         ordered = sorted(paths)
         for start in range(0, len(ordered), _AT_ONCE):
@@ -360,7 +363,7 @@ class WorkTree:
         return found
 
     async def ignored(self, paths: Collection[str]) -> set[str]:
-        """Of some paths those that git ignores now. What is in the user's index is never ignored."""
+        """The paths among these that git ignores now. Files in the user's index are never ignored."""
         if not paths:
             return set()
         only = sorted(paths) if len(paths) <= _AT_ONCE else ()  # None: all that git ignores.
@@ -369,7 +372,8 @@ class WorkTree:
         )
 
     async def match_ignored(self, paths: Collection[str], tree: str) -> set[str]:
-        """Of some paths those that the ignore files of a tree, or those of now, speak of, tracked or not."""
+        """The paths among these that match the ignore files of a tree, or the present ones, whether they are tracked or
+        not."""
         if not paths:
             return set()
         lines = (line.partition("\t") for line in await self.git.lines("ls-tree", "-r", "-z", tree))
@@ -388,16 +392,17 @@ class WorkTree:
         return set(paths).intersection([*then, *now])
 
     def written_at(self, paths: Iterable[str], since: int = 0) -> dict[str, int | None]:
-        """When files were last written or moved, in nanoseconds; None: they are not there, or are other repositories.
+        """When files were last written or moved, in nanoseconds; None for files that do not exist and for other
+        repositories.
 
-        A file that changed `since` a time and is older itself came with a folder that was moved.
+        If a file appeared `since` a time but is older itself, it came with a folder that was moved.
         """
         found: dict[str, int | None] = {}
         for path in paths:
             found[path] = None
             with suppress(OSError, ValueError):
                 at = os.lstat(self.root / path).st_ctime_ns
-                if not _is_repository(self.root / path):  # Nothing says when a commit was made in a submodule.
+                if not _is_repository(self.root / path):  # The time of a commit in a submodule is not known.
                     found[path] = at if at >= since - COARSE else max(at, self._moved_at(path))
         return found
 
@@ -407,7 +412,7 @@ class WorkTree:
         return max((os.lstat(self.root / folder).st_ctime_ns for folder in folders), default=0)
 
     def moved_with_folder(self, change: FileChange, since: int) -> bool:
-        """Whether a file is what it was, but in a folder that was moved `since` a time: the one it was in is gone."""
+        """Whether a file is unchanged but in a folder that was moved `since` a time, so that its old folder is gone."""
         before, after = change.before, change.after
         if before is None or after is None or before.path == after.path or not same(before, after):
             return False
@@ -419,11 +424,11 @@ class WorkTree:
         return False
 
     def older(self, paths: Iterable[str], than: int) -> set[str]:
-        """Of some files those that nobody wrote or moved since a time, in nanoseconds."""
+        """The files among these that nobody wrote or moved since a time, in nanoseconds."""
         return {path for path, at in self.written_at(paths).items() if at is not None and at < than - COARSE}
 
     async def _not_ignored(self, paths: Sequence[str]) -> list[str]:
-        """Of named paths those that a full look would see: tracked ones, and new ones that are not ignored."""
+        """The named paths that a full look would see: tracked files, and new files that are not ignored."""
         found: list[str] = []
         for start in range(0, len(paths), _AT_ONCE):
             some = paths[start : start + _AT_ONCE]
@@ -463,7 +468,7 @@ class WorkTree:
         return found
 
     async def uncommitted(self) -> tuple[list[FileChange], Mapping[str, str]]:
-        """What differs from the last commit, as git sees it now; and which files were left out, with the reasons."""
+        """The present differences from the last commit; and the files that were left out, with the reasons."""
         checkpoint, head = await self.checkpoint(), await self.head()
         changes = await self.compare(head, checkpoint.tree)
         new = {change.path for change in changes if change.before is None or change.before.path != change.path}
@@ -472,7 +477,7 @@ class WorkTree:
         return changes, checkpoint.left_out
 
     async def compare(self, before: str, after: str, paths: Collection[str] | None = None) -> list[FileChange]:
-        """What differs between two trees, renames found, with line counts."""
+        """The differences between two trees, with renames and line counts."""
         if before == after:
             return []
         if paths is not None:
@@ -493,7 +498,7 @@ class WorkTree:
         return await asyncio.to_thread(_read_changes, data, paths)  # There may be very many.
 
     async def sides(self, tree: str, paths: Collection[str]) -> dict[str, Side]:
-        """What a tree holds at some paths."""
+        """The content of a tree at some paths."""
         found: dict[str, Side] = {}
         ordered = await asyncio.to_thread(sorted, paths)
         for start in range(0, len(ordered), _AT_ONCE):
@@ -540,7 +545,7 @@ class WorkTree:
         return oid.decode().strip()
 
     def in_progress(self) -> str | None:
-        """What git is in the middle of here, in words, or None."""
+        """The operation that git is in the middle of, in words, or None."""
         states = {
             "MERGE_HEAD": "a merge",
             "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -571,8 +576,8 @@ def _write_below(top: Path, path: str, data: bytes) -> None:
 
 
 def _copy_index(theirs: Path, ours: Path) -> None:
-    """A copy that is as old as the original: in a newer one git takes files for unchanged that were written with the
-    same size in the second in which the original was."""
+    """Copy an index with its time. With a newer time git would take files for unchanged that were written with the same
+    size in the same second as the original."""
     with theirs.open("rb") as source:
         status = os.fstat(source.fileno())
         ours.write_bytes(source.read())
@@ -587,7 +592,7 @@ def _mode(path: Path) -> int:
 
 
 def _is_repository(folder: Path) -> bool:
-    """A submodule: the one kind of folder that is an entry of its own."""
+    """Whether an entry is a submodule, the only kind of folder that has its own entry."""
     return os.path.lexists(folder / ".git")
 
 

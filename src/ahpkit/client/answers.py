@@ -18,7 +18,7 @@ from ahpkit.protocol.meta_keys import AUTOMATIC
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Let a tool call run, or its result be used."""
+    """Approves a tool call, or the use of its result."""
 
     option_id: str | None = None
     edited_input: str | None = None
@@ -28,11 +28,11 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Do not let a tool call run, or its result be used."""
+    """Denies a tool call, or the use of its result."""
 
     option_id: str | None = None
     reason: StringOrMarkdown | None = None
-    """Shown with the call; the agent reads it."""
+    """The reason, which is shown with the call and which the agent reads."""
     automatic: bool = False
     """A program decided without asking a person. The record of approvals says so."""
 

@@ -36,7 +36,7 @@ OnApproval = Literal["allow", "deny", "wait"] | OnConfirmation
 Waiting = ConfirmationNeeded | InputNeeded | AuthenticationNeeded
 
 _CANCELLING = 2.0
-"""Seconds to wait until the host has taken the cancellation of a turn."""
+"""Seconds to wait until the host has accepted the cancellation of a turn."""
 
 _LONGEST = 200
 """Characters of a tool's input in an error."""

@@ -1,7 +1,6 @@
 """Answers the host's requests to canvases that this client provides.
 
-Canvases are defined in `ahpkit.authoring.canvas`: the same one can be offered by a client, by a host, or by an
-extension.
+Canvases are defined in `ahpkit.authoring.canvas`. A client, a host and an extension can offer the same canvas.
 """
 
 from __future__ import annotations

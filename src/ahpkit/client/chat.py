@@ -144,7 +144,7 @@ class Chat(Handle[ChatState]):
         return self._dispatch("turnCancelled", turnId=self._turn_id(), duration=duration)
 
     def truncate(self, turn_id: str | None = None) -> Dispatch:
-        """Cut the history after a turn; without one, all of it."""
+        """Remove the history after a turn; without a turn, the whole history."""
         return self._dispatch("truncated", **given(turnId=turn_id))
 
     # Drafts, queued messages and steering messages.
@@ -186,13 +186,13 @@ class Chat(Handle[ChatState]):
     # A person's decisions.
 
     def approve(self, tool_call_id: str, *, option_id: str | None = None, edited_input: str | None = None) -> Dispatch:
-        """Let a tool call run."""
+        """Approve a tool call."""
         return self._act(confirmed(self._turn_id(), tool_call_id, Approve(option_id, edited_input)))
 
     def deny(
         self, tool_call_id: str, *, option_id: str | None = None, reason: StringOrMarkdown | None = None
     ) -> Dispatch:
-        """Do not let a tool call run."""
+        """Deny a tool call."""
         return self._act(confirmed(self._turn_id(), tool_call_id, Deny(option_id, reason)))
 
     def confirm_result(self, tool_call_id: str, *, approved: bool) -> Dispatch:
@@ -317,7 +317,7 @@ def _selection(model: str | ModelSelection | None, agent: str | None) -> JsonObj
 
 
 _LARGEST = 200
-"""Turns in one page: a screenful many times over."""
+"""Turns in one page: many screenfuls."""
 
 
 class TurnPage(TypedDict):
@@ -329,7 +329,7 @@ class TurnPage(TypedDict):
 
 
 def page_of(chat: ChatState, before: str | None, limit: int | None) -> tuple[TurnPage, str | None]:
-    """A page of the turns in the state. When older turns must be loaded first, the cursor for that is not None.
+    """A page of the turns in the state, and a cursor. The cursor is not None if older turns must be loaded first.
 
     Raises `NotFound` when there is no such turn, here or at the host.
     """

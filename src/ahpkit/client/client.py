@@ -123,7 +123,7 @@ class Client:
         return cast("RootState", self._core.root.plain_optimistic())
 
     def on_status(self, callback: Callable[[Status], Awaitable[None] | None]) -> Callable[[], None]:
-        """Call `callback` with every new status. Call the result to stop that."""
+        """Call `callback` with every new status. Call the result to stop this."""
         return _listen(self._core.connection.listeners, callback)
 
     async def wait_connected(self) -> None:
@@ -389,7 +389,7 @@ class Client:
     # What the host says and asks.
 
     def on_notification(self, callback: NotificationListener) -> Callable[[], None]:
-        """Call `callback(method, params)` for every notification except actions. Call the result to stop that."""
+        """Call `callback(method, params)` for every notification except actions. Call the result to stop this."""
         return _listen(self._core.host_requests.listeners, callback)
 
     def serve(self, method: str, handler: RequestHandler) -> None:

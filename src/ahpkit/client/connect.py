@@ -77,7 +77,7 @@ class _Dialler:
         endpoint = self._endpoint()
         ssl = self._ssl or trusted_certificate(endpoint.url)
         transport = await connect_transport(endpoint.url, token=self._token or endpoint.token, ssl=ssl)
-        self._data_dir = endpoint.data_dir  # From now on this host, and no other that may be running too.
+        self._data_dir = endpoint.data_dir  # Connect only to this host from now on, even if others run.
         return transport
 
     def _endpoint(self) -> Endpoint:

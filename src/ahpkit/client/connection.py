@@ -27,11 +27,11 @@ Greet = Callable[[RpcConnection], Awaitable[None]]
 """Does the handshake on a new connection and applies the states in its answer."""
 
 GREETING_TIMEOUT = 30.0
-"""Seconds for the handshake. Not shorter, because the answer contains the replay of a long absence."""
+"""Seconds for the handshake. The answer may contain the replay of a long absence, so this is not short."""
 
 
 class DialAgain(AhpError):
-    """The host refused the versions offered on this connection: others are offered on a new connection."""
+    """The host refused the versions that were offered. Other versions are offered on a new connection."""
 
 
 _FINAL = frozenset({1003, 1007, 1008, 1009})

@@ -51,7 +51,7 @@ class Dispatch:
         return asyncio.shield(self._settled).__await__()
 
     async def accepted(self) -> int:
-        """Wait for the serverSeq; raises `ActionRejected` when the host refused."""
+        """Wait for the outcome and return the serverSeq. Raises `ActionRejected` if the host refused the action."""
         match await self:
             case Accepted(server_seq):
                 return server_seq

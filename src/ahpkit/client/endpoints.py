@@ -122,7 +122,7 @@ def _linked(path: Path, links: Path) -> Generator[None]:
 def find_endpoint(
     *, data_dir: str | None = None, name: str | None = None, directory: Path | None = None
 ) -> Endpoint | None:
-    """The host to use: the one the environment names, else the newest that is running, else None.
+    """The host to use: the one that the environment names, else the newest running host, else None.
 
     With a `data_dir`, only the host of that data directory is taken: the same one, maybe restarted. With a `name`, from
     the caller or from `AHPKIT_HOST_NAME`, the newest host of that name is taken.

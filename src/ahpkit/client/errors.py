@@ -25,7 +25,7 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.errors import AhpError
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a message of the host raises when the message does not have the shape that the protocol gives it."""
+"""The exceptions that are raised while reading a message that does not have the shape of the protocol."""
 
 
 class ClientError(AhpError):
@@ -52,7 +52,7 @@ class ClientClosed(ClientError):
 
 
 class ActionRejected(ClientError):
-    """The host refused an action; its effect was taken back."""
+    """The host refused an action. Its effect was undone."""
 
     def __init__(self, channel: str, action: JsonObject, reason: str) -> None:
         super().__init__(f"{action.get('type')} was rejected: {reason}")
@@ -62,7 +62,7 @@ class ActionRejected(ClientError):
 
 
 class LaggedError(ClientError):
-    """A consumer missed actions: it was too slow, or the host could only send a snapshot after a reconnect.
+    """A consumer missed actions, because it was too slow or the host could only send a snapshot after a reconnect.
 
     Other consumers are not affected. The state is up to date: read it and go on iterating.
     """

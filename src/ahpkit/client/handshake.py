@@ -36,7 +36,7 @@ class HostInfo:
 
     @property
     def is_vscode(self) -> bool:
-        """Whether it is the host inside VS Code, by the private capabilities it announces.
+        """Whether this is the host inside VS Code. It is recognised by the private capabilities that it announces.
 
         It reads a session's agent from its URI, and creates a session only when the first message comes.
         """
@@ -44,7 +44,7 @@ class HostInfo:
 
     @property
     def is_ahpkit(self) -> bool:
-        """Whether it is a host of this package, by the extensions it announces."""
+        """Whether this is a host of this package. It is recognised by the extensions that it announces."""
         return any(key.startswith(OURS) for key in self.meta)
 
     @classmethod
@@ -112,7 +112,7 @@ class Handshake:
         self._channels.take_snapshots(result["snapshots"])
 
     async def _reconnect(self, rpc: RpcConnection) -> bool:
-        """False when the host refuses: it does not know this client, or lost its log."""
+        """Reconnect. Returns False if the host refuses, because it does not know this client or lost its log."""
         last_seen, subscriptions = self._channels.resumable()
         params: JsonObject = {
             "channel": ROOT_URI,

@@ -52,7 +52,7 @@ class McpServer:
 
     @property
     def placed(self) -> PlacedCustomization:
-        """Its entry and its container; raises `LookupError` when the session no longer has it."""
+        """The server's entry and its container. Raises `LookupError` if the session no longer has the server."""
         found = find(self._channel.plain_optimistic(), self.id)
         if found is None:
             raise LookupError(f"the session has no MCP server {self.id!r} any more")
@@ -92,9 +92,7 @@ class McpServer:
         with suppress(TimeoutError):
             async with asyncio.timeout(wake):
                 await wait_for(self._channel, lambda _: self._has_begun())
-        while (
-            self.state["kind"] == "starting"
-        ):  # The optimistic state: after `start()` it says so before the host answers.
+        while self.state["kind"] == "starting":  # In the optimistic state, `start()` shows before the host answers.
             await wait_for(self._channel, lambda _: self.state["kind"] != "starting")
         if self.state["kind"] != "ready":
             raise McpNotReady(_why(self.placed.entry))
@@ -103,11 +101,11 @@ class McpServer:
         return self.state["kind"] != "stopped" or not self.may_run
 
     def start(self) -> Dispatch:
-        """Start it, also after an error."""
+        """Start the server, also after an error."""
         return self._dispatch("mcpServerStartRequested")
 
     def stop(self) -> Dispatch:
-        """Stop it, without switching it off."""
+        """Stop the server, without switching it off."""
         return self._dispatch("mcpServerStopRequested")
 
     # -- the side channel ------------------------------------------------------------------------------------------
@@ -130,7 +128,7 @@ class McpServer:
             raise RpcError(error.code, error.message, error.data) from None
 
     async def tools(self) -> list[JsonObject]:
-        """All its tools, page by page."""
+        """All tools of the server, read page by page."""
         found: list[JsonObject] = []
         cursor: str | None = None
         while True:
@@ -147,7 +145,7 @@ class McpServer:
         return await self.request("tools/call", {"name": tool, "arguments": dict(arguments or {})}, timeout=timeout)
 
     async def read(self, uri: str) -> JsonObject:
-        """Read one of its resources: a `ReadResourceResult`."""
+        """Read a resource of the server: a `ReadResourceResult`."""
         return await self.request("resources/read", {"uri": uri})
 
     # -- logging in ------------------------------------------------------------------------------------------------
@@ -163,8 +161,9 @@ class McpServer:
     ) -> None:
         """Log in at the server's authorization server (OAuth 2.1 in the browser) and give the host the token.
 
-        Raises `McpNotReady` when it wants no token, `LoginFailed` when none was given. A token that ends is renewed by
-        the host, where the login allows it. The host forgets the login when this client leaves, unless `keep` is set.
+        Raises `McpNotReady` if the server wants no token, and `LoginFailed` if the login gave none. If the login allows
+        it, the host renews a token that expires. The host forgets the login when this client leaves, unless `keep` is
+        set.
         """
         state = self.state
         if state["kind"] != "authRequired":
@@ -181,8 +180,8 @@ class McpServer:
     async def authenticate(self, token: Token | str, *, keep: bool = False) -> None:
         """Give the host a token for this server.
 
-        Scopes that lack something the server named are not told: what it named may be all that there is, and it decides
-        itself whether the token is enough.
+        Scopes that lack one that the server named are not sent. The server may have named all scopes that exist, and it
+        decides itself whether the token is enough.
         """
         state = self.state
         if state["kind"] != "authRequired":

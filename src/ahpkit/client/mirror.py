@@ -7,7 +7,7 @@ For every channel that is followed:
 * `confirmed`: the host's snapshot with every later action applied to it once.
 * `pending`: this client's own actions that the host has not answered.
 * `optimistic`: confirmed with the pending actions applied on top. Without pending actions it *is* confirmed, so
-  streamed text costs one reduction however it is read.
+  streamed text is reduced only once.
 
 An own action is recognised by (clientId, clientSeq), not by its place in the queue, because a rejection can overtake an
 acceptance. Actions that arrive while a snapshot or replay of their channel is on the way wait for it, so nothing is

@@ -30,7 +30,7 @@ OnUnsavedText = Callable[[str], Awaitable[str | None] | str | None]
 """Returns the unsaved text that an open editor has for a `file:` URI, or None. May be async."""
 
 _NOT_SHOWN = frozenset({".git"})
-"""Never published: these folders are large, and may contain secrets."""
+"""Folders that are never published, because they are large and may contain secrets."""
 
 
 class ResourceProvider(Protocol):

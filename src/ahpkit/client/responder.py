@@ -39,7 +39,7 @@ OnInput = Callable[[InputNeeded], Awaitable[Reply | dict[str, Any] | None] | Rep
 """Answers questions: a dict of values by question id, `Answer`, `Decline`, or None to leave it to others."""
 
 OnFailure = Callable[[Exception], None]
-"""Is told what a callback raised, or that it returned something else than a decision."""
+"""Called with the exception of a callback, or with the error that it returned something other than a decision."""
 
 _log = logging.getLogger(__name__)
 
@@ -188,7 +188,8 @@ class Responders:
         on_input: OnInput | None,
         on_failure: OnFailure | None = None,
     ) -> Callable[[], None]:
-        """Use other callbacks for one turn; each one that is None is the client's own. Call the result to stop."""
+        """Use other callbacks for one turn. For a callback that is None, the client's own is used. Call the result to
+        stop."""
         elsewhere = self._attended[chat.uri][0].elsewhere
         elsewhere.add(turn_id)
         own = self._respond(

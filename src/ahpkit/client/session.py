@@ -64,8 +64,8 @@ class Session(Handle[SessionState]):
     ) -> Chat:
         """Open a chat: the one with that URI, or the session's default chat.
 
-        `turns`: only so many of its newest turns are needed; the host may send more. `chat.fetch_turns` gets older
-        ones. `max_latency_ms`: the host may delay streamed text by so much, to send it in fewer messages.
+        `turns`: only this many of its newest turns are needed; the host may send more. `chat.fetch_turns` gets older
+        ones. `max_latency_ms`: the host may delay streamed text by this much, to send it in fewer messages.
         """
         if uri is None and (uri := _default_chat(self.state)) is None:
             await self.wait_ready()

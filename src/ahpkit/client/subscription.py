@@ -16,7 +16,7 @@ from ahpkit.wire.errors import AhpError
 T = TypeVar("T")
 
 LIMIT = 10_000
-"""Items: several minutes of fast streaming, a few megabytes."""
+"""The number of items in a queue: several minutes of fast streaming, a few megabytes."""
 
 
 class Lagged(Exception):

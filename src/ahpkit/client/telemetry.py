@@ -72,7 +72,7 @@ TelemetryEvent: TypeAlias = LogRecord | Span | MetricPoint
 class Telemetry:
     """`async with client.telemetry(logs="warn") as telemetry`: iterate over what the host reports.
 
-    Events of the time while the client was offline are not sent again. A consumer that falls far behind loses events.
+    Events that happen while the client is offline are not sent again. A consumer that falls far behind loses events.
     """
 
     def __init__(self, core: Core, *, logs: Level | None, traces: bool, metrics: bool) -> None:
@@ -129,10 +129,10 @@ class Telemetry:
                 self._queue.push(event)
 
     def on_action(self, envelope: JsonObject) -> None:
-        """Nothing: these channels have no actions."""
+        """Do nothing, because these channels have no actions."""
 
     def on_reset(self) -> None:
-        """Nothing: they have no state."""
+        """Do nothing, because these channels have no state."""
 
     def on_gone(self, error: AhpError) -> None:
         self._queue.end(error)

@@ -51,7 +51,7 @@ class TurnStream:
         self._over: list[Callable[[], None]] = []
         self._channel.listeners.append(self)
         self._resuming = resumed
-        """Whether the turn failed and is being resumed: then its old end is ignored."""
+        """Whether the turn failed and is being resumed. Then its old end is ignored."""
         if resumed:
             self._tracker.skip(self._channel.confirmed or {"turns": []})
         self.on_reset()

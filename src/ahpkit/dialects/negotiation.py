@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}")
 _PIN: Final = re.compile(rf"({_NUMBER})(?:\.({_NUMBER})(?:\.({_NUMBER}))?)?")
 
 _SHOWN = 10
-"""An error lists at most so many versions of an offer."""
+"""An error lists at most this many versions of an offer."""
 
 _MAX_OFFERED = 1000
 """Versions in one offer. No client has that many."""

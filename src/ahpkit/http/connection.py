@@ -25,20 +25,20 @@ log.setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a peer may take, and how many there may be."""
+    """How long a peer may take, and how many connections there may be."""
 
     head: float = 10.0
     """Seconds for the head of a request, so that a silent connection is closed."""
     body: float = 30.0
     """Seconds without a byte of the body that is being sent."""
     whole_body: float = 300.0
-    """Seconds for all of a body: byte by byte it would hold its connection for days."""
+    """Seconds for the whole body. Without a limit, a body sent byte by byte would hold its connection for days."""
     unread: float = 30.0
-    """Seconds in which nothing is read of an answer that waits to be sent."""
+    """Seconds within which the peer must read something of an answer."""
     idle: int = 5
     """Seconds between two requests on one connection."""
     connections: int = 1024
-    """HTTP connections at a time; over it requests get 503. WebSockets do not count."""
+    """HTTP connections at the same time. Requests on further connections get 503. WebSockets do not count."""
 
 
 class HttpConnection(H11Protocol):
@@ -69,7 +69,7 @@ class HttpConnection(H11Protocol):
             self._watch()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Hand over: the request is written out again, what came after it follows as it is."""
+        """Hand the connection over: the request is written out again, and the bytes after it follow unchanged."""
         self.connections.discard(self)
         self._stop_timers()
         lines = [b"%b %b HTTP/1.1" % (event.method, event.target), *(b"%b: %b" % header for header in event.headers)]
@@ -129,7 +129,7 @@ class HttpConnections:
             log_config=None,
             access_log=False,
             proxy_headers=False,
-            ws=asyncio.Protocol,  # Anything but none: that upgrades are wanted.
+            ws=asyncio.Protocol,  # Any value: it tells uvicorn that upgrades are wanted.
             limit_concurrency=limits.connections,
             timeout_keep_alive=limits.idle,
         )
@@ -142,7 +142,7 @@ class HttpConnections:
         return HttpConnection(self._config, self._state, limits=self._limits, upgrade=self._upgrade)
 
     async def aclose(self, grace: float) -> None:
-        """Close those that wait, let answers be finished for `grace` seconds, and drop the rest."""
+        """Close idle connections, let answers be finished for `grace` seconds, and drop the rest."""
         for connection in tuple(self._state.connections):
             connection.shutdown()
         if self._state.tasks:

@@ -47,7 +47,7 @@ class Front:
             pass  # The server ends. uvicorn would log it as a failure of the application.
 
     def _find(self, path: str) -> Route | None:
-        """The route of a path; nothing is at one that no file could have."""
+        """The route of a path. No route has a path that is too long for a file."""
         if len(path) > _LONGEST_PATH or not path.isprintable():
             return None
         return self._health if path == HEALTH_PATH else self._routes.find(path)
@@ -86,7 +86,7 @@ async def _run(route: Route, admission: Admission, scope: Scope, receive: Receiv
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, answering: _Answering) -> None:
-    """Say why, and close the connection, so that the rest of the body is not read."""
+    """Send the reason and close the connection, so that the rest of the body is not read."""
     headers = {**refusal.headers, "Connection": "close"}
     await PlainTextResponse(f"{refusal.reason}\n", refusal.status, headers)(scope, receive, answering)
 
@@ -126,7 +126,9 @@ class _Body:
     def __init__(self, scope: Scope, receive: Receive, limit: int) -> None:
         self._receive = receive
         self._limit = limit
-        self._announced: str = Headers(scope=scope).get("content-length", "")  # Digits, or the server had refused it.
+        self._announced: str = Headers(scope=scope).get(
+            "content-length", ""
+        )  # These are digits, because the server refuses anything else.
         self._size = 0
 
     async def __call__(self) -> MutableMapping[str, Any]:

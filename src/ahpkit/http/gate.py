@@ -24,7 +24,7 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request gets nothing, as status, text and headers."""
+    """A refusal of a request: status, text and headers."""
 
     status: int
     reason: str
@@ -62,7 +62,7 @@ class Gate:
     def refuse_host(self, headers: Mapping[str, str]) -> Refusal | None:
         """Checked for every request, also on public routes."""
         if self._host is None:
-            return None  # No name leads to a Unix socket.
+            return None  # A Unix socket cannot be reached by a host name.
         host = _split(f"//{headers.get('host', '')}")
         if host is None or not host.hostname:
             return Refusal(403, "the Host header is missing or malformed")
@@ -73,11 +73,11 @@ class Gate:
         )
 
     def identify(self, head: Head) -> Admission:
-        """The decision about the token that the request presents; nothing else is checked."""
+        """The decision about the request's token. Nothing else is checked."""
         return self._auth.admit(head.headers, head.query)
 
     def admit(self, head: Head) -> Admission | Refusal:
-        """Let a request in that needs the token; a WebSocket always does. The host has been checked."""
+        """Admit a request that needs the token, as every WebSocket does. The Host header was checked before."""
         admission = self.identify(head)
         refusal = self._refuse_origin(head, admission)
         if refusal is not None:
@@ -117,7 +117,8 @@ class Gate:
 
 
 def _same_server(origin: SplitResult, host: SplitResult) -> bool:
-    """Whether a page was loaded from where it connects to, a tunnel to us included. All loopback names are one."""
+    """Whether a page was loaded from the server to which it connects, perhaps through a tunnel. All loopback names
+    count as the same."""
     default = _DEFAULT_PORTS.get(origin.scheme)
     if default is None or (origin.port or default) != (host.port or default):
         return False
@@ -126,15 +127,15 @@ def _same_server(origin: SplitResult, host: SplitResult) -> bool:
 
 
 def _same_name(origin: SplitResult, host: SplitResult) -> bool:
-    """Whether it is the same server under exactly the same name: a cookie belongs to a name and is sent to all its
-    ports."""
+    """Whether this is the same server under exactly the same name. A cookie belongs to a name, and is sent to all ports
+    of that name."""
     return _same_server(origin, host) and origin.hostname == host.hostname
 
 
 def _split(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # Raises when it is not one.
+        _ = parts.port  # Raises if it is not a number.
     except ValueError:
         return None
     return None if parts.username is not None or parts.path or parts.query or parts.fragment else parts

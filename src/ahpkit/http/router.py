@@ -18,7 +18,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""An ASGI 3 application. It sees requests of type `http` only; WebSockets do not go through ASGI here."""
+"""An ASGI 3 application. It gets only requests of type `http`, because WebSockets do not go through ASGI here."""
 
 NO_STORE = "no-store"
 """The default caching rule, because answers may contain private data."""
@@ -43,7 +43,7 @@ class Route:
     """An application and its rules."""
 
     prefix: str
-    """As it starts every path of the route: `/canvas`; empty for the root."""
+    """The beginning of every path of the route, such as `/canvas`; empty for the root."""
     app: AsgiApp
     access: Access
     cache: str

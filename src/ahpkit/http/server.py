@@ -46,16 +46,17 @@ from ahpkit.transports.websocket import (
 from ahpkit.wire.transport import PeerInfo, Transport
 
 MAX_SIZE = 16 * 1024 * 1024
-"""Bytes of one incoming message: an image or a large file fits. Over it the connection is closed with code 1009."""
+"""Bytes of one incoming message: an image or a large file fits. A larger message closes the connection with code
+1009."""
 
 _OPEN_TIMEOUT = 10.0
 """Seconds for the handshakes of TLS and of the WebSocket."""
 
 _GRACE = 1.0
-"""Seconds at the end for HTTP answers that are on their way."""
+"""Seconds at the end for finishing HTTP answers."""
 
 _BACKLOG = 1024
-"""Connections waiting to be accepted: many clients that reconnect at once after a restart."""
+"""Connections that may wait to be accepted. After a restart many clients reconnect at once."""
 
 _ACCEPTED_AT_ONCE = 16
 """Connections that one step of the event loop takes. When no more files can be open, asyncio complains once for each.
@@ -67,10 +68,10 @@ _COMPLAIN_EVERY = 60.0
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 _FORGOTTEN = Request("", Headers())
-"""Takes the place of a connection's request, which holds the token and 3 KiB, once it has been answered."""
+"""Replaces a connection's request after it was answered, because the request holds the token and 3 KiB."""
 
 ConnectionHandler = Callable[[Transport], Awaitable[None]]
-"""Runs for as long as a connection should live; the connection is closed when it returns."""
+"""Handles a connection. The connection is closed when the handler returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ class HttpServer:
     """A server that accepts connections."""
 
     url: str
-    """For `connect_transport`."""
+    """The address, for `connect_transport`."""
     port: int | None
-    """None on a Unix socket."""
+    """The TCP port; None on a Unix socket."""
 
 
 @contextlib.asynccontextmanager
@@ -152,13 +153,13 @@ class _WebSockets:
         return connection
 
     def abort_opening(self) -> None:
-        """Drop those that are still in their handshake, for which a close would wait."""
+        """Drop connections that are still in their handshake, because a close would wait for them."""
         for connection in self._all:
             if connection.state is State.CONNECTING:
                 connection.transport.abort()
 
     async def _run(self, connection: ServerConnection) -> None:
-        """From the handshake to the end. Nobody awaits it: what goes wrong is logged here."""
+        """Run a connection from the handshake to the end. Nobody awaits this, so errors are logged here."""
         assert isinstance(connection, ServerSide)
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT):
@@ -169,7 +170,7 @@ class _WebSockets:
         except Exception:  # One connection must not end the server.
             log.exception("connection handler failed")
         finally:
-            connection.transport.abort()  # Nothing, when it is closed.
+            connection.transport.abort()  # Does nothing if it is closed.
             self.server.handler_tasks.discard(asyncio.current_task())
 
     async def _serve(self, connection: ServerSide) -> None:
@@ -203,7 +204,8 @@ class _WebSockets:
 
 
 def _forget_heads(connection: ServerSide) -> None:
-    """The library keeps the heads of the handshake in several places for as long as the connection lives."""
+    """Drop the heads of the handshake, which the library would keep in several places as long as the connection
+    lives."""
     for head in (connection.request, connection.response):
         if head is not None:
             head.headers.clear()
@@ -230,7 +232,7 @@ async def _listen(
 
 
 def _let_more_wait(server: asyncio.Server) -> None:
-    """The system keeps more connections waiting than one step takes."""
+    """Let more connections wait in the system than one step takes."""
     for listening in server.sockets:
         with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
             same.listen(_BACKLOG)
@@ -293,7 +295,9 @@ def _describe(server: Server, host: str, unix_path: Path | None, *, tls: bool) -
         return HttpServer(unix_url(unix_path), None)
     bound: str
     bound, port = server.sockets[0].getsockname()[:2]
-    if bound in _WILDCARDS or host == "localhost":  # Say what can be dialled: `localhost` may be two addresses.
+    if (
+        bound in _WILDCARDS or host == "localhost"
+    ):  # Use an address that can be dialled: `localhost` may be two addresses.
         host = _WILDCARDS.get(bound, bound)
     return HttpServer(f"{'wss' if tls else 'ws'}://{address((host, port))}", port)
 

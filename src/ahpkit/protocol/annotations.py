@@ -10,7 +10,7 @@ from ahpkit.protocol.common.state import URI, JsonObject, StringOrMarkdown, Text
 
 
 class AnnotationsSummary(TypedDict):
-    """How many there are, for a session's summary."""
+    """The number of annotations and of their entries, for a session's summary."""
 
     resource: URI
     annotationCount: int
@@ -143,7 +143,7 @@ AnnotationsAction = (
 
 
 _UPDATABLE = ("origin", "resource", "range", "resolved")
-"""What `annotations/updated` may write. It clears nothing: an absent field stays as it was."""
+"""The fields that `annotations/updated` may write. An absent field keeps its value."""
 
 
 def annotations_reducer(state: JsonObject, action: JsonObject) -> JsonObject:

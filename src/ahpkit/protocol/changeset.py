@@ -124,7 +124,7 @@ def changeset_file_removed(*, file_id: str) -> ChangesetFileRemovedAction:
 
 
 class ChangesetFilesReviewChangedAction(TypedDict):
-    """Files were looked at, or are to be looked at again."""
+    """Files were reviewed, or must be reviewed again."""
 
     type: Literal["changeset/filesReviewChanged"]
     files: list[str]
@@ -132,7 +132,7 @@ class ChangesetFilesReviewChangedAction(TypedDict):
 
 
 def changeset_files_review_changed(*, files: list[str], reviewed: bool) -> ChangesetFilesReviewChangedAction:
-    """Files were looked at, or are to be looked at again."""
+    """Files were reviewed, or must be reviewed again."""
     return {"type": "changeset/filesReviewChanged", "files": files, "reviewed": reviewed}
 
 

@@ -118,7 +118,7 @@ class PermissionDenied(CodedError):
 
     @property
     def request(self) -> dict[str, Any] | None:
-        """Parameters of the `resourceRequest` that would unlock it, when there is one."""
+        """Parameters of the `resourceRequest` that asks for access, if there is one."""
         found: Any = self._field("request")
         return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 

@@ -46,7 +46,7 @@ def extension_method(method: str) -> str:
 
 
 def announced(capabilities: object) -> JsonObject:
-    """What a capability object announces: the namespaced entries of its `_meta` that do not say no."""
+    """What a capability object announces: the namespaced entries of its `_meta`, except those that are switched off."""
     meta = _object(_object(capabilities).get("_meta"))
     return {name: value for name, value in meta.items() if _NAMESPACED.fullmatch(name) and _says_yes(value)}
 

@@ -36,37 +36,39 @@ MAX_STEPS = 2_000_000
 """Subschemas applied to parts of a value in one check: about 50 ms."""
 
 _MAX_COUNTED_STEPS = 12_000
-"""The same where they have to be counted one by one, because the schema refers to itself."""
+"""The same limit for schemas that refer to themselves, because for these the steps are counted one by one."""
 
 _CHEAP = 50
 """Comparisons that take as long as a counted step."""
 
 _UNIQUE = 20
 _MULTIPLE = 100
-"""What a step for `uniqueItems` and for `multipleOf` takes, in other steps."""
+"""The cost of a step for `uniqueItems` and for `multipleOf`, in ordinary steps."""
 
 _LARGEST, _SMALLEST = 1e30, 1e-12
-"""Numbers that are divided. For others the validator works with hundreds of digits."""
+"""The bounds of numbers that are divided. For numbers outside them the validator works with hundreds of digits."""
 
 _MAX_WORDS = 4_000_000
-"""Bytes that are copied at worst to say what is wrong with a value: each error of each choice has its own copy."""
+"""Bytes that are copied in the worst case to report what is wrong with a value: each error of each choice has its own
+copy."""
 
 _AGAIN = 4
 """How often subschemas for the same value are applied when `unevaluated…` needs to know what they evaluated."""
 
 _MAX_MATCHING = 20_000_000
-"""Characters of a value times size of the patterns: what matching takes at worst."""
+"""The limit of the cost of matching: characters of a value times the size of the patterns."""
 
 _MAX_MESSAGE = 500
 """Characters of a problem. A validator quotes the value, however long."""
 
 _MAX_LOOKING = 400_000_000
-"""The same for patterns with lookaround or backreferences, which may read a text once for each of its characters."""
+"""Like `_MAX_MATCHING`, for patterns with lookaround or backreferences, which may read a text once for each of its
+characters."""
 
 _BACKTRACKING = 2_000
 _PATTERN_BYTES = 4 * 1024 * 1024
 _CLASS_WEIGHT = {"p": 400, "P": 400, "w": 100, "W": 100, "d": 100, "D": 100, "s": 100, "S": 100, "b": 100, "B": 100}
-"""Classes of Unicode are large: what one costs, in plain characters."""
+"""The cost of a Unicode class, in plain characters. Such classes are large."""
 
 _LOOKS = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9gGkK]|[*+?}]\+")
 """Signs of lookaround or backreferences in a pattern."""
@@ -76,21 +78,21 @@ _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _HERE = frozenset(
     {"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"},
 )
-"""Keywords whose subschemas are for the same value."""
+"""Keywords whose subschemas apply to the same value."""
 
 _FOR_MEMBERS = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"})
 _FOR_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 _INTO = _FOR_MEMBERS | _FOR_ITEMS | {"properties"}
-"""Keywords whose subschemas are for parts of the value."""
+"""Keywords whose subschemas apply to parts of the value."""
 
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-"""Keywords with a subschema for each of some names. The others have one, or a list."""
+"""Keywords with several subschemas, each under a name. The other keywords have one subschema or a list."""
 
 _DATA = frozenset({"const", "enum", "default", "examples"})
 """Keywords with values, not schemas, in them."""
 
 _NAMED = _MAPS | {"$defs", "definitions"}
-"""Keywords with an object whose members have names of the author's choice. No name is a keyword there."""
+"""Keywords with an object whose member names the author chooses. A name in such an object is never a keyword."""
 
 _READ = ("format", "contentMediaType", "contentEncoding")
 """Keywords for which a text is read as a whole, as for a pattern."""
@@ -174,7 +176,7 @@ class _Measured:
     @property
     def validator(self) -> Any:
         if self._validator is None:
-            import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
+            import jsonschema_rs  # Imported late: importing the protocol must not load it.
 
             options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKING, size_limit=_PATTERN_BYTES)
             self._validator = jsonschema_rs.validator_for(
@@ -196,14 +198,14 @@ class _Measured:
         return None
 
     def can_be_explained(self, value: Any) -> bool:
-        """Whether what is wrong with a value can be said at a bounded cost."""
+        """Whether the errors of a value can be described at a bounded cost."""
         return self._is_within(value, _MAX_WORDS // max(len(encode(value)), 1), _required)
 
     # The cost of a schema.
 
     def _count(self, node: Any, path: list[tuple[int, bool]], above: frozenset[int]) -> int:
-        """The number of subschemas below one, with references followed. `path` has the schemas above, each with whether
-        it was left for a part of the value."""
+        """The number of subschemas below one, with references followed. `path` has the schemas above it, and for each
+        one whether the next schema applies to a part of the value."""
         if not isinstance(node, dict):
             return 1
         node = cast("Schema", node)
@@ -247,7 +249,7 @@ class _Measured:
             if name not in self._names:
                 raise _Refused(f"it refers to {reference[:100]}, which it does not have")
             return self._names[name]
-        from urllib.parse import unquote  # here, not above: it loads modules that importing the protocol must not
+        from urllib.parse import unquote  # Imported late: importing the protocol must not load it.
 
         found: Any = self._schema
         for step in unquote(name).split("/")[1:]:
@@ -263,11 +265,12 @@ class _Measured:
         return self._is_within(value, _MAX_COUNTED_STEPS, self._weigh)
 
     def _weigh(self, node: Schema, at: Any) -> int:
-        """What one subschema takes for one part of a value, besides its step."""
+        """The cost of one subschema for one part of a value, in addition to its step."""
         return (self._comparisons.get(id(node), 0) + _looked_up(node, at)) // _CHEAP
 
     def _is_within(self, value: Any, left: int, weigh: Callable[[Schema, Any], int]) -> bool:
-        """Apply every subschema to every part it is for, without looking at the result, up to the limit."""
+        """Whether applying every subschema to every part that it is for costs at most `left`. Counting stops at the
+        limit."""
         todo: list[Iterator[tuple[Any, Any]]] = [iter([(self._schema, value)])]
         steps = _MAX_COUNTED_STEPS
         while todo:
@@ -281,7 +284,7 @@ class _Measured:
             if isinstance(node, dict):
                 found = cast("Schema", node)
                 left -= weigh(found, at)
-                todo.append(self._applied(found, at))  # not as a list: a few subschemas and a long value are millions
+                todo.append(self._applied(found, at))  # A list could have millions of entries.
         return left >= 0
 
     def _applied(self, node: Schema, at: Any) -> Iterator[tuple[Any, Any]]:
@@ -352,7 +355,7 @@ def _comparisons(node: Schema) -> int:
 
 
 def _looked_up(node: Schema, at: Any) -> int:
-    """How many of its own parts a value is looked through for."""
+    """The cost of the keywords that look through the parts of a value."""
     if isinstance(at, dict):
         return min(_required(node, at), len(cast("Schema", at)))
     if not isinstance(at, list) or node.get("uniqueItems") is not True:
@@ -361,13 +364,13 @@ def _looked_up(node: Schema, at: Any) -> int:
 
 
 def _required(node: Schema, at: Any) -> int:
-    """How many names a schema may miss in an object."""
+    """The number of names that a schema requires in an object."""
     names: Any = node.get("required")
     return len(cast("list[Any]", names)) if isinstance(names, list) and isinstance(at, dict) else 0
 
 
 def _values_in(value: Any) -> int:
-    """How many values there are in one, up to more than any check may look at."""
+    """The number of values in a value. Counting stops above the number that any check may look at."""
     count, todo = 0, [value]
     while todo and count < _MAX_COUNTED_STEPS * _CHEAP:
         one = todo.pop()
@@ -410,9 +413,9 @@ def _is_extreme(number: float) -> bool:
 
 
 def _anchors(nodes: Sequence[Schema]) -> dict[str, Schema]:
-    """The names that references may use; raises for what makes references mean something else."""
+    """The names that references may use. Raises for keywords that change the meaning of references."""
     found: dict[str, Schema] = {}
-    old = any("draft-04" in str(node.get("$schema")) for node in nodes)  # There it is `id`.
+    old = any("draft-04" in str(node.get("$schema")) for node in nodes)  # Draft 4 calls it `id`.
     for node in nodes:
         _check_keywords(node)
         bases = [base for key in ("$id", "id")[: 1 + old] if isinstance(base := node.get(key), str)]
@@ -426,7 +429,7 @@ def _anchors(nodes: Sequence[Schema]) -> dict[str, Schema]:
 
 
 def _check_keywords(node: Schema) -> None:
-    """Refuse what cannot be measured."""
+    """Refuse keywords whose cost cannot be measured."""
     if isinstance(node.get("$dynamicRef"), str) or isinstance(node.get("$recursiveRef"), str):
         raise _Refused("it has a dynamic reference; use $ref")
     multiple: Any = node.get("multipleOf")
@@ -450,7 +453,7 @@ def _refuse(uri: str) -> Any:
 
 
 def _patterns(node: Schema) -> Iterator[str]:
-    """Everything that texts are matched with."""
+    """All patterns with which texts are matched."""
     if isinstance(text := node.get("pattern"), str):
         yield text
     if isinstance(named := node.get("patternProperties"), dict):
@@ -463,7 +466,8 @@ def _read_texts(node: Schema) -> Iterator[str]:
 
 
 def _pattern_size(pattern: str) -> int:
-    """Characters of a regular expression with its counted repetitions written out. Wrong ones get some number too."""
+    """Characters of a regular expression with its counted repetitions written out. Invalid expressions get a number
+    too."""
     groups = [0]
     last, at = 0, 0
     while at < len(pattern):

@@ -23,8 +23,8 @@ MISSED = "ahpkit/missed"
 Without it the host sends whichever is smaller."""
 
 OPENING = "ahpkit/opening"
-"""In a session's entry in lists: the slash command that it began with. A command is no title, but tells sessions that
-have none apart."""
+"""In a session's entry in lists: the slash command that it began with. A command is not a title, but it distinguishes
+sessions that have none."""
 
 SPOKEN = "ahpkit/spoken"
 """In `reconnect`: the protocol version that the client spoke before, for a host that has forgotten it."""
@@ -77,7 +77,7 @@ MORE = "ahpkit/more"
 """In an answer to `completions`: how many items it leaves out."""
 
 NOT_LISTED = "ahpkit/notListed"
-"""In a plugin of a session: lines about what it holds that looks like a component and is not listed."""
+"""In a plugin of a session: lines about contents that look like components and are not listed."""
 
 DIRECT = "ahpkit/direct"
 """In an MCP server of a session's customizations: the agent runs it, and the host does not."""

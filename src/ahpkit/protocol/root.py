@@ -189,7 +189,7 @@ class SessionConfigValueItem(TypedDict):
 
 
 class SessionConfigCompletionsResult(TypedDict):
-    """In the order to show them."""
+    """The values, in the order in which to show them."""
 
     items: list[SessionConfigValueItem]
 

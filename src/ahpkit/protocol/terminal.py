@@ -288,7 +288,7 @@ def terminal_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _data(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Output belongs to the command that runs, else to the unclassified part at the end, else to a new one."""
+    """Add output to the command that runs, else to the unclassified part at the end, else to a new part."""
     data: str = action["data"]
     content: list[JsonObject] = state["content"]
     field = _growing_field(content[-1]) if content else None
@@ -320,7 +320,7 @@ def _command_executed(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _command_finished(state: JsonObject, action: JsonObject) -> JsonObject:
-    """The command is over: every part of that id, should a shell have used it twice."""
+    """The command is over. All parts with its id end, because a shell may use an id twice."""
     ended = {"isComplete": True, "exitCode": action.get("exitCode"), "durationMs": action.get("durationMs")}
 
     def after(part: JsonObject) -> JsonObject:

@@ -39,16 +39,17 @@ MAX_URI_LENGTH = 16 * 1024
 """Characters of a URI in the params of a method: the longest path of a file, every character of it escaped."""
 
 _URIS = frozenset({"channel", "uri", "source", "destination", "chat", "session", "workingDirectory"})
-"""Params that are URIs, where a method has them."""
+"""Params of methods that are URIs."""
 
 _MOST_ERRORS = 5
-"""Wrong places that one refusal names."""
+"""The number of wrong places that one refusal names."""
 
 _FEW_VALUES = 500
-"""JSON values in which all errors are looked for."""
+"""If a value consists of at most this many JSON values, all its errors are searched."""
 
 _SHORT = 10_000
-"""Characters of a text in a value in which all errors are looked for: each error comes with a copy of it."""
+"""If the texts of a value have at most this many characters, all its errors are searched. Each error comes with a copy
+of the text."""
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value that an error quotes."""
@@ -90,7 +91,7 @@ def check(shape: Shape, value: Any, *, at: str = "") -> None:
 
 
 def prepare_check(shape: Shape) -> None:
-    """Build what checks values of a shape, so that the first check takes no longer than the others."""
+    """Build the validator of a shape, so that the first check takes no longer than the others."""
     _checks(shape)
 
 
@@ -152,7 +153,7 @@ class _Validator(Protocol):
 @cache
 def _checks(shape: Shape) -> tuple[_Validator, Callable[[Any], object] | None]:
     """Two functions for a shape: one finds errors in a value, the other makes integers whole (None: there are none)."""
-    import jsonschema_rs  # here, not above: it loads modules that importing the protocol must not
+    import jsonschema_rs  # Imported late: importing the protocol must not load it.
 
     validator = jsonschema_rs.validator_for(json_schema(shape), mask="value")  # Else an error quotes the value.
     return cast("_Validator", validator), _whole_numbers(shape)
@@ -264,7 +265,7 @@ def _of_object(shape: Any) -> _Fix:
     def fix(value: Any) -> Any:
         nonlocal members
         if isinstance(value, dict):
-            if members is None:  # Not before: they may refer back, and most types are never met.
+            if members is None:  # Made when needed: types may refer back, and most are never used.
                 members = [(key, inner) for key, hint in hints(shape).items() if (inner := _whole_numbers(hint))]
             found = cast("dict[str, Any]", value)
             for key, inner in members:
@@ -296,7 +297,7 @@ def _of_map(inner: _Fix | None) -> _Fix:
 
 
 def _of_union(members: tuple[Any, ...]) -> _Fix:
-    """Numbers by themselves; an object as the variant that it says it is."""
+    """The function for a union. It treats an object as the variant that its discriminator names."""
     others = [inner for member in members if not is_typeddict(member) and (inner := _whole_numbers(member))]
     variants: tuple[str | None, dict[Any, list[_Fix]]] | None = None
 

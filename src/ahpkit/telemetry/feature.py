@@ -73,7 +73,7 @@ TRACES, METRICS, LOGS = "ahp-otlp:/traces", "ahp-otlp:/metrics", "ahp-otlp:/logs
 ADVERTISED: TelemetryCapabilities = {"traces": TRACES, "metrics": METRICS, "logs": f"{LOGS}/{{level}}"}
 
 PATH = "/metrics"
-"""Where a scraper finds the metrics, behind the same gate as everything else."""
+"""The path at which a scraper finds the metrics, behind the same gate as everything else."""
 
 INTERVAL = 10.0
 """Seconds between two exports of metrics to a subscriber."""
@@ -100,7 +100,7 @@ class Telemetry(Feature):
         self._handler = _Handler(self)
         self._followed: set[str] = set()
         self.flushing = False
-        """Something was gathered and is about to be sent."""
+        """Whether something was gathered and is about to be sent."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._exporting: asyncio.Task[None] | None = None
 
@@ -143,7 +143,7 @@ class Telemetry(Feature):
             self._exporting = None
 
     def _look(self) -> None:
-        """Record what somebody wants to see, and nothing else."""
+        """Record what subscribers want, and nothing else."""
         self.tracer_provider.observed = TRACES in self._followed
         logger = logging.getLogger("ahpkit")
         if any(level_of(uri) is not None for uri in self._followed):
@@ -159,7 +159,7 @@ class Telemetry(Feature):
         self._flush_soon()
 
     def record(self, record: logging.LogRecord) -> None:
-        """A line of the host's log, from any thread."""
+        """Take a line of the host's log, from any thread."""
         self._records.append(record)
         self._flush_soon()
 

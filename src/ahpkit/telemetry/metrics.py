@@ -1,7 +1,7 @@
 """The host's metrics: counted where things happen, read by the OpenTelemetry SDK on demand.
 
-Counting is one addition, because actions come by the hundred thousand. Only the ends of turns and tool calls, which are
-rare, go through an instrument directly.
+Counting is one addition, because there may be hundreds of thousands of actions. Only the ends of turns and tool calls,
+which are rare, use an instrument directly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ahpkit.host.registration import AnyApplied
 _OUTCOMES = {"chat/turnComplete": "completed", "chat/turnCancelled": "cancelled", "chat/error": "failed"}
 
 _SECONDS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-"""Bounds of the histogram of turns. OpenTelemetry's own are for milliseconds: too many turns fall into one bucket."""
+"""Bounds of the histogram of turns. OpenTelemetry's default bounds are for milliseconds, so too many turns would fall
+into one bucket."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -56,7 +57,7 @@ class Metrics:
             "ahpkit.deliveries", [self._of(lambda now: now.deliveries)], "{write}", "Batches written to connections."
         )
         gauge("ahpkit.connections", [self._of(lambda now: now.connections)], "{connection}", "Open connections.")
-        gauge("ahpkit.sessions", [self._of(lambda now: now.sessions)], "{session}", "Sessions there are.")
+        gauge("ahpkit.sessions", [self._of(lambda now: now.sessions)], "{session}", "Sessions that exist.")
         gauge(
             "ahpkit.log.queue",
             [self._of(lambda now: now.backlog)],
@@ -87,7 +88,7 @@ class Metrics:
             self._tool_calls["denied"] += 1
 
     def collect(self) -> MetricsData | None:
-        """What every instrument says now."""
+        """The present values of all instruments."""
         return self._reader.get_metrics_data()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ Without a script it echoes. A script is an object; all keys are optional:
     methods       {method: [step, …]} played instead of the usual answer
     opened        [step, …] played after `session/new` was answered
     turns         [[step, …], …] one list per prompt of a session; when they run out the agent echoes
-    store         a directory for the sessions, so that another process can take them up
+    store         a directory for the sessions, so that another process can resume them
     record        a file that gets every received message as a line
     mcp           how `CALL name {json}` in a prompt calls a tool of the session's MCP server: `silent`ly, `announced`
                   by a tool call, or `asking` for permission first, and with `unsaid ` before it without the input
@@ -23,7 +23,7 @@ A step is an object with one of these keys, and what belongs to it:
     notify        notify the client (`params`)        raw, zeros    write a line that is not a message; n zeros
     stderr        write to stderr (`times`)           wait_cancel   wait for `session/cancel`
     sleep         seconds; null: for ever             spawn         leave a child ("child" or "daemon"), stream its pid
-    exit, kill    leave with a code; by a signal      repeat        play `steps` that often
+    exit, kill    leave with a code; by a signal      repeat        play `steps` this many times
     result, error answer the request with it          stop          end the turn with this reason (`usage`, `_meta`)
     after         steps to play once the turn has been answered
     file          write `content` to this file, as an agent's own tool does
@@ -180,7 +180,7 @@ class ScriptedAgent:
         after.append({"update": {"sessionUpdate": "current_mode_update", "currentModeId": params["modeId"]}})
 
     async def _on_session_set_model(self, params: Json, after: Steps) -> None:
-        """Accepted as it is."""
+        """Accept any model."""
 
     async def _on_session_set_config_option(self, params: Json, after: Steps) -> None:
         options: Steps = self._script.get("session", {}).get("configOptions", [])
@@ -219,7 +219,7 @@ class ScriptedAgent:
             self._servers[id] = McpServer(servers[0])
 
     async def _call_tool(self, id: str, name: str, given: str) -> None:
-        """Call a tool of the session's server in the manner of the script, and say what came of it."""
+        """Call a tool of the session's server in the way that the script says, and report the result."""
         self._next_id += 1
         call, arguments, manner = f"call-{self._next_id}", json.loads(given), self._script["mcp"]
         unsaid, manner = manner.startswith("unsaid "), manner.removeprefix("unsaid ")
@@ -363,7 +363,7 @@ class ScriptedAgent:
         if "store" in self._script:
             Path(self._script["store"]).mkdir(exist_ok=True)
             file = Path(self._script["store"]) / f"{id}.json"
-            new = file.with_suffix(".new")  # In one step, so that a kill leaves a whole file.
+            new = file.with_suffix(".new")  # In one step, so that the file is complete even after a kill.
             new.write_text(json.dumps(self._sessions[id]))
             new.replace(file)
 
@@ -380,7 +380,7 @@ class McpServer:
         self._next_id = 0
 
     async def call(self, name: str, arguments: Json) -> Json:
-        """A `CallToolResult`; an error of the server as one."""
+        """Call a tool. Returns a `CallToolResult`, also for an error of the server."""
         async with self._starting:
             if self._process is None:
                 await self._start()
@@ -466,7 +466,7 @@ def main() -> None:
 
 
 def _script(arguments: list[str]) -> Json:
-    """What the command line names; ends the process with one line when that is nothing to play."""
+    """The script that the command line names. If it cannot be played, the process ends with an error message."""
     parser = argparse.ArgumentParser(
         prog="python -m ahpkit.testing.acp_agent",
         description=__doc__,

@@ -3,9 +3,9 @@
     report = run_reducer_fixtures("fixtures/reducers", protocol="1.0.0")
     assert report.failed == 0, report
 
-Without `protocol` every fixture is run for the version it is for: the one it names in `protocol`, or the one that a
-directory above it is called after (`1.0.0`, `ahp-0.9.0`). A fixture that says neither passes when one of the versions
-we know gives what it expects.
+Without `protocol` every fixture is run for the version it is for: the version that it names in `protocol`, or the
+version in the name of a directory above it (`1.0.0`, `ahp-0.9.0`). A fixture without a version passes if one of the
+known versions gives the expected result.
 
 The formats are those of the public corpus. A reducer fixture is `{description, reducer, initial, actions, expected}`,
 compared with nulls removed; reducers of 0.4.0 read a clock, which shows `NOW`. A round trip is `{name, type, input,
@@ -63,10 +63,10 @@ _PROTOCOL_1_0 = Protocol(_reducers_1_0(), registry_1_0.TYPES)
 
 PROTOCOLS: Final[Mapping[str, Protocol]] = {
     "1.0.0": _PROTOCOL_1_0,
-    "0.9.0": _PROTOCOL_1_0,  # what 1.0.0 added to it changes nothing that it had
+    "0.9.0": _PROTOCOL_1_0,  # The additions of 1.0.0 change nothing that 0.9.0 has.
     "0.4.0": Protocol(_reducers_0_4(), registry_0_4.TYPES),
 }
-"""Version → what it means, newest first."""
+"""Version → its reducers and types, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Failure:
         return f"FAILED {self.fixture}: {self.problem}{places}"
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The same as JSON data, for programs."""
         places = [place.to_json() for place in self.differences]
         return {"fixture": self.fixture, "problem": self.problem, "differences": places}
 
@@ -94,7 +94,7 @@ class Report:
     passed: int
     failures: tuple[Failure, ...]
     skipped: tuple[str, ...] = ()
-    """JSON files that are no fixtures of this kind."""
+    """JSON files that are not fixtures of this kind."""
 
     @property
     def failed(self) -> int:
@@ -109,7 +109,7 @@ class Report:
         return "\n\n".join([*map(str, self.failures), others, f"{counts}, {len(self.skipped)} skipped"])
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The same as JSON data, for programs."""
         failures = [failure.to_json() for failure in self.failures]
         return {"passed": self.passed, "failed": self.failed, "failures": failures, "skipped": [*self.skipped]}
 
@@ -157,7 +157,7 @@ def _outcome(
 
 
 def _meant(path: Path, fixture: Fixture) -> Sequence[str]:
-    """The versions a fixture is for: the one it says, the one its place says, or any that we know."""
+    """The versions that a fixture is for: the one that it names, the one in its path, or all known versions."""
     named = [str(fixture.get("protocol")), *(part.removeprefix("ahp-") for part in reversed(path.resolve().parts))]
     known = [version for version in named if version in PROTOCOLS]
     return known[:1] or list(PROTOCOLS)
@@ -188,9 +188,9 @@ def _check_round_trip(protocol: Protocol, name: str, fixture: Fixture) -> Failur
 
 
 def _there_and_back(shape: Any, type_name: str, value: Any) -> Any:
-    """`value` sent, received, checked against its type and sent on. An unknown type is passed on unchecked.
+    """The value after it was sent, received, checked against its type and sent on. An unknown type is not checked.
 
-    Other peers may send null for a member without a value; we would not, and pass it on as it came.
+    Other peers may send null for a member without a value. We never write such a null, but pass it on unchanged.
     """
     data = encode(value)
     if type_name == "JsonRpcMessage":
@@ -255,7 +255,7 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 _SHOWN = 300
-"""Characters of a value that are printed: a line or two. The path says where to look for the rest."""
+"""Characters of a value that are printed: one or two lines. The path shows where the rest is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ahpkit.wire.rpc import RpcConnection
 from ahpkit.wire.transport import Transport
 
 NOW = 9999
-"""Milliseconds: this host's time never changes."""
+"""The time of this host, in milliseconds. It never changes."""
 
 
 def session_state(uri: str, **fields: Any) -> JsonObject:
@@ -66,7 +66,7 @@ class FakeHost:
         self.handlers: dict[str, Callable[[JsonObject], Any]] = {}
         """Requests beyond the usual ones; may raise or return an awaitable."""
         self.on_applied: list[Callable[[str, JsonObject], None]] = []
-        """Called after each applied action of a client: where a scripted agent answers."""
+        """Called after each applied action of a client. A scripted agent answers here."""
         self.meta: JsonObject = {}
         self.telemetry: JsonObject = {}
         """The telemetry channels that it announces. They have no state, and `notify` sends to them."""

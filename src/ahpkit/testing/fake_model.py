@@ -1,4 +1,4 @@
-"""A model endpoint for tests: speaks the APIs of several makers, streams, and answers with a function.
+"""A model endpoint for tests. It speaks the APIs of several makers, streams, and takes its answers from a function.
 
     async with FakeModel() as model:
         ...  # point an agent at model.url
@@ -6,9 +6,9 @@
     python -m ahpkit.testing.fake_model --port 18080
 
 It speaks OpenAI's chat completions and Responses, Anthropic's Messages and Gemini's generateContent. Without a function
-of its own it follows the last user message: `CALL name {json}` calls a tool that the request offers, `FAIL 400 text`
-answers with that status, `SLOW n` streams n words with pauses; everything else is echoed. After a tool's result it says
-what the result was.
+it follows the last user message: `CALL name {json}` calls a tool that the request offers, `FAIL 400 text` answers with
+that status, `SLOW n` streams n words with pauses; everything else is echoed. After a tool's result it says what the
+result was.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class ModelRequest:
     text: str
     """What the user said last."""
     result: str | None
-    """The result of the tool the model called last, if that is what the request ends with."""
+    """The result of the last tool call, if the request ends with one."""
     tools: tuple[str, ...]
     body: Json
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Answer with words; `pause` seconds between them."""
+    """Answer with words, with `pause` seconds between them."""
 
     text: str
     pause: float = 0.0
@@ -69,7 +69,7 @@ class Fail:
 
 Reply = Say | CallTool | Fail
 Event = tuple[str, Any]
-"""Name, or nothing, and data of a server-sent event."""
+"""The name (or None) and the data of a server-sent event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _text_of(content: Any) -> str:
 
 
 def _parts_of(content: Any) -> list[Json]:
-    """The parts of a content that has some."""
+    """The parts of a content, if it has parts."""
     listed = cast("list[Any]", content) if isinstance(content, list) else []
     return [cast("Json", part) for part in listed if isinstance(part, dict)]
 
@@ -101,7 +101,7 @@ def _last_user_text(messages: Iterable[Json], key: str = "content") -> str:
 
 
 def _own_words(message: Json, key: str = "content") -> str:
-    """The user's own words in a message: the last ones outside of tags, if it is the user's."""
+    """The user's own words in a message of the user: the last words outside of tags."""
     content = message.get(key) if message.get("role") == "user" else None
     texts = [content] if isinstance(content, str) else [str(part.get("text", "")) for part in _parts_of(content)]
     own = [words for text in texts if (words := _TAGGED.sub("", text).strip())]

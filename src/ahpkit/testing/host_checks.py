@@ -1,7 +1,7 @@
-"""Checks that every AHP host must pass, whoever wrote it. Each one is a sentence of the specification, played out.
+"""Checks that every AHP host must pass, whoever wrote it. Each one tests a sentence of the specification.
 
-A check opens connections of its own, makes a session of its own where it needs one, and disposes of it. It raises
-`CheckFailed` with what the host did instead, or `NotApplicable`. `host_conformance` runs them.
+A check opens its own connections. If it needs a session, it creates one and disposes of it. It raises `CheckFailed`
+with what the host did instead, or `NotApplicable`. `host_conformance` runs them.
 """
 
 from __future__ import annotations

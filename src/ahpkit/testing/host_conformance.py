@@ -41,7 +41,7 @@ class HostReport:
     outcomes: Sequence[HostOutcome] = field(default_factory=tuple[HostOutcome, ...])
 
     def count(self, result: Literal["passed", "failed", "skipped"]) -> int:
-        """How many checks went so."""
+        """How many checks had this outcome."""
         return sum(outcome.result == result for outcome in self.outcomes)
 
     @property
@@ -51,14 +51,14 @@ class HostReport:
 
     @property
     def summary(self) -> str:
-        """The last line."""
+        """The last line of the report: the counts."""
         return f"{self.count('passed')} passed, {self.failed} failed, {self.count('skipped')} skipped"
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.outcomes), self.summary])
 
     def to_json(self) -> Json:
-        """For machines."""
+        """The same as JSON data, for programs."""
         checks = [
             {"check": each.name, "sentence": each.sentence, "result": each.result, "detail": each.detail}
             for each in self.outcomes
@@ -73,7 +73,8 @@ async def check_host(
     checks: Mapping[str, Check] = HOST_CHECKS,
     on_outcome: Callable[[HostOutcome], None] = lambda _outcome: None,
 ) -> HostReport:
-    """Run the checks one after the other; `on_outcome` gets each outcome at once. Raises when nothing listens there."""
+    """Run the checks one after the other; `on_outcome` gets each outcome at once. Raises if no host listens at the
+    address."""
     target, protocol = await target.agreed()
     outcomes: list[HostOutcome] = []
     for name, check in checks.items():

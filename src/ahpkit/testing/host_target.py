@@ -46,12 +46,13 @@ class Target:
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Probe]:
-        """A connection that has said nothing yet."""
+        """A connection on which nothing was sent yet."""
         async with connect_to(self.dial, f"conformance-{uuid4()}", self.timeout) as probe:
             yield probe
 
     async def agreed(self) -> tuple[Target, str]:
-        """The version that is used, and the target that offers it: a host that refuses an offer names its versions."""
+        """Find the version to use, and return the target that offers it. A host that refuses an offer names its
+        versions."""
         try:
             async with self.client() as client:
                 return self, client.version

@@ -61,7 +61,7 @@ class MemoryHost:
         )
 
     async def dial(self) -> Transport:
-        """A connection to the host, for whoever wants to speak without our client."""
+        """A connection to the host, for tests without our client."""
         ours, theirs = memory_pair()
         serving = asyncio.create_task(self.host.serve(theirs), name="serve a client in memory")
         self._serving.add(serving)

@@ -65,7 +65,7 @@ def _said(verb: str, *about: Any, **more: Any) -> Said:
 
 
 class Script(Generic[T]):
-    """Answers in the order they are asked for; afterwards the default."""
+    """Answers that are given in order; afterwards the default is given."""
 
     def __init__(self, answers: Iterable[T | Awaitable[T]]) -> None:
         self._left = deque(answers)
@@ -141,7 +141,7 @@ class RecordingChat:
 
 
 class RecordingToolCall:
-    """Stands in for `ahpkit.host.agent.ToolCall`. Ignores what the host would ignore."""
+    """Stands in for `ahpkit.host.agent.ToolCall`. It ignores the calls that the host would ignore."""
 
     def __init__(self, turn: RecordingTurn, id: str, name: str) -> None:
         self.id = id
@@ -362,7 +362,7 @@ class RecordingTurn:
 
 
 class RecordingSubChat:
-    """Stands in for `ahpkit.host.agent.SubChat`; `record` is its turn, `ended` and `error` tell how it was left."""
+    """Stands in for `ahpkit.host.agent.SubChat`; `record` is its turn; `ended` and `error` say how it ended."""
 
     def __init__(self, turn: RecordingTurn) -> None:
         self.record = turn

@@ -34,7 +34,7 @@ MakeStorage = Callable[[Path], Storage]
 
 
 class StorageHolder:
-    """Holds one storage. `restart` is what a host's end and new start do to it."""
+    """Holds one storage. `restart` closes and opens it, as the end and the new start of a host do."""
 
     def __init__(self, make: MakeStorage, directory: Path) -> None:
         self._make = make
@@ -373,7 +373,7 @@ _CHECKS: Sequence[Callable[[StorageHolder], None]] = (
 STORAGE_CHECKS: Mapping[str, Callable[[StorageHolder], None]] = {
     check.__name__.removeprefix("_"): check for check in _CHECKS
 }
-"""By what each one says about a storage."""
+"""The checks, by the sentence about a storage that each one tests."""
 
 __all__ = [
     "STORAGE_CHECKS",

@@ -1,7 +1,7 @@
 """The options of an approval request, and the decision that was made. Pure.
 
-Every approval offers the same things in the same places, whoever asks: this time only, then what to remember. The
-agent's own choices come last, so that a key pressed without looking never means "always".
+Every approval offers the same options in the same places, whoever asks: first this time only, then what to remember.
+The agent's own options come last, so that a key pressed without looking never means "always".
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ ONCE, ALLOW_RULES, DENY_RULES, AGENTS_OWN = 0, 1, 2, 3
 """Groups of options, in the order they are shown."""
 
 MAX_ENTRIES = 10_000
-"""Decisions that are kept; the oldest go first."""
+"""The number of decisions that are kept. The oldest are removed first."""
 
 
 def options_for(subject: Subject, own: Sequence[ConfirmationOption] = ()) -> list[ConfirmationOption]:
-    """Allow once, deny once, what to remember, and then the agent's own options besides a plain yes and no.
+    """The options of a request: allow once, deny once, what to remember, and then the agent's own options besides a
+    plain yes and no.
 
-    An agent that says of exactly one of its options that it is a plain yes (group 0) finds it in the first place.
+    If an agent marks exactly one of its options as a plain yes (group 0), that option comes first.
     """
     yes = _plain(own, "approve") or {"id": ALLOW_ONCE, "label": "Allow once", "kind": "approve", "group": ONCE}
     no = _plain(own, "deny") or {"id": DENY_ONCE, "label": "Deny", "kind": "deny", "group": ONCE}
@@ -79,7 +80,7 @@ def _rule_option(decision: Decision, kind: RuleKind, what: str, scope: Scope, gr
 
 
 def rule_from(option_id: str | None, subject: Subject, place: Place, *, id: str, now: int, by: str) -> Rule | None:
-    """The rule that a picked option stands for; None for one that is about this call only."""
+    """The rule that a chosen option stands for; None for an option that is about this call only."""
     words = (option_id or "").split(":")
     if len(words) != 3 or words[0] not in ("allow", "deny") or words[2] not in SCOPES:
         return None
@@ -108,7 +109,7 @@ By = Literal["person", "client", "rule", "guard", "setting", "agent", "default"]
 """Who decided. `client`: a program that was connected, without asking a person."""
 
 Of = Literal["call", "result"]
-"""What was decided: whether a call may run, or whether the agent gets its result."""
+"""What a decision is about: whether a call may run, or whether the agent gets its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

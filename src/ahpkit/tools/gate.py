@@ -4,10 +4,10 @@
         │ └─► doubted ─────►  │         │           │
         └──────────┴──────────┴─────────┴───────────┴──────► denied | withdrawn
 
-Guards come first (hooks, switched-off customizations): when they deny a call, nobody is asked, and no rule can allow
-it. When they want a person to decide, the call is `doubted`: rules and settings can still deny it, but not allow it.
-Then the rules, then a person, then the tool runs, then its result may have to be confirmed. There is no other way:
-`run` is possible only in `running`, and only an allow leads there.
+Guards come first (hooks, switched-off customizations): if they deny a call, nobody is asked, and no rule can allow it.
+If they want a person to decide, the call is `doubted`: rules and settings can still deny it, but not allow it. Then the
+rules decide, then a person; then the tool runs, and its result may have to be confirmed. There is no other way: `run`
+is possible only in `running`, and only an allow leads there.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ OVER: Final = frozenset(step for step, events in WAY.items() if not events)
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """The reason of a guard against a call. With `asks`, a person has to decide; without it, the call is denied."""
+    """A guard's reason against a call. With `asks` a person has to decide; without it the call is denied."""
 
     reason: str
     asks: bool = False
 
 
 class CallPassage:
-    """One call on its way."""
+    """One call on its way through the gate."""
 
     def __init__(self) -> None:
         self.step: Step = "guarding"
 
     def take(self, event: Event) -> Step:
-        """Go on; raises when the table does not lead there."""
+        """Take the next step. Raises if the table has no such step."""
         following = WAY[self.step].get(event)
         if following is None:
             raise LocalProtocolError(f"a call that is {self.step} cannot {event}")

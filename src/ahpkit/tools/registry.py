@@ -1,10 +1,10 @@
 """One flat list of tools for the model: the agent's own, the host's, those of MCP servers and of clients. Pure.
 
-Every name is one that models take, is unique, and stays with its tool for as long as the session lives:
+Every name is accepted by models, is unique, and stays with its tool as long as the session lives:
 
 * the agent's own and the host's tools keep their names;
 * a server's tool is `<server>_<tool>`;
-* a client's tool keeps its name unless somebody has it: then it is `client_<name>`, and so on;
+* * a client's tool keeps its name unless another tool has it: then it is `client_<name>`, and so on;
 * `find_tool` and `call_tool` belong to the host.
 
 A server may change its tools all the time, so only the last ones that have gone keep their names.
@@ -27,14 +27,14 @@ from ahpkit.protocol.session.state import ToolDefinition
 OwnerKind = Literal["agent", "host", "mcp", "client"]
 
 MAX_NAME = 50
-"""Characters of a name. Models take 64, and agents put something like `mcp__ahp__` before it."""
+"""Characters of a name. Models accept 64, and agents put a prefix such as `mcp__ahp__` before it."""
 
 _ORDER: tuple[OwnerKind, ...] = ("agent", "host", "mcp", "client")
-"""The order in which owners get a name that several want."""
+"""The order in which owners get a name that several of them want."""
 _MAX_PAST = 1_000
-"""Tools that have gone and are still known as such."""
+"""The number of removed tools that are remembered."""
 _MAX_NAMES = 10_000
-"""Names that are kept for tools that have gone."""
+"""The number of names that are reserved for removed tools."""
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _SUFFIX = 6
 
@@ -65,7 +65,7 @@ class ToolHints(NamedTuple):
 
 
 def tool_hints(definition: Mapping[str, Any]) -> ToolHints:
-    """The annotations of a tool; those that are absent read as the least harmless."""
+    """The annotations of a tool. An absent one has the least harmless value."""
     hints: Mapping[str, Any] = definition.get("annotations") or {}
     return ToolHints(
         read_only=hints.get("readOnlyHint", False),
@@ -84,12 +84,12 @@ class Tool:
     own_name: str
     """The owner's name for the tool."""
     definition: ToolDefinition
-    """With the name the model sees."""
+    """The definition, with the name that the model sees."""
     also: tuple[Owner, ...] = ()
     """Further clients that offer the same tool."""
 
     def by(self, client_id: str | None) -> Owner:
-        """Who runs a call: the client that began the turn, if it offers this tool."""
+        """The owner that runs a call: the client that began the turn, if it offers this tool."""
         return next((owner for owner in (self.owner, *self.also) if owner.id == client_id), self.owner)
 
 
@@ -102,15 +102,15 @@ class ToolRegistry:
         self._offers: dict[tuple[str, str], tuple[Owner, Sequence[ToolDefinition]]] = {}
         self._names: dict[tuple[str, str, str], str] = {}
         self._holders: dict[str, tuple[str, str, str]] = {}
-        """The reverse: the owner that a name belongs to permanently."""
+        """Name → the owner to which it belongs permanently."""
         self._tools: dict[str, Tool] | None = None
         self._shown: dict[str, Tool] = {}
-        """The tools when they were named last."""
+        """The tools and names of the last naming."""
         self._past: dict[str, Tool] = {}
-        """Tools that have gone, without what only matters for calls."""
+        """Removed tools, without the data that only calls need."""
 
     def offer(self, owner: Owner, definitions: Sequence[ToolDefinition]) -> bool:
-        """Take what an owner offers now. Returns whether it changed."""
+        """Replace the tools of an owner. Returns whether they changed."""
         before = self._offers.get(owner.key)
         if before is not None and before[0] == owner and list(before[1]) == list(definitions):
             return False
@@ -132,7 +132,7 @@ class ToolRegistry:
         return self._all().get(name)
 
     def gone(self) -> list[Tool]:
-        """Tools that were offered before and are not any more. An agent may still call them."""
+        """Tools that are no longer offered. An agent may still call them."""
         self._all()
         return list(self._past.values())
 
@@ -170,7 +170,7 @@ class ToolRegistry:
                     tools[shown.name] = Tool(shown.name, shown.owner, own, shown.definition, (*shown.also, owner))
                     continue
                 name = self._name(owner, own, tools)
-                if name in tools:  # The same name twice from one owner: the first counts.
+                if name in tools:  # If an owner has a name twice, the first tool counts.
                     continue
                 tools[name] = Tool(name, owner, own, cast("ToolDefinition", {**definition, "name": name}))
                 if owner.kind == "client":
@@ -210,7 +210,7 @@ def _wanted(owner: Owner, own: str) -> str:
 
 
 def _free(wanted: str, held: Callable[[str], bool], client_name: str | None, key: tuple[str, str, str]) -> str:
-    """The wanted name where it can be had, else one that is made from it the same way every time."""
+    """The wanted name if it is free, else a name that is derived from it, always in the same way."""
     name = model_name(wanted, key)
     if not held(name):
         return name
@@ -237,7 +237,7 @@ def _marked(name: str, key: tuple[str, ...]) -> str:
 # -- very many tools -----------------------------------------------------------------------------------------------
 
 MAX_LISTED = 100
-"""Tools that are listed for a model. When there are more, it searches with `find_tool`."""
+"""The number of tools that are listed for a model. If there are more, it searches with `find_tool`."""
 
 FIND_TOOL = "find_tool"
 CALL_TOOL = "call_tool"
@@ -277,7 +277,8 @@ def listed(tools: Sequence[Tool]) -> list[ToolDefinition]:
 
 
 def search(tools: Sequence[ToolDefinition], query: str, limit: int = _FOUND) -> list[ToolDefinition]:
-    """Tools for some words: those with most of them first, in names before descriptions."""
+    """The tools that contain these words. Tools with more of the words come first, and names count more than
+    descriptions."""
     words = [word for word in re.split(r"[^\w]+", query.lower()) if word][:20]
 
     def score(tool: ToolDefinition) -> int:
@@ -304,7 +305,8 @@ def found_text(tools: Sequence[ToolDefinition], arguments: Mapping[str, Any]) ->
 
 
 def input_object(tool_input: str) -> JsonObject:
-    """The input of a call; no text stands for an empty object. Raises `ValueError`, in words for the model."""
+    """The input of a call as an object. An empty text stands for an empty object. Raises `ValueError` with a text for
+    the model."""
     try:
         given: Any = json.loads(tool_input or "{}")
     except (ValueError, RecursionError) as error:
@@ -315,7 +317,7 @@ def input_object(tool_input: str) -> JsonObject:
 
 
 def asked_for(arguments: Mapping[str, Any]) -> tuple[str, JsonObject]:
-    """The tool and the arguments that `call_tool` was called with. Raises `ValueError` when they are not an object."""
+    """The tool and the arguments in a call of `call_tool`. Raises `ValueError` if the arguments are not an object."""
     name = str(arguments.get("name", ""))
     given: Any = arguments.get("arguments")
     problem = f"the arguments of {name!r} are not an object; nothing was called"

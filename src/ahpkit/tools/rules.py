@@ -1,13 +1,13 @@
 """Approval rules: decisions that a person made for many calls, and which rule applies to a call. Pure.
 
-A rule is about a tool of one owner, and may be narrowed to commands that begin in a way, or to paths. It holds in one
-chat, one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the
-allows, the narrowest first. Rules for one owner do not apply to another, even if tools have the same name; but a
-denial by the name of an MCP server holds for every server of that name.
+A rule is about a tool of one owner, and may be narrowed to commands with a prefix, or to paths. It holds in one chat,
+one session, one workspace, or everywhere. Of all rules that match, any denial wins; the scope orders only the allows,
+the narrowest first. Rules for one owner do not apply to another, even if tools have the same name; but a denial by the
+name of an MCP server holds for every server of that name.
 
 * A command prefix matches words, never characters, and never a command with shell operators in it. Where it denies,
   `/bin/rm` is `rm`; a program that runs others (`env`, `sudo`, a shell) may run what is denied, and so may any command
-  in which the denied words stand later (`uv run rm`), so a person decides.
+  that contains the denied words later (`uv run rm`), so a person decides.
 * A path pattern allows a call only when every file of it matches, with all links followed; it denies when any does.
 * What a server says about itself (`readOnlyHint`) decides nothing.
 """
@@ -31,7 +31,7 @@ Scope = Literal["chat", "session", "workspace", "everywhere"]
 
 SCOPES: tuple[Scope, ...] = ("chat", "session", "workspace", "everywhere")
 KINDS: tuple[RuleKind, ...] = ("command", "path", "tool", "server")
-"""The narrowest first, as `SCOPES`."""
+"""The kinds of rules, the narrowest first, like `SCOPES`."""
 
 _OPERATORS = re.compile(r"[;&|<>()$`\\*?\[\]{}~!#]|[^\S \t]|[\0-\x08\x0b-\x1f\x7f-\x9f]|^\s*\w+\+?=|(?:^|\s)=\S")
 """Characters with which a shell does more than run one program with these words. Among them are control characters,
@@ -60,7 +60,7 @@ _LAUNCHERS = frozenset(
         *("-", "noglob", "nocorrect", "repeat", "not", "and", "or", "begin", "foreach", "select", "caffeinate"),
     }
 )
-"""Programs and shell words that run what follows them; what follows is not examined."""
+"""Programs and shell words that run the command that follows them. That command is not examined."""
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "toybox", "eval"})
 """Programs that get a command line as one text."""
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl"})
@@ -70,7 +70,7 @@ _RUN = frozenset({"run", "exec", "x", "dlx"})
 _PLAIN_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 _MAX_WORDS = 8_192
-"""Characters of a command that is taken apart into words. A longer one is judged by a person."""
+"""Characters of a command that is split into words. A person decides about a longer one."""
 
 _MAX_TEXT = 4_096
 """Characters of each part of a rule."""
@@ -110,7 +110,7 @@ class Rule:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """The meaning of the rule, whoever made it. Of two rules with the same meaning one is enough."""
+        """The meaning of the rule, without who made it. Of two rules with the same meaning, one is enough."""
         return self.decision, self.kind, self.owner, self.tool, self.pattern, self.scope, self.place
 
     def as_json(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Rule:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Rule:
-        """Raises `ValueError` for something that is no rule."""
+        """Read a rule from JSON. Raises `ValueError` for a value that is not a rule."""
         names = {"createdAt": "created_at", "createdBy": "created_by"}
         fields = {names.get(key, key): value for key, value in data.items()}
         try:
@@ -158,7 +158,7 @@ class Rule:
         return rule
 
     def check(self) -> None:
-        """Raise `ValueError` unless it makes sense."""
+        """Raise `ValueError` unless the rule makes sense."""
         texts: list[Any] = [self.owner, self.tool, self.pattern, self.place or ""]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("owner, tool, pattern and place of a rule are texts")
@@ -188,10 +188,10 @@ class Rule:
         return self.place == place.of(self.scope)
 
     def is_about(self, owner: str) -> bool:
-        """Whether it is about the tools of an owner.
+        """Whether the rule is about the tools of an owner.
 
         A denial by the name of a server (`mcp:github`) holds wherever a server of that name is declared
-        (`mcp:github@file:///…`), also in other letters (`GitHub`). What is allowed is one server only.
+        (`mcp:github@file:///…`), also in other letters (`GitHub`). An allow applies to one server only.
         """
         if self.decision == "allow" or not owner.startswith("mcp:"):
             return owner == self.owner
@@ -220,7 +220,7 @@ WHERE: Mapping[Scope, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the rules say: allow or deny with the rule that decided, or ask a person.
+    """The decision of the rules: allow or deny, with the rule that decided, or ask a person.
 
     `ask` with a rule: this denial may apply to the call, but that cannot be judged. `why`: a guard wants a person to
     decide, for this reason.
@@ -232,7 +232,7 @@ class Ruling:
 
     @property
     def needs_person(self) -> bool:
-        """Whether a person decides even where nobody would be asked or a setting would allow it."""
+        """Whether a person must decide, even if by default nobody is asked or a setting would allow the call."""
         return self.decision == "ask" and (self.rule is not None or self.why is not None)
 
 
@@ -240,7 +240,8 @@ ASK = Ruling("ask")
 
 
 def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
-    """Any denial wins; then the allow with the narrowest scope, and of those the narrowest kind.
+    """Find the rule that decides. Any denial wins, then the allow with the narrowest scope, and among these the
+    narrowest kind.
 
     A denial that cannot be judged leaves the call to a person: a command with operators may hide what is denied. The
     order in which rules were made does not matter.
@@ -259,7 +260,7 @@ def judge(rules: Iterable[Rule], subject: Subject, place: Place) -> Ruling:
 
 
 def matches(rule: Rule, subject: Subject) -> bool:
-    """Whether a rule is about this call. Its place was looked at before."""
+    """Whether a rule is about this call. Its place was checked before."""
     if not rule.is_about(subject.owner):
         return False
     if rule.kind == "server":
@@ -311,7 +312,7 @@ def _may_run(words: Sequence[str], denied: Sequence[str]) -> bool:
 
 def _may_touch(pattern: str, subject: Subject) -> bool:
     """Whether a call may touch denied files: it names a folder above them, a name that differs only in case, a text
-    that may be such a file, more files than were looked at, or no file at all."""
+    that may be such a file, more files than were checked, or no file at all."""
     files, wanted = (*subject.named, *subject.perhaps), _letters(pattern)
     base = f"{fixed_part(wanted)}/"
     above = any(base.startswith(f"{_letters(path).rstrip('/')}/") for path in files)
@@ -321,7 +322,7 @@ def _may_touch(pattern: str, subject: Subject) -> bool:
 
 
 def _letters(path: str) -> str:
-    """A path or a name in letters that are the same for all spellings which some file systems take for one name."""
+    """A path or a name in a form that is the same for all spellings that some file system treats as one name."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
@@ -342,13 +343,13 @@ def _begins(rule: Rule, command: str | None) -> bool:
     wanted, given = words_of(rule.pattern), words_of(command) if command is not None else None
     if not wanted or given is None:
         return False
-    if rule.decision == "deny" and "/" not in wanted[0]:  # `/bin/rm` is `rm`. An allow is about one program only.
+    if rule.decision == "deny" and "/" not in wanted[0]:  # A denial of `rm` includes `/bin/rm`.
         given = [posixpath.basename(given[0]), *given[1:]]
     return given[: len(wanted)] == wanted
 
 
 def words_of(command: str) -> list[str] | None:
-    """A command as words; None when a shell would do more with it than run a program."""
+    """A command as words; None if a shell would do more with it than run a program."""
     if len(command) > _MAX_WORDS or _OPERATORS.search(command):
         return None
     try:
@@ -358,7 +359,8 @@ def words_of(command: str) -> list[str] | None:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """A glob: `*` stays inside one folder, `**` is any number of folders. `/project/src/**` is all that is below."""
+    """A glob: `*` stays inside one folder, `**` is any number of folders. `/project/src/**` matches everything below
+    that folder."""
     return _parts_match(*_parts(pattern, path))
 
 
@@ -371,7 +373,7 @@ def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
     reached = {0}
     for number, part in enumerate(wanted):
         if part == "**":
-            more = 1 if number == len(wanted) - 1 else 0  # At the end it is something that is below.
+            more = 1 if number == len(wanted) - 1 else 0  # `**` at the end stands for at least one part.
             reached = set(range(min(reached, default=len(given)) + more, len(given) + 1))
         else:
             reached = {at + 1 for at in reached if at < len(given) and fnmatch.fnmatchcase(given[at], part)}
@@ -384,8 +386,9 @@ def _parts_match(wanted: Sequence[str], given: Sequence[str]) -> bool:
 
 
 def command_prefix(command: str | None) -> str | None:
-    """The prefix to offer for a command: the program, and the subcommand where there is one. With a program that runs
-    what it is given (`uv run`, `python`), also what it runs now. None where the prefix would allow anything (`sudo …`).
+    """The prefix to offer for a command: the program, and the subcommand where there is one. For a program that runs
+    others (`uv run`, `python`), the prefix includes what it runs now. None where the prefix would allow anything (`sudo
+    …`).
     """
     words = words_of(command) if command is not None else None
     if not words or posixpath.basename(words[0]) in _LAUNCHERS:

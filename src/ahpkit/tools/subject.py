@@ -1,6 +1,6 @@
 """Reads a tool call as rules see it: who runs it, its command line, the files that it names. Pure.
 
-Tools name their parameters as they like, so a text that may be a file is only ever a reason to ask a person, never to
+Tools name their parameters as they like. So a text that may be a file can only be a reason to ask a person, never to
 allow a call.
 """
 
@@ -31,9 +31,9 @@ _PATH_KEYS = frozenset(
         *("oldPath", "newPath", "old_path", "new_path", "source_path", "destination_path"),
     }
 )
-"""Parameters that are files, whatever is in them."""
+"""Parameters that always name files."""
 _PAIRS = ({"source", "destination"}, {"src", "dst"}, {"src", "dest"}, {"from", "to"})
-"""Parameters that are files where both are there and one of them looks like a file."""
+"""Pairs of parameters that name files if both are given and one of them looks like a file."""
 _PAIRED = frozenset(chain(*_PAIRS))
 _TEXT_KEYS = frozenset(
     {
@@ -42,7 +42,7 @@ _TEXT_KEYS = frozenset(
         *("old_str", "new_str", "file_text", "insert_text"),
     }
 )
-"""Parameters that are text: what is written, or looked for."""
+"""Parameters with a text that is written or searched."""
 _NO_FILE_KEYS = _TEXT_KEYS | _HARMLESS | {*_COMMAND_KEYS}
 
 _GLOB = re.compile(r"[*?\[]")
@@ -52,11 +52,11 @@ _WILD = re.compile(r"[*?\[{$]")
 _UP = re.compile(r"(?:^|[/,{])\.\.(?:$|[/,}])")
 
 _MAX_TEXTS = 1000
-"""Texts of an input that are looked at."""
+"""The number of texts of an input that are examined."""
 _MAX_NAMES = 600
 """Names of folders and files that are looked up for one call. Each costs a few microseconds of the event loop."""
 _FOR_EACH_FILE = 10
-"""Names that a file counts besides its own: those of the workspace that it is in."""
+"""The number of names that a file counts in addition to its own, for the workspace in which it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,26 +64,27 @@ class Subject:
     """The facts about a call that rules look at."""
 
     owner: str
-    """A stable name of who runs it: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`, `host`."""
+    """A stable name of the owner that runs the call: `agent:goose`, `client:Editor`, `mcp:<where it is declared>`,
+    `host`."""
     tool: str
     is_server: bool = False
-    """Its owner is an MCP server: a rule may be about all of its tools."""
+    """Whether the owner is an MCP server. A rule may be about all tools of a server."""
     command: str | None = None
-    """The command line that it would run, if it is one and nothing else."""
+    """The command line that the call would run, if it does nothing else."""
     paths: tuple[str, ...] = ()
-    """Files that it names, absolute."""
+    """The files that the call names, as absolute paths."""
     real: tuple[str, ...] = ()
-    """The same with all links followed. Empty: as they are named."""
+    """The same files with all links followed. If empty, they are the same as `paths`."""
     perhaps: tuple[str, ...] = ()
-    """Texts that may be further files, absolute, as they are named and with links followed."""
+    """Texts that may be further files, as absolute paths: as they are named, and with links followed."""
     folders: tuple[str, ...] = ()
-    """Folders that it names, and those in which a name with wildcards (`src/*.py`) may find files."""
+    """Folders that the call names, and folders in which a name with wildcards (`src/*.py`) may find files."""
     more: bool = False
-    """Whether it does more than was looked at, so that rules cannot judge all of it."""
+    """Whether the call does more than was examined, so that rules cannot judge all of it."""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The files by their names and by their real paths, each once."""
+        """The files by their names and by their real paths, each one once."""
         return tuple(dict.fromkeys((*self.paths, *self.real)))
 
     @property
@@ -104,7 +105,7 @@ def subject_of(
     real: Callable[[str], str] = posixpath.normpath,
     is_folder: Callable[[str], bool] = lambda path: False,
 ) -> Subject:
-    """A call as a subject. `paths` are those that are known besides the input, such as the files of an edit.
+    """The subject of a call. `paths` are files that are known from elsewhere, such as the files of an edit.
 
     `real` follows the links of an absolute path. It gets the path as it is written: `link/..` is not always where the
     link is. `is_folder` says whether there is a folder of that name.
@@ -140,7 +141,7 @@ def _unique(values: Iterator[str]) -> tuple[str, ...]:
 
 
 def _object(tool_input: str) -> dict[str, Any]:
-    """The input, or nothing where it can be read in two ways: of two members with one name a tool may take either."""
+    """The input, or nothing if it is ambiguous: of two members with the same name a tool may use either."""
     try:
         value: Any = _READER.decode(tool_input) if tool_input else {}
     except (ValueError, RecursionError):
@@ -161,7 +162,7 @@ _READER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def _few_enough(sure: list[str], unsure: list[str]) -> tuple[list[str], list[str], bool]:
-    """As many of the files as are looked up for one call, and whether there are more."""
+    """The files that are looked up, up to the limit for one call, and whether there are more."""
     left = _MAX_NAMES
     for number, text in enumerate((*sure, *unsure)):
         left -= _FOR_EACH_FILE + text.count("/")
@@ -171,7 +172,8 @@ def _few_enough(sure: list[str], unsure: list[str]) -> tuple[list[str], list[str
 
 
 def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
-    """The texts of an input that are files, those that may be, and whether there are more texts than are looked at."""
+    """The texts of an input that are files, the texts that may be files, and whether there are more texts than are
+    examined."""
     sure: list[str] = []
     unsure: list[str] = []
     for count, (key, text, beside) in enumerate(_texts("", given, frozenset())):
@@ -185,7 +187,7 @@ def _files(given: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
 
 
 def _texts(key: str, value: Any, beside: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Every text that is not empty, with its key and, where it has a partner, the texts of both."""
+    """Every text that is not empty, with its key and, if it has a partner, the texts of both."""
     if isinstance(value, str):
         if value:
             yield key, value, beside
@@ -215,8 +217,8 @@ def _looks_like_file(key: str, text: str) -> bool:
 
 
 def _readings(text: str, workspace: str, home: str) -> list[str]:
-    """The absolute paths that a text may stand for. The system ignores everything after a NUL. Some tools take
-    spaces away, read a backslash as a slash, or `%2e` as a dot."""
+    """The absolute paths that a text may stand for. The system ignores everything after a NUL. Some tools remove
+    spaces, or read a backslash as a slash and `%2e` as a dot."""
     text = text.partition("\0")[0]
     if _is_file_uri(text):
         text = unquote(_uri(text)[1]).partition("\0")[0]
@@ -243,7 +245,7 @@ def _uri(uri: str) -> tuple[str, str]:
 
 
 def _is_unclear(text: str) -> bool:
-    """Whether it cannot be decided where a name leads: a file of another machine, or `..` beside a wildcard."""
+    """Whether it is unclear which file a name means: a file of another machine, or `..` beside a wildcard."""
     machine = _uri(text)[0] if _is_file_uri(text) else ""
     return machine not in ("", "localhost") or (_UP.search(text) is not None and _WILD.search(text) is not None)
 
@@ -256,7 +258,7 @@ def _searched(names: Sequence[str], real: Callable[[str], str]) -> Iterator[str]
 
 
 def fixed_part(pattern: str, wild: re.Pattern[str] = _GLOB) -> str:
-    """The folders of a pattern that it names outright."""
+    """The folders of a pattern before the first wildcard."""
     parts = pattern.split("/")
     count = next((number for number, part in enumerate(parts) if wild.search(part)), len(parts))
     return "/".join(parts[:count])
@@ -266,8 +268,8 @@ def fixed_part(pattern: str, wild: re.Pattern[str] = _GLOB) -> str:
 
 
 def _runs_more(given: Mapping[str, Any]) -> bool:
-    """Whether it runs a command line: which files that touches cannot be decided. One word may be the name of an
-    operation, such as `view` of an editor."""
+    """Whether the call runs a command line, so that it is unclear which files it touches. A single word may be the name
+    of an operation, such as `view` of an editor."""
     lines = [_line(given[key]) for key in _COMMAND_KEYS if key in given]
     return any(line is None or re.fullmatch(r"\w*", line) is None for line in lines)
 
@@ -296,7 +298,7 @@ def _line(value: Any) -> str | None:
 
 
 def _is_shell(program: str) -> bool:
-    """Whether it is a shell of the system. A program of another folder may only be called like one."""
+    """Whether a program is a shell of the system. A program in another folder may only have the name of a shell."""
     folder, name = posixpath.split(program)
     return name in _SHELLS and folder in _SYSTEM
 

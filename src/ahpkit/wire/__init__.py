@@ -1,1 +1,1 @@
-"""JSON-RPC 2.0 for everything that speaks it here: AHP, ACP agents, canvas extensions. Start at `rpc.RpcConnection`."""
+"""JSON-RPC 2.0 for all protocols that use it: AHP, ACP agents, canvas extensions. Start at `rpc.RpcConnection`."""

@@ -1,6 +1,6 @@
 """Computes how long to wait before trying again: full jitter over a doubling bound. Pure: randomness is passed in.
 
-The random wait keeps many peers of a restarted one from coming back at the same moment.
+The random wait prevents that all peers of a restarted host come back at the same moment.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 BASE = 0.25
-"""Seconds: the bound of the first wait. A process that died once is usually fine the second time."""
+"""The bound of the first wait, in seconds. A process that died once usually works the second time."""
 
 LONGEST = 10.0
-"""Seconds: a person is waiting for the turn that starts it."""
+"""The largest bound, in seconds. It is short, because a person may be waiting."""
 
 _MAX_DOUBLINGS = 30
-"""Far beyond any `longest`; keeps the power of two within a float however long the other side stays away."""
+"""The largest exponent: far beyond any `longest`, and small enough that the power of two fits into a float."""
 
 
 def backoff(failures: int, random: Callable[[], float], *, base: float = BASE, longest: float = LONGEST) -> float:

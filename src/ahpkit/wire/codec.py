@@ -36,14 +36,14 @@ from ahpkit.wire.errors import (
 )
 
 MAX_BYTES = 32 * 1024 * 1024
-"""Default for one message: three times the longest text that we measure with (10 MB), and still harmless."""
+"""The default limit of one message: three times the longest text of our benchmarks (10 MB), and still harmless."""
 
 MAX_DEPTH = 200
-"""Levels of nesting in a call. States reach about 20; what users put in may add its own. Parsers and the validator stop
-near 1000 and 255: what is accepted must still be encodable when it sits deeper inside a state."""
+"""Levels of nesting in a call. States reach about 20, and values of users may add more. Parsers stop near 1000 levels
+and the validator near 255, and an accepted value must still be encodable deeper inside a state."""
 
 MAX_ANSWER_DEPTH = 256
-"""The same for an answer: it may hold a state, and that state everything that calls brought."""
+"""The same for an answer, which may contain a state, and in it the values of many calls."""
 
 _MAX_DIGITS = 100
 """Digits of a number in a message that is so long that its values are counted. The cost of writing a number grows
@@ -144,11 +144,11 @@ def _as_bytes(data: bytes | str) -> bytes:
 
 
 def _read(data: bytes) -> tuple[Json, list[str]]:
-    """The value, and the names that occur more than once in one object."""
+    """The value, and the names that occur more than once in the same object."""
     try:
         value = _decoder.decode(data)
-        # Data that encodes to itself repeats nothing. In other spellings (spaces, escapes) the members are counted, and
-        # only what repeats some is read a second time.
+        # Data that encodes to itself repeats no name. In other spellings (spaces, escapes) the members are counted, and
+        # only data that repeats some is read a second time.
         if len(data) <= _SMALL and _encoder.encode(value) == data:
             return value, []
         if _count_members(value) == _outside_strings(data).count(b":"):
@@ -204,7 +204,7 @@ def _count_members(value: Json) -> int:
 
 
 def too_much(data: bytes, *, max_values: int | None, max_escapes: int | None) -> str | None:
-    """Why a message is not read: it would take too long."""
+    """Why a message is not read: reading it would take too long. None if it is read."""
     if max_escapes is not None and len(data) > max_escapes and data.count(b"\\") > max_escapes:
         # Reading and writing escapes takes ten times as long as other text.
         return f"one message may hold {max_escapes} backslashes; send long text with many escapes as base64"
@@ -214,19 +214,19 @@ def too_much(data: bytes, *, max_values: int | None, max_escapes: int | None) ->
         data.count(b'"') - data.count(b'\\"') > 4 * max_values
         or _values_in(bare := _outside_strings(data)) > max_values
     ):
-        return f"one message may hold {max_values} values"  # Each costs time everywhere.
+        return f"one message may hold {max_values} values"  # Each value costs time in every step.
     if _LONG_NUMBER in bare.translate(_AS_ZEROS):
         return f"in a long message a number has at most {_MAX_DIGITS} digits"
     return None
 
 
 def _values_in(bare: bytes) -> int:
-    """How many values there are in JSON without its strings, or some more."""
+    """The number of values in JSON without its strings, or a few more."""
     return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
 
 
 def _head(data: bytes) -> dict[str, Any]:
-    """The id and the method of a message that is not read: enough to refuse it."""
+    """The id and the method of a message that is not read, for refusing it."""
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -286,7 +286,7 @@ def _twice(repeated: list[str]) -> str:
 def _encode_hook(obj: Any) -> Json:
     if (form := getattr(obj, "__json__", None)) is not None:
         return form()
-    if isinstance(obj, msgspec.Raw):  # encoded before; seen here only on the way to replace a surrogate beside it
+    if isinstance(obj, msgspec.Raw):  # Encoded before. It comes here only if a surrogate beside it is replaced.
         return _decoder.decode(obj)
     raise TypeError(f"{type(obj).__name__} is not JSON")
 
@@ -387,12 +387,12 @@ def _request_id(message: dict[str, Any]) -> RequestId | None:
 
 
 def encode_request(request_id: RequestId, method: str, params: Json) -> bytes:
-    """A call that wants an answer."""
+    """A call that needs an answer."""
     return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
 def encode_notification(method: str, params: Json) -> bytes:
-    """A call that wants none."""
+    """A call that has no answer."""
     return encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
@@ -402,7 +402,7 @@ def encode_response(request_id: RequestId, result: Json) -> bytes:
 
 
 def encode_error(request_id: RequestId | None, exc: BaseException) -> bytes:
-    """A refusal; anything but an `RpcError` tells the peer no more than "internal error"."""
+    """A refusal. Of an exception that is not an `RpcError`, the peer learns only "internal error"."""
     return encode({"jsonrpc": "2.0", "id": request_id, "error": to_error_object(exc)})
 
 

@@ -1,4 +1,4 @@
-"""The root of all of ahpkit's exceptions, and those of JSON-RPC 2.0 with their wire form.
+"""The root of all exceptions of ahpkit, and the exceptions of JSON-RPC 2.0 with their wire form.
 
 AhpError
 ├── RpcError                          an error a peer sends, or is sent: code, message, data
@@ -26,21 +26,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 _MAX_MESSAGE = 4096
-"""Characters of an error's text that are sent: many texts quote what the peer itself sent, however long."""
+"""Characters of an error's text that are sent. Many texts quote what the peer itself sent, which may be long."""
 
 RequestId = int | str
 """What identifies a request. We send numbers and accept both."""
 
 
 class AhpError(Exception):
-    """Base of everything ahpkit raises on purpose."""
+    """The base of all exceptions that ahpkit raises on purpose."""
 
 
 class RpcError(AhpError):
     """An error of the wire. `message` and `data` are seen by the peer: no secrets, no internals."""
 
     request_id: RequestId | None = None
-    """The request this error answers, where it could be read from a message that is otherwise not usable."""
+    """The id of the request that this error answers, if it could be read from an unusable message."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ class InvalidAnswer(InvalidRequest):
     def __init__(self, message: str, *, answers: RequestId | None) -> None:
         super().__init__(message)
         self.answers = answers
-        """The request it was meant for, where that could be read."""
+        """The id of the request that it answers, if it could be read."""
 
 
 class InvalidNotification(InvalidRequest):
@@ -118,11 +118,11 @@ class ProtocolError(AhpError):
 
 
 class LocalProtocolError(ProtocolError):
-    """By us: a bug in the calling code."""
+    """We broke the rules: there is a bug in the calling code."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """By the peer: its answer makes no sense."""
+    """The peer broke the rules: its answer makes no sense."""
 
 
 class TransportClosed(AhpError, ConnectionError):
@@ -135,7 +135,7 @@ class TransportClosed(AhpError, ConnectionError):
 
 
 ErrorClasses = Mapping[int, type[RpcError]]
-"""Which exception an error code of a peer becomes. Codes that are not in it become a plain `RpcError`."""
+"""Error code → the exception that it becomes. Codes that are missing become a plain `RpcError`."""
 
 RPC_ERRORS: ErrorClasses = {
     cls.CODE: cls for cls in (ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError)

@@ -41,19 +41,19 @@ from ahpkit.wire.errors import (
 )
 
 MAX_PENDING = 1024
-"""Requests in flight, each way: far above any honest use, low enough that a runaway loop is stopped early."""
+"""Requests in flight in each direction: far above any honest use, and low enough to stop a runaway loop early."""
 
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of one message. Most transports have a lower limit; this one is for transports without a limit."""
 
 TOO_MANY_REQUESTS = -32099
-"""Sent for a request over `max_pending`; from the range JSON-RPC leaves to implementations, unused by AHP and
-ACP."""
+"""The error code for a request over `max_pending`. It is in the range that JSON-RPC leaves to implementations, and AHP
+and ACP do not use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to one of our requests; `error` tells which kind."""
+    """The answer to one of our requests: a result, or with `error` an error."""
 
     id: int
     result: Any = None
@@ -105,12 +105,12 @@ class Peer:
         self._asked: set[int] = set()
         self._asking: set[RequestId] = set()
         self._given_up = deque[int](maxlen=max_pending)
-        """The last requests whose answers are not wanted any more, and may still come."""
+        """The latest requests whose answers are no longer wanted, but may still come."""
 
     # Our messages.
 
     def request(self, method: str, params: Mapping[str, Any]) -> tuple[int, bytes]:
-        """A request of ours: its id and what to send. Raises `LocalProtocolError` when too many wait."""
+        """A request of ours: its id, and the bytes to send. Raises `LocalProtocolError` if too many requests wait."""
         if len(self._asked) >= self._max_pending:
             raise LocalProtocolError(f"{method}: {self._max_pending} requests are waiting for an answer already")
         data = encode_request(self._last_id + 1, method, params)
@@ -123,7 +123,7 @@ class Peer:
         return encode_notification(method, params)
 
     def respond(self, id: RequestId, result: Any) -> bytes:
-        """The answer to an incoming request. Each is answered once; a second time is a `LocalProtocolError`."""
+        """The answer to an incoming request. Answering a request twice raises `LocalProtocolError`."""
         self._check_asking(id)
         data = encode_response(id, result)
         self._asking.discard(id)
@@ -145,7 +145,7 @@ class Peer:
             return encode_error(id, InternalError())
 
     def forget(self, id: int) -> None:
-        """Forget a request: its answer is not wanted any more, and is dropped when it comes."""
+        """Forget a request. Its answer is no longer wanted, and is dropped when it comes."""
         if id in self._asked:
             self._asked.discard(id)
             self._given_up.append(id)

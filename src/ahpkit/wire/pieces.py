@@ -1,4 +1,4 @@
-"""Writes, reads and frees a large JSON value piece by piece: no step takes long, and pieces are made only as they are
+"""Writes, reads and frees a large JSON value piece by piece. No step takes long, and pieces are made only when they are
 needed.
 
 A value may contain parts that are made while it is written: `Pieces`, for example from a file, and `Items` of a long
@@ -16,7 +16,8 @@ import msgspec
 from ahpkit.wire.codec import Json, decode_own, encode
 
 PIECE = 64 * 1024
-"""Bytes of a piece, about. The worst text takes a fraction of a millisecond to write."""
+"""The approximate size of a piece in bytes. Even the worst text of this size is written in a fraction of a
+millisecond."""
 
 
 _FREED = 100
@@ -83,7 +84,7 @@ async def write_parts(value: Json, size: int) -> AsyncIterator[bytes]:
 
 
 async def read_pieces(data: bytes | msgspec.Raw) -> Json:
-    """The JSON value in what `encode` wrote. Others are served between two pieces of it."""
+    """The JSON value in bytes that `encode` wrote. Other tasks run between two pieces."""
     if len(data) <= PIECE or bytes(memoryview(data)[:1]) not in b"{[":
         return decode_own(data)
     await asyncio.sleep(0)
@@ -146,7 +147,7 @@ def _object(members: dict[str, Any]) -> Iterator[bytes | Pieces]:
 
 
 def _array(items: Iterator[Json]) -> Iterator[bytes | Pieces]:
-    """Items that are light together are encoded together: most lists are long and have short items."""
+    """Items that are small together are encoded together, because most lists are long and have short items."""
     before = b""
     together: list[Json] = []
     left = PIECE
@@ -184,7 +185,7 @@ def is_light(value: Json) -> bool:
 
 
 def _left(left: int, value: Json) -> int:
-    """About how many of these bytes remain after a value; none if the value is made while it is written."""
+    """Approximately how many of these bytes remain after a value; none if the value is made while it is written."""
     todo: list[Any] = [value]
     while todo:
         one = todo.pop()
@@ -216,7 +217,7 @@ async def measure(value: Json, *, at_most: int) -> int:
         size += len(piece)
         if size > at_most:
             break
-        await asyncio.sleep(0)  # Others are served between two pieces.
+        await asyncio.sleep(0)  # Other tasks run between two pieces.
     return size
 
 

@@ -40,11 +40,11 @@ Tap = Callable[[Literal["sent", "received"], bytes], None]
 """Called with every raw message, in order; for logs and tests."""
 
 MAX_BUFFERED = 64 * 1024 * 1024
-"""Bytes that the other side has not read. With more, the connection is dropped, so that a slow reader cannot fill the
+"""The largest number of unread bytes. With more, the connection is dropped, so that a slow reader cannot fill the
 memory."""
 
 REQUEST_CANCELLED = -32800
-"""Error code for a request that was given up on, as in the Language Server Protocol and in ACP."""
+"""The error code for a cancelled request, as in the Language Server Protocol and in ACP."""
 
 UNREAD = 4008
 """Close code for a connection that was dropped because the other side does not read."""
@@ -60,12 +60,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of serving one request: it answers the request itself, and never raises."""
+    """Serves one request. It answers the request itself, and never raises."""
 
     name: str
     run: Callable[[], Awaitable[None]]
     ordered: bool = False
-    """The next message waits until it is done."""
+    """Whether the next message waits until this work is done."""
 
 
 class RpcLoop:
@@ -93,7 +93,7 @@ class RpcLoop:
             async with asyncio.TaskGroup() as handlers:
                 await self._read(handlers)
         except* TransportClosed:
-            pass  # `_read` ends this way, and its leaving cancelled the handlers.
+            pass  # `_read` ends with this exception, and its end cancelled the handlers.
 
     # Methods that derived classes implement.
 
@@ -102,7 +102,7 @@ class RpcLoop:
         return self._peer.receive(await self.transport.receive())
 
     def begin(self, id: RequestId, method: str, params: Params) -> Work | None:
-        """How a request is served; None when it was answered already."""
+        """Begin to serve a request. Returns None if it was answered already."""
         raise NotImplementedError
 
     def hear(self, method: str, params: Params) -> Awaitable[None] | None:
@@ -127,7 +127,7 @@ class RpcLoop:
                         await waiting
                 else:
                     await self._handle(event, handlers)
-                del event  # A connection may rest for hours after a large message.
+                del event  # Free the memory: a connection may be idle for hours after a large message.
         except TransportClosed as closed:
             self._closed = self._closed or closed
             raise
@@ -172,7 +172,7 @@ class RpcLoop:
         if self._max_serving is not None and len(self._serving) >= self._max_serving:
             await asyncio.wait(self._serving.values(), return_when=asyncio.FIRST_COMPLETED)
         self._serving[id] = handlers.create_task(self._run_work(id, work), name=f"ahpkit-rpc {work.name}")
-        await asyncio.sleep(0)  # It runs to its first wait now, before the next message.
+        await asyncio.sleep(0)  # It runs to its first `await` now, before the next message.
 
     async def _run_work(self, id: RequestId, work: Work) -> None:
         try:
@@ -195,14 +195,14 @@ class RpcLoop:
             self._peer.forget(id)
 
     def check_open(self) -> None:
-        """Raise why the connection is over, if it is."""
+        """Raise the reason if the connection is over."""
         if self._closed is not None:
             raise TransportClosed(self._closed.reason, code=self._closed.code)
 
     def _resolve(self, answered: Answered) -> None:
         waiting = self._waiting.get(answered.id)
         if waiting is None or waiting.done():
-            return  # Cancelled in this very turn of the loop.
+            return  # Cancelled in the same step of the loop.
         if answered.error is None:
             waiting.set_result(answered.result)
         else:
@@ -218,8 +218,8 @@ class RpcLoop:
 class RpcConnection(RpcLoop):
     """`async with RpcConnection(transport, on_request=…, on_notification=…) as rpc`. Leaving closes the transport.
 
-    `on_refused` is called for long messages that are refused, because their content is missing then. `peer` says which
-    errors the protocol knows and how long a message may be.
+    `on_refused` is called for long messages that are refused, because their content is lost. `peer` has the error
+    classes of the protocol and the largest size of a message.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class RpcConnection(RpcLoop):
         try:
             await self.transport.aclose()
         finally:
-            self.transport.abort()  # Nothing after a clean close; ends the reader in every other case.
+            self.transport.abort()  # Does nothing after a clean close; otherwise it ends the reader.
             await self._runner
 
     async def wait_closed(self) -> TransportClosed:
@@ -266,7 +266,8 @@ class RpcConnection(RpcLoop):
     # Our messages.
 
     async def request(self, method: str, params: Mapping[str, Any], *, timeout: float | None = None) -> Any:
-        """Ask and wait. Raises the `RpcError` of the other side, `TransportClosed`, or `TimeoutError`."""
+        """Send a request and wait for the answer. Raises the `RpcError` of the other side, `TransportClosed`, or
+        `TimeoutError`."""
         self.check_open()
         id, data = self._peer.request(method, params)
         self.send(data)

@@ -1,7 +1,7 @@
 """Owns background tasks: each one is ended with its owner, and a failure is logged, never lost.
 
-`Tasks` owns any number of them, `running` owns one, and `wait_first` those of which the first to end counts. `unless`
-needs no task: it ends work of the present one early.
+`Tasks` owns any number of tasks, and `running` owns one. `wait_first` runs several and uses the first one that ends.
+`unless` needs no task: it ends work of the present task early.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tasks:
             task.cancel()
 
     def __len__(self) -> int:
-        """How many still run."""
+        """The number of tasks that still run."""
         return len(self._running)
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
@@ -51,7 +51,7 @@ class Tasks:
         return task
 
     def call(self, callback: Callable[..., Awaitable[None] | None], *args: Any) -> None:
-        """Call a user's function; await what it returns in a task of its own. It cannot break the caller."""
+        """Call a user's function, and await its result in a separate task. The function cannot break the caller."""
         try:
             result = callback(*args)
         except Exception:  # A callback is the user's code.
@@ -86,8 +86,8 @@ async def running(work: Awaitable[T]) -> AsyncGenerator[asyncio.Future[T]]:
 
 
 async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
-    """The name and the result of the first to end; the others are cancelled. If several end together, the first named
-    counts."""
+    """The name and the result of the first work that ends; the others are cancelled. If several end together, the one
+    that is named first counts."""
     tasks = {asyncio.create_task(runner): name for name, runner in runners.items()}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -100,9 +100,9 @@ async def wait_first(**runners: Coroutine[Any, Any, Any]) -> tuple[str, Any]:
 
 
 async def unless(over: asyncio.Future[Any], work: Awaitable[T]) -> T | None:
-    """The result of some work. When `over` is done first, the work is cancelled, and None is returned.
+    """The result of some work, or None: if `over` is done first, the work is cancelled.
 
-    The work runs in the task that calls this: cheaper than two tasks and a wait for the first.
+    The work runs in the calling task. This is cheaper than two tasks and a wait for the first.
     """
     clock = asyncio.timeout(None)
     working = True

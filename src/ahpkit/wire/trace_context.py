@@ -1,7 +1,7 @@
 """Reads and writes W3C trace context in `_meta`.
 
-What a peer sends is parsed only by OpenTelemetry's propagators, and only when it has a sensible size, because they log
-what they refuse.
+Values of peers are parsed only by OpenTelemetry's propagators, and only if they have a sensible size, because the
+propagators log what they refuse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_LENGTH = {"traceparent": 256, "tracestate": 4096, "baggage": 8192}
 
 
 def carried(meta: object) -> dict[str, str]:
-    """The trace context inside a `_meta`; what cannot be one is left out."""
+    """The trace context in a `_meta`. Values that cannot be valid are left out."""
     found = {key: _entries(meta).get(key) for key in TRACE_KEYS}
     return {key: value for key, value in found.items() if isinstance(value, str) and len(value) <= MAX_LENGTH[key]}
 
@@ -41,14 +41,14 @@ def passed_on(meta: object) -> JsonObject:
     """A `_meta` to pass on, with the current span instead of its sender's."""
     others = {key: value for key, value in _entries(meta).items() if key not in TRACE_KEYS}
     ours, theirs = injected(), carried(meta)
-    if "traceparent" in ours:  # The two belong together: another's `tracestate` says nothing about our span.
+    if "traceparent" in ours:  # The two keys belong together: the sender's `tracestate` says nothing about our span.
         theirs.pop("tracestate", None)
     return others | theirs | ours
 
 
 @contextmanager
 def joined(meta: object) -> Generator[Context]:
-    """Inside the `with`, exactly the context that `meta` carries is the current one, including baggage."""
+    """Inside the `with`, the trace context of `meta`, including its baggage, is the current one."""
     token = context.attach(extract(carried(meta), Context()))
     try:
         yield context.get_current()

@@ -25,7 +25,7 @@ class PeerInfo:
     kind: str
     """"websocket", "unix", "stdio" or "memory"."""
     address: str
-    """Where it is, in words for logs and error texts."""
+    """The address of the peer, in words for logs and error texts."""
     credential: str | None = None
     """A stable fingerprint of the secret it presented, never the secret; None when it presented none."""
 
@@ -45,7 +45,7 @@ class Transport(Protocol):
 
     @property
     def buffered(self) -> int:
-        """Bytes written that the peer (or the kernel on its behalf) has not taken yet."""
+        """Bytes that were written and that the peer (or the kernel for it) has not taken yet."""
         ...
 
     @property

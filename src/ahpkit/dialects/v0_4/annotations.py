@@ -64,7 +64,7 @@ AnnotationsAction = (
 
 
 _UPDATABLE = ("turnId", "resource", "range", "resolved")
-"""What `annotations/updated` may write. It clears nothing: an absent field stays as it was."""
+"""The fields that `annotations/updated` may write. An absent field keeps its value."""
 
 
 def annotations_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:

@@ -171,7 +171,7 @@ def changeset_reducer(state: JsonObject, action: JsonObject, *, now: int) -> Jso
 
 
 def _content_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Operations stay where none are given; an error that is not given is gone."""
+    """Without operations in the action the operations stay; without an error in it the error is removed."""
     after = {**state, "files": action["files"]}
     if action.get("operations") is not None:
         after["operations"] = action["operations"]

@@ -75,7 +75,7 @@ def channel_of(uri: str) -> Channel | None:
 
 @lru_cache(maxsize=4096)
 def _known_channel(uri: str) -> Channel | None:
-    """Asked for every action, of few channels: the answers are kept."""
+    """Cached, because it is called for every action, with few different URIs."""
     for channel in _CHANNELS:
         if channel.pattern.fullmatch(uri):
             return channel

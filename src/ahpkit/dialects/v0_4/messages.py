@@ -87,7 +87,7 @@ class ReconnectParams(RootParams):
 
 
 class ReconnectReplayResult(TypedDict):
-    """Everything missed; `missing` are channels that are gone."""
+    """All actions that the client missed. `missing` names channels that are gone."""
 
     type: Literal["replay"]
     actions: list[ActionEnvelope]
@@ -175,7 +175,7 @@ class ResourceDeleteParams(RootParams):
 
 
 class ResourceResolveParams(RootParams):
-    """`resourceResolve`: what is there, and where really."""
+    """`resourceResolve`: what kind of resource a URI is, and its real location."""
 
     uri: URI
     followSymlinks: NotRequired[bool]
@@ -234,7 +234,7 @@ class AuthRequiredErrorData(TypedDict):
 
 
 class PermissionDeniedErrorData(TypedDict):
-    """`data` of -32009: the `resourceRequest` that would unlock it, if any would."""
+    """`data` of -32009: the `resourceRequest` that asks for access, if there is one."""
 
     request: NotRequired[ResourceRequestParams]
 

@@ -1,6 +1,6 @@
 """The tables of 0.4.0: every wire type by its name in the specification, every action, command and notification.
 
-A test holds these tables against the types: nothing is missing, nothing is invented.
+A test compares these tables with the types: nothing may be missing or invented.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from ahpkit.protocol.terminal import (
 
 
 class TerminalSessionClaim(TypedDict):
-    """A session has the terminal, perhaps for one tool call."""
+    """A session holds the terminal, perhaps for one tool call."""
 
     kind: Literal["session"]
     session: URI
@@ -63,7 +63,7 @@ class TerminalState(TypedDict):
 
 
 class TerminalClaimedAction(TypedDict):
-    """Somebody else has the terminal."""
+    """The terminal has a new holder."""
 
     type: Literal["terminal/claimed"]
     claim: TerminalClaim

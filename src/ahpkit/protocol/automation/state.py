@@ -108,7 +108,7 @@ AutomationTrigger = Annotated[AutomationScheduleTrigger | AutomationEventTrigger
 
 
 class AutomationSessionTemplate(TypedDict):
-    """What the session of a run is made of."""
+    """The properties of the session that a run creates."""
 
     provider: NotRequired[str]
     model: NotRequired[ModelSelection]

@@ -359,7 +359,7 @@ def chat_tool_call_result_confirmed(
 
 
 class ChatToolCallContentChangedAction(ToolCallActionBase):
-    """What a running tool has to show was replaced."""
+    """The content that a running tool shows was replaced."""
 
     type: Literal["chat/toolCallContentChanged"]
     content: list[ToolResultContent]
@@ -368,7 +368,7 @@ class ChatToolCallContentChangedAction(ToolCallActionBase):
 def chat_tool_call_content_changed(
     *, turn_id: str, tool_call_id: str, content: list[ToolResultContent], meta: JsonObject | None = None
 ) -> ChatToolCallContentChangedAction:
-    """What a running tool has to show was replaced."""
+    """The content that a running tool shows was replaced."""
     action: ChatToolCallContentChangedAction = {
         "type": "chat/toolCallContentChanged",
         "turnId": turn_id,
@@ -509,14 +509,14 @@ def chat_turns_loaded(*, turns: list[Turn], turns_next_cursor: str | None = None
 
 
 class ChatActivityChangedAction(TypedDict):
-    """What the chat is doing, in words; absent: nothing to say."""
+    """What the chat is doing, in words; absent: nothing to report."""
 
     type: Literal["chat/activityChanged"]
     activity: NotRequired[str]
 
 
 def chat_activity_changed(*, activity: str | None = None) -> ChatActivityChangedAction:
-    """What the chat is doing, in words; absent: nothing to say."""
+    """What the chat is doing, in words; absent: nothing to report."""
     action: ChatActivityChangedAction = {"type": "chat/activityChanged"}
     if activity is not None:
         action["activity"] = activity

@@ -54,7 +54,7 @@ class FetchTurnsResult(TypedDict):
 
 
 class ChatMoveToSessionDestination(TypedDict):
-    """Move the chat into a session: behind the chat `after`, or to the front without it."""
+    """Move the chat into a session: to the place after the chat `after`, or to the front if `after` is absent."""
 
     kind: Literal["session"]
     session: URI

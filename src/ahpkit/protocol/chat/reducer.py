@@ -66,8 +66,8 @@ from ahpkit.protocol.rope import Rope
 __all__ = ["HANDLERS", "chat_reducer"]
 
 _SHORT = 100
-"""Responses with fewer parts are always searched for what waits: that takes a few microseconds, and a state that was
-made elsewhere may be inconsistent."""
+"""Responses with fewer parts are always searched for calls and questions that wait. This takes a few microseconds, and
+a state that was made elsewhere may be inconsistent."""
 
 
 def chat_reducer(state: JsonObject, action: JsonObject) -> JsonObject:
@@ -111,7 +111,7 @@ def _ended(state: JsonObject, turn: JsonObject, outcome: str, duration: float, p
 
 
 def _end_of(started_at: str, duration: float) -> str:
-    """When a turn ended that began then and took so long, in UTC, truncated to milliseconds."""
+    """The time at which a turn ended, from its start and its duration: in UTC, truncated to milliseconds."""
     began = datetime.fromisoformat(started_at)
     began = began.replace(tzinfo=UTC) if began.tzinfo is None else began.astimezone(UTC)
     ended = began + timedelta(milliseconds=int(duration))
@@ -149,7 +149,7 @@ def _turns_loaded(state: JsonObject, action: ChatTurnsLoadedAction) -> JsonObjec
 
 
 def _active_turn(state: JsonObject, turn_id: str) -> JsonObject | None:
-    """The active turn if it is that one."""
+    """The active turn, if it is the turn that the action names."""
     turn = state.get("activeTurn")
     return turn if turn is not None and turn["id"] == turn_id else None
 

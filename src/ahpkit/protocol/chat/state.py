@@ -180,7 +180,7 @@ class ReasoningResponsePart(TypedDict):
 
 
 class SystemNotificationResponsePart(TypedDict):
-    """The host says something in between."""
+    """A message of the host between other parts."""
 
     kind: Literal["systemNotification"]
     content: StringOrMarkdown
@@ -225,7 +225,7 @@ class ActiveTurn(TypedDict):
 
 
 class Turn(TypedDict):
-    """A turn that ended, `duration` milliseconds after it began. Old turns have neither."""
+    """A turn that ended, `duration` milliseconds after it began. Old turns have neither a start nor a duration."""
 
     id: str
     startedAt: NotRequired[str]

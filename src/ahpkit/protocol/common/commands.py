@@ -297,7 +297,7 @@ class AuthRequiredErrorData(TypedDict):
 
 
 class PermissionDeniedErrorData(TypedDict):
-    """`data` of -32009: the `resourceRequest` that would unlock it, if any would."""
+    """`data` of -32009: the `resourceRequest` that asks for access, if there is one."""
 
     request: NotRequired[ResourceRequestParams]
 

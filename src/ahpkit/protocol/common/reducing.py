@@ -21,7 +21,8 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What a handler raises when a state or an action is malformed."""
 
 _LONG = 64
-"""Entries from which on a search by a list of their keys is faster than one by one: five times, with thousands."""
+"""With at least this many entries, searching a list of their keys is faster than comparing one by one: five times
+faster with thousands."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -141,7 +142,7 @@ def milliseconds(time: str) -> int:
 
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
-"""ISO times that both Python and JavaScript can read. Each has forms that the other has not."""
+"""ISO times that both Python and JavaScript can read. Each of the two reads forms that the other does not."""
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 """Years in which turns begin."""

@@ -148,14 +148,14 @@ def session_is_archived_changed(*, is_archived: bool) -> SessionIsArchivedChange
 
 
 class SessionActivityChangedAction(TypedDict):
-    """What the session is doing, in words; absent: nothing to say."""
+    """What the session is doing, in words; absent: nothing to report."""
 
     type: Literal["session/activityChanged"]
     activity: NotRequired[str]
 
 
 def session_activity_changed(*, activity: str | None = None) -> SessionActivityChangedAction:
-    """What the session is doing, in words; absent: nothing to say."""
+    """What the session is doing, in words; absent: nothing to report."""
     action: SessionActivityChangedAction = {"type": "session/activityChanged"}
     if activity is not None:
         action["activity"] = activity

@@ -167,7 +167,7 @@ def _instance_opened(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _instance_updated(state: JsonObject, action: JsonObject) -> JsonObject:
-    """A narrow patch: null clears, absent keeps."""
+    """Patch an instance: null removes a value, an absent key keeps it."""
     instances: list[JsonObject] = state.get("openCanvases") or []
     index = index_of(instances, "instanceId", action["instanceId"])
     changes = {key: action["changes"][key] for key in _PATCHABLE if key in action["changes"]}
@@ -222,7 +222,7 @@ def _updated(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _toggled(state: JsonObject, action: SessionCustomizationToggledAction) -> JsonObject:
-    """Replaces what was decided: all decisions where an entry keeps them, else the first of them."""
+    """Replace the decisions about an entry. An entry without decisions by scope gets the first one as `enabled`."""
     decisions = action["enablement"]
 
     def change(entry: JsonObject) -> JsonObject:
@@ -259,7 +259,7 @@ def _mcp_server_background_requested(
 
 
 def _mcp_server_state_changed(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Replaces state and channel of an MCP server: a channel that the action does not carry is gone."""
+    """Replace the state and the channel of an MCP server. Without a channel in the action the server has none."""
 
     def change(entry: JsonObject) -> JsonObject:
         if entry.get("type") != "mcpServer":

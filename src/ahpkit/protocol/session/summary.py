@@ -1,6 +1,6 @@
 """Derives summaries: a session's from its chats, a chat's and the annotations' from their own states. Pure.
 
-The rules of aggregation are the session reference's (SessionSummary).
+The session reference (SessionSummary) defines the rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SESSION_FIELDS = ("provider", "title", "status", "activity", "origin", "project
 """What a session's state and its entry in lists have in common."""
 
 _LISTED_CHAT_FIELDS = ("resource", "title", "origin", "interactivity", "status", "changes")
-"""What a session's entry in lists says of its chats."""
+"""The fields of a chat that a session's entry in lists shows."""
 
 
 def session_summary(

@@ -116,7 +116,7 @@ class ChatToolCallCompleteAction(ToolCallActionBase):
 
 
 class ChatToolCallContentChangedAction(ToolCallActionBase):
-    """What a running tool has to show was replaced."""
+    """The content that a running tool shows was replaced."""
 
     type: Literal["chat/toolCallContentChanged"]
     content: list[ToolResultContent]
@@ -148,7 +148,7 @@ class ChatErrorAction(TypedDict):
 
 
 class ChatPendingMessageSetAction(TypedDict):
-    """A message waits, new or changed."""
+    """A waiting message is new, or was changed."""
 
     type: Literal["chat/pendingMessageSet"]
     kind: PendingMessageKind
@@ -157,7 +157,7 @@ class ChatPendingMessageSetAction(TypedDict):
 
 
 class ChatInputRequestedAction(TypedDict):
-    """The agent asks, again or for the first time."""
+    """The agent asks questions, or asks them again."""
 
     type: Literal["chat/inputRequested"]
     request: ChatInputRequest
@@ -173,7 +173,7 @@ class ChatInputAnswerChangedAction(TypedDict):
 
 
 class ChatInputCompletedAction(TypedDict):
-    """The questions are dealt with."""
+    """The questions were answered, declined or cancelled."""
 
     type: Literal["chat/inputCompleted"]
     requestId: str
@@ -242,7 +242,7 @@ class FetchTurnsParams(BaseParams):
 
 
 class FetchTurnsResult(TypedDict):
-    """Oldest first."""
+    """The turns, oldest first."""
 
     turns: list[Turn]
     hasMore: bool
@@ -257,7 +257,7 @@ class CompletionsParams(BaseParams):
 
 
 class CompletionItem(TypedDict):
-    """Puts `insertText` in place of the range, and `attachment` on the message."""
+    """One completion. Choosing it replaces the range by `insertText` and adds `attachment` to the message."""
 
     insertText: str
     rangeStart: NotRequired[int]
@@ -266,7 +266,7 @@ class CompletionItem(TypedDict):
 
 
 class CompletionsResult(TypedDict):
-    """In the order to show them."""
+    """The items, in the order in which to show them."""
 
     items: list[CompletionItem]
 

@@ -82,7 +82,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "completed": frozenset({*_PARAMETERS, *_CONFIRMED, *_RESULT}),
     "cancelled": frozenset({*_PARAMETERS, "reason", "reasonMessage", "userSuggestion", "selectedOption"}),
 }
-"""What a call may carry in each status, besides its identity, `_meta` and fields we do not know."""
+"""The members that a call may have in each status, besides its identity, `_meta` and unknown ones."""
 
 _IDENTITY = ("toolCallId", "toolName", "displayName", "contributor", "_meta")
 _PASSING = frozenset[str]().union(*FIELDS.values())
@@ -173,7 +173,7 @@ STAMPED: Final = frozenset(
         "chat/inputCompleted",
     }
 )
-"""The actions that set `modifiedAt`. Streaming does not: a summary would change with every word."""
+"""The actions that set `modifiedAt`. Streaming does not set it, because a summary would change with every word."""
 
 
 def chat_reducer(state: JsonObject, action: JsonObject, *, now: int) -> JsonObject:
@@ -290,7 +290,7 @@ def _pending_message_removed(state: JsonObject, action: JsonObject) -> JsonObjec
 
 
 def _without_pending(state: JsonObject, message_id: Any) -> JsonObject:
-    """A turn that starts from a pending message takes it out of the slot or the queue; an empty queue is left out."""
+    """Remove the pending message with which a turn starts from the slot or the queue; an empty queue is left out."""
     if message_id is None:
         return state
     after = _without_steering(_without_queued(state, message_id), message_id)
@@ -307,7 +307,7 @@ def _without_queued(state: JsonObject, message_id: Any) -> JsonObject:
 
 
 def _queue_reordered(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Ids we do not have are ignored, messages that are not named keep their order at the end."""
+    """Reorder the queue. Unknown ids are ignored; messages that are not named keep their order at the end."""
     queue: list[JsonObject] = state.get("queuedMessages") or []
     order: list[str] = action["order"]
     ordered = sorted(queue, key=lambda pending: order.index(pending["id"]) if pending["id"] in order else len(order))
@@ -363,7 +363,7 @@ def _is_waiting(part: JsonObject) -> bool:
 
 
 def _unread(state: JsonObject) -> JsonObject:
-    """Something new to look at: a turn started or a question was asked."""
+    """Mark the chat as unread, because a turn started or a question was asked."""
     return {**state, "status": with_flag(state["status"], IS_READ, False)}
 
 

@@ -306,7 +306,7 @@ class ToolCallResponsePart(TypedDict):
 
 
 class SystemNotificationResponsePart(TypedDict):
-    """The host says something in between."""
+    """A message of the host between other parts."""
 
     kind: Literal["systemNotification"]
     content: StringOrMarkdown

@@ -96,7 +96,7 @@ def _chat_added(state: JsonObject, action: JsonObject) -> JsonObject:
 
 
 def _chat_removed(state: JsonObject, action: JsonObject) -> JsonObject:
-    """Input that is addressed to the session must not go to a chat that is gone."""
+    """Remove a chat. Input that is addressed to the session must not go to a chat that is gone."""
     kept = removed(state["chats"], "resource", action["chat"])
     if kept is state["chats"]:
         return state
