@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from ahpkit.agents.acp.installing import FoundAgent, check_all, look
 from ahpkit.agents.acp.installing import install as install_agent
-from ahpkit.agents.acp.inventory import FoundAgent, check_all, look
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.cli.output import progress, tilde
 from ahpkit.cli.watching import repeat, watch_option

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ahpkit.cli.ask_person import Decisions
 from ahpkit.cli.chat_commands import Commands, OtherChat
 from ahpkit.cli.connection import say_why_it_waits
 from ahpkit.cli.console import Console
 from ahpkit.cli.line_editor import LineEditor
-from ahpkit.cli.open_decisions import Decisions
 from ahpkit.cli.show_turn import StatusLine, TurnPrinter, terminals
 from ahpkit.cli.side_work import Helpers
 from ahpkit.client import ActionRejected, Chat, Client, Rejected, Session, Subscription, TurnStream

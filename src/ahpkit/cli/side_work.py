@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from ahpkit.cli.ask_person import Decisions
 from ahpkit.cli.console import Console
-from ahpkit.cli.open_decisions import Decisions
 from ahpkit.cli.output import Output
 from ahpkit.cli.text import printable
 from ahpkit.client import Client, Session

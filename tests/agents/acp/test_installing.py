@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ahpkit.agents.acp.config import parse_agent_option
-from ahpkit.agents.acp.installing import InstallError, install, program_of
+from ahpkit.agents.acp.config import parse_agent_option, program_of
+from ahpkit.agents.acp.installing import InstallError, install
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os.path
+import os
 import re
 import shlex
 import shutil
@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from ahpkit.agents.acp.installing import program_of
 from ahpkit.agents.acp.questions import Policy
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
 from ahpkit.wire.errors import AhpError
@@ -184,6 +183,23 @@ def _known(name: str) -> AcpAgentConfig:
     return AcpAgentConfig(name=name, **_of_known(known))
 
 
+def places() -> Path:
+    """Where agents are installed: `AHPKIT_AGENTS_DIR`, else beside the host's data."""
+    from platformdirs import user_data_path
+
+    named = os.environ.get("AHPKIT_AGENTS_DIR")
+    return Path(named) if named else user_data_path("ahpkit-agents", appauthor=False)
+
+
+def program_of(agent: KnownAgent) -> str | None:
+    """The program that runs an agent: the one on the PATH, else the one in the agent's own place."""
+    own = places() / "bin" / agent.name
+    found = shutil.which(agent.command)
+    if own.exists() and (found is None or agent.command == "python3"):
+        return str(own)
+    return found
+
+
 def _of_known(known: KnownAgent | None) -> dict[str, Any]:
     if known is None:
         return {}
@@ -206,4 +222,4 @@ def _spelled(kind: type | tuple[type, ...]) -> str:
     )
 
 
-__all__ = ["AcpAgentConfig", "AcpConfigError", "config_from_table", "parse_agent_option"]
+__all__ = ["AcpAgentConfig", "AcpConfigError", "config_from_table", "parse_agent_option", "places", "program_of"]

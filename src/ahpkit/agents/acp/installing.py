@@ -1,22 +1,35 @@
-"""Installs known agents, each in its own directory with the Node or the Python that it needs.
+"""Installs known agents, and finds out which ones are installed, in which version, and whether they answer.
 
-A place is a directory for one agent: what it needs is in it, and nothing of the system is changed. `bin` below the
-places has one small program for each agent, which finds its own runtime first.
+A place is a directory for one agent, with the Node or the Python that it needs. Nothing of the system is changed. `bin`
+below the places has one small program for each agent, which finds its own runtime first.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any, Literal
 
+from ahpkit.agents.acp.config import parse_agent_option, places, program_of
+from ahpkit.agents.acp.connection import AcpConnection
 from ahpkit.agents.acp.registry import KNOWN_AGENTS, KnownAgent
-from ahpkit.wire.errors import AhpError
+from ahpkit.agents.untrusted_json import obj, text
+from ahpkit.host.agent import AgentError
+from ahpkit.protocol.common.state import JsonObject
+from ahpkit.wire.errors import AhpError, MethodNotFound
 
 NODE = 20
 """The oldest Node that the agents work with."""
@@ -29,23 +42,6 @@ Which = Callable[[str], str | None]
 
 class InstallError(AhpError):
     """An agent could not be installed; the text says why, and what to do."""
-
-
-def places() -> Path:
-    """Where agents are installed: `AHPKIT_AGENTS_DIR`, else beside the host's data."""
-    from platformdirs import user_data_path
-
-    named = os.environ.get("AHPKIT_AGENTS_DIR")
-    return Path(named) if named else user_data_path("ahpkit-agents", appauthor=False)
-
-
-def program_of(agent: KnownAgent) -> str | None:
-    """The program that runs an agent: the one on the PATH, else the one in the agent's own place."""
-    own = places() / "bin" / agent.name
-    found = shutil.which(agent.command)
-    if own.exists() and (found is None or agent.command == "python3"):
-        return str(own)
-    return found
 
 
 def installed() -> list[str]:
@@ -178,4 +174,130 @@ def _reason(output: str) -> str:
     return "; ".join(filter(None, [first, reason.removeprefix("npm error ")]))
 
 
-__all__ = ["NODE", "InstallError", "Run", "Which", "install", "installed", "places", "program_of"]
+State = Literal["missing", "installed", "answers", "fails"]
+
+_VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")
+_VERSION_TIMEOUT = 15.0
+"""Seconds within which an agent has to print its version. Some start a whole runtime for this."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """What is known about one agent on this machine."""
+
+    agent: KnownAgent
+    path: str | None
+    version: str | None
+    state: State
+    detail: str = ""
+
+    @property
+    def keys(self) -> dict[str, bool]:
+        """The variables from which the agent may take a key, and whether each is set. Their values are never
+        included."""
+        return {name: bool(os.environ.get(name)) for name in self.agent.keys}
+
+
+def look() -> list[FoundAgent]:
+    """All known agents, by name. If the package of an agent does not say its version, the agent is run with
+    `--version`."""
+    agents = sorted(KNOWN_AGENTS.values(), key=lambda agent: agent.name)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(_look_for, agents))
+
+
+async def check(found: FoundAgent) -> FoundAgent:
+    """Start an installed agent, initialise the connection, and end it."""
+    if found.path is None:
+        return found
+    config = parse_agent_option(found.agent.name)
+    with tempfile.TemporaryDirectory(prefix="ahpkit-") as directory:
+        connection = AcpConnection(config, cwd=Path(directory), on_request=_refuse, on_notification=_ignore)
+        try:
+            async with connection:
+                info: JsonObject = connection.facts()["info"]
+        except AgentError as error:
+            return replace(found, state="fails", detail=error.message)
+    return replace(found, state="answers", version=str(info.get("version") or found.version))
+
+
+def _look_for(agent: KnownAgent) -> FoundAgent:
+    path = program_of(agent)
+    version = (_known_version(agent, path) or _version([path, *agent.version_args])) if path else None
+    if path is None or (
+        version is None and path == shutil.which("python3")
+    ):  # Every Python is named like this, so it says nothing about the agent.
+        return FoundAgent(agent, None, None, "missing")
+    return FoundAgent(agent, path, version, "installed")
+
+
+def _known_version(agent: KnownAgent, path: str) -> str | None:
+    """The version that the agent's package has, without starting the agent."""
+    if path != str(places() / "bin" / agent.name):
+        return _package_version(Path(path))
+    place = places() / agent.name
+    return _package_version(place / "bin" / agent.command) or _distribution_version(place / "env", agent)
+
+
+def _distribution_version(environment: Path, agent: KnownAgent) -> str | None:
+    """The version of the Python package that an agent is installed by, in its environment."""
+    name = re.search(r"install '?([\w.-]+)", agent.install)
+    folders = [str(folder) for folder in environment.glob("lib/python*/site-packages")]
+    found = distributions(name=name[1], path=folders) if name and folders else ()
+    return next((one.version for one in found), None)
+
+
+def _package_version(program: Path) -> str | None:
+    """The version of the npm package to which a program belongs. Many programs are slow to print it, and some
+    cannot."""
+    inside = [parent for parent in program.resolve().parents if "node_modules" in parent.parts]
+    for directory in inside:
+        with suppress(OSError, ValueError):
+            version = obj(json.loads((directory / "package.json").read_text())).get("version")
+            return text(version)
+    return None
+
+
+def _version(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_VERSION_TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    found = _VERSION.search(done.stdout or done.stderr)
+    return found[0] if found and done.returncode == 0 else None
+
+
+async def _refuse(method: str, params: JsonObject) -> Any:
+    raise MethodNotFound(method)
+
+
+def _ignore(method: str, params: JsonObject) -> None:
+    pass
+
+
+async def check_all(found: list[FoundAgent]) -> list[FoundAgent]:
+    """Run `check` for several agents, two at a time, because agents need much memory."""
+    limit = asyncio.Semaphore(2)
+
+    async def one(entry: FoundAgent) -> FoundAgent:
+        async with limit:
+            return await check(entry)
+
+    return list(await asyncio.gather(*(one(entry) for entry in found)))
+
+
+__all__ = [
+    "NODE",
+    "FoundAgent",
+    "InstallError",
+    "Run",
+    "State",
+    "Which",
+    "check",
+    "check_all",
+    "install",
+    "installed",
+    "look",
+]
