@@ -27,7 +27,7 @@ CODES: dict[str, str] = {
     INVALID_INPUT: "The input does not match the declared schema, is not JSON, or is too large.",
     TIMEOUT: "The provider did not answer in time.",
     LIMIT: "Too many instances are open, or too many calls wait, in this session.",
-    PROVIDER_ERROR: "The provider failed, or answered with something that is no answer.",
+    PROVIDER_ERROR: "The provider failed, or its answer was not valid.",
 }
 """Every code, and what it means for the caller."""
 
