@@ -412,7 +412,7 @@ def _repository(folder: Path, *, files: int) -> None:
 
 
 async def many_changes(target: Target) -> None:
-    """Files that git does not know, as a folder of packages has them that nobody ignores."""
+    """Files that git does not know, as a folder of packages has them that nobody ignores. All are reviewed at once."""
     folder = target.host.home / f"repository-{time.monotonic_ns()}"
     _repository(folder, files=6_000)
     session = f"ahp-session:/{folder.name}"
@@ -425,6 +425,11 @@ async def many_changes(target: Target) -> None:
     *listed, more = state["files"]
     assert len(listed) == 5_000
     assert more["_meta"]["ahpkit/note"] == "1000 more files changed; they are not listed"
+    reviewer = await target.host.connect("1.0.0")
+    await reviewer.initialize(changeset, protocolVersions=["1.0.0"])
+    files = [one["id"] for one in listed]
+    await reviewer.accepted(changeset, {"type": "changeset/filesReviewChanged", "files": files, "reviewed": True})
+    await reviewer.aclose()
     await target.client.ask("disposeSession", session)
 
 

@@ -203,9 +203,9 @@ class Views:
         found = self.find(uri)
         if found is None:
             return
-        followed = found[0]
+        followed, named = found[0], set(action["files"])
         for entry in files:
-            if entry["id"] in action["files"]:
+            if entry["id"] in named:
                 mark = wire.mark_of_entry(entry, followed.root_uri)
                 (followed.reviewed.add if action["reviewed"] else followed.reviewed.discard)(mark)
         self._directories.remember(followed)
