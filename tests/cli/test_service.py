@@ -7,6 +7,7 @@ import json
 import os
 import plistlib
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ import click
 import pytest
 
 from ahpkit import __version__
-from ahpkit.cli.daemon import can_listen, host_name, may_start, start_host
+from ahpkit.cli.daemon import can_listen, host_name, log_files, may_start, start_host
 from ahpkit.cli.service import launchd_file, systemd_file
 from ahpkit.cli.settings import Settings
 from ahpkit.platform.processes import is_alive
@@ -273,7 +274,19 @@ async def test_logs_shows_what_the_host_logged(tmp_path: Path) -> None:
         await until(lambda: log.read_text().strip() != "")
         code, output, _ = await finish_cli(["logs", "-n", "5"], tmp_path)
         assert (code, bool(output.strip())) == (0, True)
-        assert log.stat().st_mode & 0o077 == 0 or log.parent.stat().st_mode & 0o077 == 0
+        assert (log.stat().st_mode & 0o777, log.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_each_part_of_the_log_is_its_owners_alone(tmp_path: Path) -> None:
+    writes = (
+        "import logging, os, sys\nfrom pathlib import Path\nfrom ahpkit.cli import daemon\n"
+        "os.umask(0)\ndaemon._LOG_BYTES = 200\ndaemon.log_to_file(Path(sys.argv[1]), logging.INFO)\n"
+        "for number in range(20): logging.info('one line of the log, which is cut into parts')\n"
+    )
+    subprocess.run([sys.executable, "-c", writes, str(tmp_path)], check=True, timeout=BOUND)
+    parts = [part for part in log_files(tmp_path) if part.exists()]
+    assert len(parts) > 1
+    assert {part.stat().st_mode & 0o777 for part in parts} == {0o600}
 
 
 async def test_logs_without_a_log_says_where_it_looked(tmp_path: Path) -> None:

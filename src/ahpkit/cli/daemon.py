@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, cast
@@ -103,11 +104,18 @@ def error_file(data_dir: Path) -> Path:
     return data_dir / "logs" / "host.err"
 
 
+class _PrivateParts(RotatingFileHandler):
+    """Each part of the log is its owner's alone."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=_private)
+
+
 def log_to_file(data_dir: Path, level: int) -> None:
     """Let this process log into its log file from now on. The log is kept in a few parts of limited size."""
     path = log_file(data_dir)
     make_private_directory(path.parent)
-    handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
+    handler = _PrivateParts(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8")
     log_to(handler, level, "%(asctime)s %(levelname)s %(message)s")
 
 
