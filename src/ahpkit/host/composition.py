@@ -50,7 +50,7 @@ from ahpkit.host.turns.approvals import Approvals
 from ahpkit.host.turns.completions import AgentCommands
 from ahpkit.host.turns.new_state import OPENING_PREFIX
 from ahpkit.host.turns.session_tools import SessionTools
-from ahpkit.host.turns.turns import Turns, TurnsPorts
+from ahpkit.host.turns.turns import SENDING, Turns, TurnsPorts
 from ahpkit.log.engine import LogEngine
 from ahpkit.log.entry import Entry
 from ahpkit.protocol.common.state import JsonObject
@@ -361,7 +361,7 @@ def _client_actions(
         log=spine.log,
         dispatcher=spine.dispatcher,
         sessions=sessions.live,
-        slow_actions={**sessions.directories.slow_actions(), **turns.turns.slow_actions()},
+        slow_actions={**sessions.directories.slow_actions(), **dict.fromkeys(SENDING, turns.turns.send)},
         offered_again=common.registered.clients.offered_again,
         flush=clients.delivery.flush,
         tasks=common.tasks,

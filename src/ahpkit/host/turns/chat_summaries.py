@@ -180,6 +180,17 @@ class ChatSummaries:
         if applied.before is not applied.after:
             self.renamed(applied.channel)
 
+    def not_stored(self, channel: str) -> None:
+        """An action of a channel was undone, because it could not be stored: a chat's entry follows its state."""
+        session_uri = self._index.session_of(channel)
+        session, chat = self._states.session(session_uri), self._states.chat(channel)
+        if channel in self._index:
+            self.renamed(channel)
+        elif session_uri is not None and session is not None and chat is not None:
+            known = entry_of(channel, session)
+            if known is not None and (entry := chat_entry(chat, known)) != known:
+                self._dispatch(session_uri, session_chat_added(summary=entry))
+
     def renamed(self, session_uri: str) -> None:
         """A session has another title, or only one chat is left: that chat gets the title in the same commit."""
         if not self._renamed:

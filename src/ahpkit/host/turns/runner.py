@@ -18,15 +18,16 @@ from ahpkit.host.registration import ChatApplied
 from ahpkit.host.states import NO_CHAT
 from ahpkit.host.tracing import Tracing
 from ahpkit.host.turns.chat import LiveChat
-from ahpkit.host.turns.turn import LiveTurn
+from ahpkit.host.turns.turn import LiveTurn, error_part
 from ahpkit.protocol.chat.actions import (
     ChatAction,
+    chat_error,
     chat_input_completed,
     chat_pending_message_removed,
     chat_turn_started,
 )
 from ahpkit.protocol.chat.state import ChatState, Message, PendingMessage
-from ahpkit.protocol.chat.turns import open_requests
+from ahpkit.protocol.chat.turns import elapsed, open_requests
 from ahpkit.protocol.common.reducing import iso_time
 from ahpkit.wire.tasks import Tasks
 
@@ -36,6 +37,8 @@ _CANCEL_PATIENCE = 10.0
 """Seconds for an agent to stop after a turn was cancelled. Then the next turn begins anyway."""
 
 _TURN_ENDS = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/truncated"})
+
+_NOT_STORED = "The end of this turn could not be stored; what the agent did is done."
 
 _STOP_NOTICES: dict[str, str] = {
     "max_tokens": "The answer was cut off: the model reached its token limit.",
@@ -80,6 +83,8 @@ class ChatRunner:
         self._opening = asyncio.Lock()
         self._starting: asyncio.Future[AgentChat] | None = None
         self._closing = False
+        self._lost_end = ""
+        """The last turn whose end could not be stored."""
 
     async def open(self) -> AgentChat:
         """The agent's side of this conversation, opened once."""
@@ -116,6 +121,18 @@ class ChatRunner:
             self.turn.on_applied(action, applied.before, applied.client_id)
         if kind == "chat/pendingMessageSet":
             self.take_next()
+
+    def not_stored(self) -> None:
+        """An action of this chat was undone, because it could not be stored. A turn that began with it is stopped; one
+        that ended with it ends with an error."""
+        active = self.chat.state.get("activeTurn")
+        if self.turn is not None and (active is None or active["id"] != self.turn.id):
+            self._leave(self.turn)
+        if active is not None and self.turn is None and active["id"] != self._lost_end:
+            self._lost_end = active["id"]  # Tried once: this end may be refused as well.
+            part = error_part({"errorType": "host/not-stored", "message": _NOT_STORED}, resumable=False)
+            ended = chat_error(turn_id=active["id"], duration=elapsed(self.chat.state, self._ports.now()), part=part)
+            self._ports.dispatch(self.chat.uri, ended)
 
     def take_next(self) -> None:
         """Start a turn with the first queued message when the chat is idle. A steering message waits for a turn."""
@@ -229,14 +246,18 @@ class ChatRunner:
         if applied.action["type"] == "chat/truncated" and self._agent_chat is not None:
             self._ports.tasks.spawn(self._agent_chat.truncated(self.chat.history), name="truncate")
         if turn is not None and ended is not None and ended["id"] == turn.id and not applied.after.get("activeTurn"):
-            turn.end()
-            self.turn = None
-            if self._task is not None and self._task is not asyncio.current_task():
-                self._task.cancel()
-            self._ports.turn_over(self.chat)
+            self._leave(turn)
             self._take_left_over()
         else:
             self.take_next()
+
+    def _leave(self, turn: LiveTurn) -> None:
+        """A turn is over."""
+        turn.end()
+        self.turn = None
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._ports.turn_over(self.chat)
 
     async def _run(self, turn: LiveTurn, previous: asyncio.Task[None] | None) -> None:
         if previous is not None and not previous.done():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ahpkit.dialects.base import SentAction
 from ahpkit.dialects.generations import selected, selection_of
@@ -61,7 +61,7 @@ _CUSTOMIZED = frozenset(
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
 
-_SENDING = ("chat/turnStarted", "chat/pendingMessageSet")
+SENDING = ("chat/turnStarted", "chat/pendingMessageSet")  # The actions that messages come with.
 
 INTERRUPTED = "The host stopped while this turn was running. Unfinished work was not done."
 
@@ -105,8 +105,8 @@ class Turns:
         self._subturns: dict[str, LiveTurn] = {}
 
     def register(self, host: Registration) -> None:
-        host.actions.refuse(self._refuse, *_SENDING)
-        for action_type in _SENDING:
+        host.actions.refuse(self._refuse, *SENDING)
+        for action_type in SENDING:
             host.actions.amend(action_type, self._with_pinned_chats)
         host.actions.amend("chat/turnStarted", self._with_model)
         host.actions.amend("chat/turnStarted", self._with_start)
@@ -121,7 +121,8 @@ class Turns:
             self._summaries.chats_changed,
             *("session/chatAdded", "session/chatUpdated", "session/chatRemoved", "session/defaultChatChanged"),
         )
-        host.actions.not_stored.add(self._summaries.renamed)
+        host.actions.not_stored.add(self._not_stored)
+        host.actions.not_stored.add(self._summaries.not_stored)
         host.actions.listen(self._input_needed.on_applied, "session/chatRemoved", "chat/")
         host.actions.listen(self._ports.tools.on_applied, "session/activeClient")
         host.sessions.disposed.add(self._ports.tools.forget)
@@ -218,10 +219,7 @@ class Turns:
         chats = [state.get("defaultChat"), *self._ports.index.chats(session_uri)]
         return next((self._runners[uri] for uri in chats if uri in self._runners), None)
 
-    def slow_actions(self) -> Mapping[str, Callable[[str, Any, Origin, SentAction], Awaitable[str | None]]]:
-        return dict.fromkeys(_SENDING, self._send)
-
-    async def _send(self, uri: str, action: _MessageAction, origin: Origin, sent: SentAction) -> str | None:
+    async def send(self, uri: str, action: _MessageAction, origin: Origin, sent: SentAction) -> str | None:
         """Dispatch a client's message. Attached chats of sessions that rest are read first, piece by piece."""
         async with self._ports.store.reading(*attached_chats(action["message"])):
             return self._ports.dispatcher.dispatch(uri, action, origin, sent=sent)
@@ -376,12 +374,15 @@ class Turns:
     # -- applied actions -------------------------------------------------------------------------------------------
 
     def _chat_changed(self, applied: ChatApplied) -> None:
-        uri = applied.channel
-        if (runner := self._runners.get(uri)) is not None:
+        if (runner := self._runners.get(applied.channel)) is not None:
             runner.on_applied(applied)
-        elif (turn := self._subturns.get(uri)) is not None:
+        elif (turn := self._subturns.get(applied.channel)) is not None:
             turn.on_applied(applied.action, applied.before, applied.client_id)
             turn.over = not applied.after.get("activeTurn")
+
+    def _not_stored(self, channel: str) -> None:
+        if (runner := self._runners.get(channel)) is not None:
+            runner.not_stored()
 
     def _configured(self, applied: AnyApplied) -> None:
         """The selection or configuration of a session changed: configure its agents again."""
@@ -496,4 +497,4 @@ class LiveSubChat:
         self._on_closed()
 
 
-__all__ = ["LiveSubChat", "Turns", "TurnsPorts"]
+__all__ = ["SENDING", "LiveSubChat", "Turns", "TurnsPorts"]
