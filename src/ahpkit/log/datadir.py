@@ -20,7 +20,7 @@ from ahpkit.log.storage import Storage
 from ahpkit.platform.files import try_lock
 
 LOG_FILE = "log.db"
-"""What every host that keeps something has in its data directory."""
+"""The name of the log's file. Every host that stores anything has it in its data directory."""
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Draft(NamedTuple):
     client_seq: int | None
     at: int
     outgoing: Any = None
-    """Passed on to the entry."""
+    """The same member of the entry that this draft becomes."""
 
     def numbered(self, seq: int) -> Entry:
         """The entry this draft becomes under a number."""
@@ -67,7 +67,7 @@ class Commit(NamedTuple):
     """Entries that became durable together."""
 
     entries: list[Entry]
-    """In the order of their numbers."""
+    """The entries, in the order of their numbers."""
     step: int
     """All steps of this host up to this one are durable."""
     refused: Sequence[Refused] = ()
@@ -115,7 +115,7 @@ class LogEngine(Protocol):
         ...
 
     def append(self, draft: Draft) -> int:
-        """Take an action; returns its step. The commit of that step tells the number it got."""
+        """Take an action; returns its step. The commit of that step has the number that the action got."""
         ...
 
     def skip(self, at: int) -> int:
@@ -144,7 +144,8 @@ class LogEngine(Protocol):
         ...
 
     def checkpoint(self, channel: str, state: bytes, *, at: int, ahead: Sequence[PartWrittenAhead] = ()) -> int:
-        """Store the state of a channel after every entry up to a durable number: a restart need not replay those.
+        """Store the state of a channel after every entry up to a durable number, so that a restart need not replay
+        these entries.
 
         `state` is the whole state, or the rest after the parts that were written `ahead`.
         """
@@ -163,7 +164,7 @@ class LogEngine(Protocol):
         ...
 
     def hurry(self) -> None:
-        """Steps that wait a moment wait no longer, because a task waits until they are durable."""
+        """Commit the steps that wait now, because a task waits until they are durable."""
         ...
 
     def checkpoints_due(self) -> list[str]:
@@ -185,7 +186,7 @@ class LogEngine(Protocol):
         limit: int | None = None,
         max_bytes: int | None = None,
     ) -> list[Entry]:
-        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place.
+        """Durable entries after a number; raises `NotInLog` if the log no longer (or not yet) reaches that number.
 
         Ends with the entry that reaches `limit`, or that makes the payloads together larger than `max_bytes`; with
         `max_bytes` also at `MAX_PAGE` entries.

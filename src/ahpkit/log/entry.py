@@ -39,7 +39,8 @@ def is_hole(entry: Entry) -> bool:
 
 
 MAX_PAGE = 10_000
-"""Entries that are read at once when their bytes are limited: some may be very short."""
+"""Entries that are read at once if their bytes are limited. The number is limited too, because entries may be very
+short."""
 
 
 def up_to(entries: Iterable[Entry], max_bytes: int | None) -> list[Entry]:
@@ -94,7 +95,7 @@ class ChannelSnapshot(NamedTuple):
 
 
 class ChannelRemoval(NamedTuple):
-    """The channel is gone, and its entries with it. A channel opened later under this name is another one."""
+    """The channel is gone, and its entries with it. A channel that is opened later under this name is a new one."""
 
     channel: str
 
@@ -121,7 +122,7 @@ class LogPosition(NamedTuple):
 
 @dataclass(slots=True)
 class Recovery:
-    """What a storage returns when it is opened: enough to rebuild every state, and no more."""
+    """What a storage returns when it is opened: exactly the data that are needed to rebuild every state."""
 
     head_seq: int = 0
     """The highest number that was ever used. It is kept even if its entry is trimmed."""

@@ -33,17 +33,17 @@ from ahpkit.log.writer import Refusals, Writer
 _logger = logging.getLogger(__name__)
 
 MOMENT = 0.01
-"""Seconds that a step may wait for the next one. Nobody notices so short a time."""
+"""Seconds that a step may wait for the next one: so short that nobody notices it."""
 
 
 class Log:
     """One log, open inside its `async with`. All methods are called in the thread of the event loop.
 
-    `on_commit` is called on the event loop after each commit with its entries, in order; without any when it was about
-    states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it works
-    again. Meanwhile everything is kept and tried again. `on_refused` is called, before `on_commit`, for a step that the
-    storage cannot hold, with its place among all that were queued: it is not in the log, and its number is not used
-    again.
+    `on_commit` is called on the event loop after each commit with its entries, in order. The list is empty for a commit
+    of states and values only. `on_error` is called once when the storage starts to fail; `failing` says why until it
+    works again. Meanwhile everything is kept and tried again. `on_refused` is called, before `on_commit`, for a step
+    that the storage cannot hold, with its place among all that were queued: it is not in the log, and its number is not
+    used again.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Log:
         limit: int | None = None,
         max_bytes: int | None = None,
     ) -> list[Entry]:
-        """Durable entries after a number; raises `NotInLog` when the log no longer (or not yet) has that place."""
+        """Durable entries after a number; raises `NotInLog` if the log no longer (or not yet) reaches that number."""
 
         def read() -> list[Entry]:
             return self._storage.read(after, channels=channels, limit=limit, max_bytes=max_bytes)
@@ -225,12 +225,12 @@ class Log:
 
     def may_wait(self) -> None:
         """Let the steps that were queued so far wait a moment, so that they are committed together with later ones. A
-        later one ends the waiting unless this is called again after it. The first one never waits longer than a
+        later step ends the waiting unless this is called again after it. The first step never waits longer than a
         moment."""
         self._may_wait = bool(self._gathered)
 
     def hurry(self) -> None:
-        """Steps that wait a moment are committed now, because a task waits until they are durable."""
+        """Commit the steps that wait now, because a task waits until they are durable."""
         if self._waiting is not None:
             self._hand_over()
         self._may_wait = False
@@ -286,7 +286,8 @@ class Log:
                     flush.set_result(None)
 
     def _without(self, refused: Refusals, batch: Batch, before: int) -> Batch:
-        """What is left of a batch; says which steps are not, of which there were so many `before`."""
+        """The rest of a batch after refused steps. Reports these steps; `before` is the number of steps before the
+        batch."""
         reasons = {id(step): reason for step, reason in refused}
         for number, step in enumerate(batch, before + 1):
             if id(step) in reasons:

@@ -26,7 +26,7 @@ from ahpkit.log.storage import head_after
 @dataclass(slots=True)
 class _Open:
     born: int
-    """The head when the channel was opened: what came before belongs to an earlier channel of that name."""
+    """The head when the channel was opened. Earlier entries belong to an earlier channel of that name."""
     snapshot: ChannelSnapshot
 
 

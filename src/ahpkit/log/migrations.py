@@ -10,7 +10,7 @@ from pathlib import Path
 from ahpkit.log.errors import SchemaTooNew
 
 Migration = Callable[[sqlite3.Connection], None]
-"""Leads from the schema numbered by its place in the table to the next one, inside a transaction."""
+"""Migrates from one schema to the next, inside a transaction. The number of the schema is the place in the table."""
 
 
 def _first(db: sqlite3.Connection) -> None:
@@ -84,7 +84,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration] 
 def is_intact(db: sqlite3.Connection, schema: int = len(MIGRATIONS)) -> bool:
     """Whether the tables are the ones that the migrations up to a schema make, each with pages of its own.
 
-    SQLite believes what its schema page says: a flipped bit there can make a full table an empty one.
+    SQLite trusts its schema page: a flipped bit there can make a full table look empty.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         migrate(model, Path(), MIGRATIONS[:schema])

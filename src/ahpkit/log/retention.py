@@ -15,7 +15,7 @@ class Retention:
 
     max_entries: int = 1_000_000
     max_bytes: int = 1 << 30
-    """Of payloads."""
+    """Bytes of payloads."""
     max_age_ms: int = 30 * 24 * 3600 * 1000
     """Counted back from the newest entry, so that a host that was idle for a month forgets nothing."""
 

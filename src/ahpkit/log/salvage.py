@@ -103,7 +103,7 @@ def _add(running: _Sum, data: bytes, order: str) -> _Sum:
 
 
 _PARTS = ("", "-wal", "-shm")
-"""What belongs to an SQLite database: the file, its write-ahead log, its index of that."""
+"""The endings of an SQLite database's files: the file itself, its write-ahead log, and the index of that log."""
 _SAFETY = 1_000_000
 """How far the numbers jump after damage, because the newest entries may be lost: more than a write-ahead log ever
 holds. When nothing is left of a file, the clock in milliseconds is used instead: it is ahead of every host with less
@@ -113,11 +113,11 @@ _NEW, _UPGRADED = ".new", ".upgraded"
 """Complete files that wait to be swapped in: for a damaged one, and for one of an older ahpkit."""
 
 _NAMED = 20
-"""Lost entries that a report names."""
+"""The number of lost entries that a report names."""
 
 
 def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
-    """Put a new database in the place of whatever is there. Its numbers go on after `content.head_seq`.
+    """Put a new database in place of the present one. Its numbers go on after `content.head_seq`.
 
     What it replaces is kept: as damaged, or with `upgraded` as the file of an older ahpkit.
     """
@@ -137,9 +137,9 @@ def create(path: Path, content: Recovery, *, upgraded: bool = False) -> None:
 
 
 def rebuild(path: Path, batches: Sequence[Batch]) -> None:
-    """Put the main file and the batches that followed in the place of a database whose write-ahead log is lost.
+    """Replace a database whose write-ahead log is lost by the main file and the batches that followed.
 
-    The first of the batches may be in the main file already.
+    The first batches may already be in the main file.
     """
     with _built(path, _NEW) as part:
         shutil.copyfile(path, part)
@@ -352,10 +352,10 @@ Convert = Callable[[Recovery], Recovery | None]
 """Converts what an older ahpkit stored, without a tail; returns None when it is up to date already."""
 
 _ROOM = 2
-"""How much of the converted states has to fit on the disk: the tables and their write-ahead log."""
+"""The room for the converted states on the disk, as a multiple of their size: the tables and their write-ahead log."""
 
 _SPARE = 16 << 20
-"""Bytes that have to stay free besides."""
+"""Bytes that have to stay free in addition."""
 
 
 def upgrade(path: Path, content: Recovery, convert: Convert) -> bool:

@@ -31,9 +31,9 @@ _TIDY_BYTES = 256 << 10
 """Bytes in the write-ahead log above which they are moved into the main file when nothing is waiting. That costs two
 syncs, and a commit that comes meanwhile waits for it: with four times as many, an even stream had gaps of 12 ms."""
 _COMMIT_BYTES = 16 << 10
-"""What a commit writes besides its entries: the pages of four trees."""
+"""Bytes that a commit writes in addition to its entries: the pages of four trees."""
 _WAL_LIMIT = 64 << 20
-"""A write-ahead log that a long read made larger than this gives the room back afterwards."""
+"""If a long read made the write-ahead log larger than this, the room is given back afterwards."""
 _CHECK_WHOLE_BYTES = 16 << 20
 """A file up to this size is checked as a whole at the start; that takes some 30 ms. Of a larger one, only the parts
 that a start needs are checked."""
@@ -81,14 +81,14 @@ class SqliteStorage:
         self._path = path
         self._wal = path.with_name(path.name + "-wal")
         self._names = str(path), str(self._wal)
-        """The two as texts, because each commit looks at the files."""
+        """The two paths as texts, because each commit looks at the files."""
         self._check_whole_bytes = check_whole_bytes
         self._convert = convert
         self._durability = durability
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._connections: list[sqlite3.Connection] = []
         self._written = 0
-        """Bytes written since the write-ahead log was last moved into the main file, about."""
+        """About the number of bytes that were written since the write-ahead log was last moved into the main file."""
         self._unmoved: list[list[Step | Stored]] = []
         """All batches since the write-ahead log was last moved into the main file. The write-ahead log can be written
         again from them."""
@@ -185,7 +185,7 @@ class SqliteStorage:
         self._check_wal()
         self._written = 0
         _busy, written, moved = self._connections[0].execute(f"PRAGMA wal_checkpoint({how})").fetchone()
-        if written == moved:  # Else somebody was reading: the rest follows the next time.
+        if written == moved:  # Otherwise somebody was reading: the rest is moved the next time.
             self._unmoved.clear()
         found = _stat(self._names[1])
         self._wal_size = found.st_size if found else 0
@@ -225,7 +225,8 @@ class SqliteStorage:
         self._disconnect()
 
     def _disconnect(self) -> None:
-        """The writer goes last: it moves everything into the main file and removes the write-ahead log."""
+        """Close all connections. The writer is closed last: this moves everything into the main file and removes the
+        write-ahead log."""
         while self._connections:
             self._connections.pop().close()
         self._files, self._wal_size = None, 0
@@ -276,7 +277,7 @@ class SqliteStorage:
             self._put_back(present)
 
     def _check_wal(self) -> None:
-        """A write-ahead log that was cut off under us has lost what is not in the main file yet: write it again."""
+        """If the write-ahead log was cut off while we use it, write what is not yet in the main file again."""
         found = _stat(self._names[1])
         if found is None or found.st_size >= min(self._wal_size, _WAL_LIMIT):
             return

@@ -1,10 +1,9 @@
 """The interface of a storage for a log, and the order of entries that every storage keeps.
 
-All methods of a storage block.
-`load` is called once, before everything else. `commit`, `trim` and `tidy` are called by one thread at a time; `read`,
-`seen`, `mark` and `statistics` may be called by others meanwhile and see what is committed. A call that fails changes
-nothing, can be made again, and raises `StorageError` when the fault lies outside the program, `ContentRefused` when it
-lies in what was to be written.
+All methods of a storage block. `load` is called once, before everything else. `commit`, `trim` and `tidy` are called by
+one thread at a time; `read`, `seen`, `mark` and `statistics` may be called by others meanwhile and see what is
+committed. A call that fails changes nothing, can be made again, and raises `StorageError` if the cause is outside the
+program, and `ContentRefused` if it is the content to be written.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def head_after(head_seq: int, batch: Batch) -> int:
 
 
 class Storage(Protocol):
-    """Where the records are. `ahpkit.testing.storage` checks that an implementation does what it must."""
+    """Stores the records of a log. `ahpkit.testing.storage` checks an implementation."""
 
     def load(self) -> Recovery:
         """Open the storage, and repair it if needed; returns the data for a restart, and descriptions of damage."""

@@ -70,8 +70,8 @@ _REMEMBER_CLIENTS = """
     GROUP BY client_id ON CONFLICT DO UPDATE SET client_seq = max(client_seq, excluded.client_seq)"""
 
 _ROWS_AT_ONCE = (128, 16, 1)
-"""Entries in one statement. Around each statement Python's module lets go of the interpreter, and while the event loop
-is busy it takes milliseconds to get it back: row by row, a commit under load took four times as long."""
+"""Entries in one statement. Around each statement Python's module releases the interpreter lock, and while the event
+loop is busy it takes milliseconds to get it back. Row by row, a commit under load took four times as long."""
 _INSERT = {
     size: f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * size)}" for size in _ROWS_AT_ONCE
 }
@@ -106,15 +106,15 @@ _NO_CHANNEL = 0
 
 
 class Damaged(Exception):
-    """What was read is not what was written."""
+    """The data that were read are not what was written."""
 
 
 DAMAGE = (Damaged, UnicodeDecodeError)
-"""What reading a damaged database raises, besides SQLite's own errors."""
+"""Exceptions that reading a damaged database raises, in addition to SQLite's own."""
 
 
 def checksum(data: bytes | memoryview, place: str) -> int:
-    """SQLite does not notice flipped bits in a row. `place` ties the data to where it belongs."""
+    """SQLite does not notice flipped bits in a row. `place` binds the data to its row."""
     return crc32(data, crc32(place.encode()))
 
 
@@ -124,7 +124,7 @@ def is_seq(value: object) -> TypeGuard[int]:
 
 
 def _integer(value: float) -> int:
-    """The integer that comes back from a row: SQLite makes one of `7.0`, so we do it first."""
+    """The integer that a row will return. SQLite converts `7.0` to 7, so we convert it before."""
     if value != int(value):
         raise ValueError(f"{value!r} is not a whole number")
     return int(value)
@@ -169,7 +169,8 @@ class Tables:
         self._removed: set[int] = set()
         """Those among them that are gone. Nobody finds their parts any more."""
         self._current = False
-        """Whether what is known of the file is valid: not before the first commit, nor after a failed one."""
+        """Whether the knowledge about the file is valid. It is not before the first commit, and not after a failed
+        one."""
 
     # Writing
 
@@ -218,7 +219,7 @@ class Tables:
     def forget_removed(self) -> int:
         """Delete one part of a channel that is gone; returns its size, 0 when there is none.
 
-        All at once, commits would wait as long as it took to write them.
+        Deleting all of them at once would delay commits for as long as writing them took.
         """
         while self._removed and self._current:
             id_ = next(iter(self._removed))

@@ -38,7 +38,7 @@ _TRIM_AT_MOST = 10_000
 the number that arrives between two checks, so trimming always catches up."""
 
 _HARMLESS = Value("", None)
-"""A step that changes nothing: a storage that refuses it refuses everything."""
+"""A step that changes nothing. If a storage refuses even this step, it refuses everything."""
 
 Refusals = list[tuple[Step, str]]
 """Steps of a batch that are not in the log, each with the reason."""
@@ -74,7 +74,7 @@ class Writer:
         self._stopping = False
         self._queue: deque[Batch] = deque()
         self._writing: Batch = []
-        self._since_housekeeping = _HOUSEKEEPING_EVERY  # check once early: a host may not run for that many entries
+        self._since_housekeeping = _HOUSEKEEPING_EVERY  # Check early: a host may not run that long.
         self._thread = threading.Thread(target=self._run, name="ahpkit-log", daemon=True)
 
     def start(self) -> None:
@@ -150,7 +150,8 @@ class Writer:
                 return True
 
     def _store(self, steps: Batch) -> int:
-        """Commit as many of these as possible together; returns how many: all, unless one of them cannot be stored."""
+        """Commit as many of these steps together as possible; returns how many. These are all, unless one of them
+        cannot be stored."""
         try:
             self._storage.commit(steps)
         except (StorageError, OSError):

@@ -10,7 +10,7 @@ import errno
 
 
 class Unsupported(OSError):
-    """This system lacks what was asked for; the text names it."""
+    """This system lacks a function that was used. The text names it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(errno.ENOSYS, f"{what}: not available on this system")

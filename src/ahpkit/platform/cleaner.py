@@ -22,19 +22,19 @@ import time
 from collections.abc import Generator
 
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-"""Where `ahpkit` is imported from."""
+"""The folder from which `ahpkit` is imported."""
 
 
 class Cleaner:
-    """The list of who is running, and the process that has a copy of it."""
+    """The list of the running processes, and the cleaner process, which has a copy of it."""
 
     def __init__(self) -> None:
         self._leaders: dict[int, str] = {}
-        """Their numbers, and when each began."""
+        """The numbers of the processes, and when each one began."""
         self._pipe: int | None = None
         self._owner = os.getpid()
         self.pid: int | None = None
-        """Of the cleaner; None before the first process."""
+        """The process id of the cleaner; None before the first process."""
 
     @contextlib.contextmanager
     def ended_with_us(self, leader: int) -> Generator[None]:
@@ -52,7 +52,7 @@ class Cleaner:
             self._tell(_line("-", leader, started))
 
     def _forget(self) -> None:
-        """We are a copy of the process that has this list and this cleaner."""
+        """Forget the list and the cleaner after a fork, because they belong to the parent process."""
         if self._pipe is not None:
             os.close(self._pipe)
         self._leaders, self._pipe, self._owner, self.pid = {}, None, os.getpid(), None
@@ -132,7 +132,7 @@ def _wait_and_clean(owner: str) -> None:
 
 
 def _end(leaders: dict[int, str], owner: str) -> None:
-    """End sessions politely first, then all that is left and all that carries the owner's marks."""
+    """End sessions politely first, then kill all processes that are left and all that carry the owner's marks."""
     from ahpkit.platform.processes import GRACE, KILL_ROUNDS, POLL, end_marked_by, signal_session, start_of
 
     ours = {leader for leader, started in leaders.items() if start_of(leader) in ("", started)}

@@ -25,11 +25,11 @@ DIRECTORY: Final[int] = getattr(os, "O_DIRECTORY", 0)
 NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 NON_BLOCKING: Final[int] = getattr(os, "O_NONBLOCK", 0)
 PATH_ONLY: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)
-"""Only the place, which need not be readable. macOS has no such flag."""
+"""Opens only the path, which need not be readable. macOS has no such flag."""
 
 
 _LOOKS = 20
-"""Times that a path is looked up while somebody replaces the links on it."""
+"""How many times a path is looked up while somebody replaces links on it."""
 
 
 def followed(path: str | Path) -> str:
@@ -74,7 +74,7 @@ def make_private_directory(path: Path) -> None:
 def private_draft(path: Path, *, replace: bool = True) -> Generator[IO[bytes]]:
     """A file to write that becomes `path` when it is whole and on disk. It is never readable by others.
 
-    If writing fails, what was at `path` stays. Without `replace` it stays in any case.
+    If writing fails, the previous file at `path` stays. Without `replace` it always stays.
     """
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # Mode 0600 on POSIX.
@@ -96,9 +96,9 @@ def private_draft(path: Path, *, replace: bool = True) -> Generator[IO[bytes]]:
 
 
 def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
-    """Write a file that is whole or not there at all, on disk when this returns, and never readable by others.
+    """Write a file that is complete or does not exist, is on disk when this returns, and is never readable by others.
 
-    Without `replace` a file that is there already stays as it is.
+    Without `replace` an existing file stays as it is.
     """
     with private_draft(path, replace=replace) as file:
         file.write(data)

@@ -23,10 +23,10 @@ _ARENA_MAX: Final = -8
 """Numbers of `mallopt` (malloc.h)."""
 
 _LARGE = 256 * 1024
-"""Bytes of a block that goes back to the system as soon as it is freed."""
+"""A block of at least this many bytes goes back to the system as soon as it is freed."""
 
 _LINE = 4_000
-"""Characters of one line of a log. Many quote what somebody else sent, however long."""
+"""Characters of one line of a log. Many lines quote what somebody else sent, which may be long."""
 
 _LINES = 20
 """Lines of a log that one place in the code may write in a minute."""
@@ -34,13 +34,13 @@ _LINES = 20
 _MINUTE = 60.0
 
 _WORTH_A_SEARCH = 16 * 1024 * 1024
-"""Bytes that were freed since the last search for free memory."""
+"""If at least this many bytes were freed since the last search for free memory, another search is worth it."""
 
 _LOOK = 2.0
-"""Seconds between two looks whether the process rests, or much memory was freed."""
+"""Seconds between two checks whether the process rests, or much memory was freed."""
 
 _NEXT_TO_NOTHING = 0.05
-"""Seconds of CPU in that time: what timers and pings take."""
+"""Seconds of CPU in that time that count as rest: as much as timers and pings take."""
 
 _WORTH_A_COLLECTION, _LATEST_COLLECTION = 10, 50
 """Portions of about 7,000 new objects after which all objects are searched: when the process rests, and in any case.
@@ -51,7 +51,7 @@ _HEAPS = 2
 
 
 def allow_open_files(wanted: int) -> None:
-    """Raise the limit of open files, as far as the system lets us. Connections, watches and databases need some each.
+    """Raise the limit of open files, as far as the system lets us. Each connection, watch and database needs some.
 
     Does nothing where there is no such limit.
     """
@@ -107,7 +107,8 @@ _for_children = ChildLimits()
 
 
 def limit_children(limits: ChildLimits) -> None:
-    """From now on `limit_child` sets these. They hold for the process as a whole, like its limit of open files."""
+    """Set the limits that `limit_child` uses from now on. They are for the whole process, like its limit of open
+    files."""
     global _for_children
     _for_children = limits
 
@@ -150,9 +151,9 @@ def give_freed_memory_back() -> None:
 class FreedMemory:
     """Gives free memory between used blocks back to the system, inside its `with`. Does nothing without glibc.
 
-    `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds. It takes as
-    long as there are holes, so it happens in a thread, and only when much was freed since the last one: by somebody
-    who left, by a session that was disposed of or rests.
+    `give_freed_memory_back` is about large blocks. Many small ones leave holes that only a search finds. Its time grows
+    with the number of holes. So it runs in a thread, and only if much was freed since the last search: by a client that
+    left, or a session that was disposed of or rests.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class FreedMemory:
         free: Callable[[], int] | None = None,
         search: Callable[[int], object] | None = None,
     ) -> None:
-        """`free`: how many bytes are free between used blocks."""
+        """`free` returns the number of free bytes between used blocks."""
         self._pause = pause
         self._free = free or _free_bytes()
         self._search = search or _glibc("malloc_trim")
@@ -188,7 +189,7 @@ class FreedMemory:
         self._look_later()
 
     def look(self) -> None:
-        """Search if it is worth it."""
+        """Search, if enough memory was freed."""
         if self._free is None or self._search is None:
             return
         if (free := self._free()) - self._known > _WORTH_A_SEARCH:
@@ -213,7 +214,7 @@ class Collections:
         waiting: Callable[[], int] = lambda: gc.get_count()[2],
         collect: Callable[[], object] = gc.collect,
     ) -> None:
-        """`waiting`: how many portions of objects were made since the last full search."""
+        """`waiting` returns the number of portions of objects that were made since the last full search."""
         self._cpu = cpu
         self._waiting = waiting
         self._collect = collect
@@ -245,9 +246,10 @@ class Collections:
 
 
 def collect_nothing_yet() -> None:
-    """Called before anything has started: what a start makes stays, so a search for garbage in it finds nothing.
+    """Called before anything has started. The objects that a start makes stay, so a search for garbage among them would
+    find nothing.
 
-    A large log takes a fifth less time so. `Collections` ends it.
+    This way a large log takes a fifth less time. `Collections` ends it.
     """
     gc.disable()
 
@@ -271,7 +273,7 @@ def _free_bytes() -> Callable[[], int] | None:
 
 
 def _glibc(name: str) -> Any:
-    """A function of the C library; None where there is none of that name."""
+    """A function of the C library; None if it has no function of that name."""
     if sys.platform != "linux":
         return None
     try:

@@ -22,7 +22,7 @@ MARK = "AHPKIT_PROCESS"
 """Variable that names the process its descendants belong to."""
 
 GRACE = 2.0
-"""Seconds between hanging up on a session and killing it: enough to save what an editor has open."""
+"""Seconds between the hangup of a session and its kill: enough for an editor to save its files."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,8 @@ POLL = 0.02
 """Seconds between two looks at a session that is ending."""
 
 KILL_ROUNDS = 50
-"""Looks for survivors of SIGKILL: what forks faster than it is killed, or hangs in the kernel, is given up."""
+"""How many times survivors of SIGKILL are searched. Processes that fork faster than they are killed, or hang in the
+kernel, are given up."""
 
 PROC = Path("/proc")
 """Where Linux describes processes. Other systems do not have it."""
@@ -63,15 +64,15 @@ class Snapshot:
     can be used."""
 
     marked: Mapping[str, Sequence[int]]
-    """Those that carry a mark."""
+    """The processes that carry a mark."""
     children: Mapping[int, Sequence[int]]
-    """Zombies do not count."""
+    """The children of each process, without zombies."""
     is_orphan_starting: bool
     """Whether a program whose parent is gone is being replaced by another right now. The new one has no environment and
-    no arguments yet, so nobody can tell whose it is. One whose parent lives is found by descent."""
+    no arguments yet, so nobody can tell whose it is. A process whose parent lives is found by descent."""
 
     def family(self, leaders: Iterable[int], mark: str) -> set[int]:
-        """Processes that carry the mark, and all that descend from one or from a leader."""
+        """The processes that carry the mark, and all descendants of these and of the leaders."""
         found = set(self.marked.get(mark, ()))
         below = [*found, *leaders]
         while below:
@@ -136,7 +137,7 @@ def holders(pipes: Collection[str]) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process with that number that has not ended; True where that cannot be found out."""
+    """Whether a process with this number exists and has not ended; True if that cannot be found out."""
     if os.name != "posix":
         return True
     try:
@@ -157,13 +158,14 @@ def _waits_for_its_parent(pid: int) -> bool:
 
 
 def kill_group(leader: int, signum: signal.Signals) -> None:
-    """Send a signal to every process of the group; nothing when there is none."""
+    """Send a signal to every process of the group, if it has any."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signum)
 
 
 async def end_session(leader: int, *, grace: float = GRACE) -> None:
-    """Hang up on every process of the session, as a terminal that closes does, and kill what is left after `grace`."""
+    """Send a hangup to every process of the session, as a closing terminal does, and kill those that are left after
+    `grace` seconds."""
     if not signal_session(leader, signal.SIGHUP):
         return
     signal_session(leader, signal.SIGCONT)  # A stopped job handles no other signal.
@@ -179,7 +181,7 @@ async def end_session(leader: int, *, grace: float = GRACE) -> None:
 
 
 def signal_session(leader: int, signum: int, *, proc: Path = PROC) -> bool:
-    """Send a signal (0: none) to every living process of the session; False when there is none."""
+    """Send a signal (0: none) to every living process of the session. Returns False if there is no process."""
     if not proc.is_dir():  # Only /proc tells who belongs to it; elsewhere the leader's group is used.
         with contextlib.suppress(OSError):
             os.killpg(leader, signum)
@@ -205,7 +207,7 @@ def _session_of(pid: int) -> int | None:
 
 
 def _ancestors(proc: Path) -> set[int]:
-    """The processes above this one, and the first of all."""
+    """The ancestors of this process, and the first process of the system."""
     found, pid = {1}, os.getpid()
     with contextlib.suppress(OSError, IndexError):
         while (pid := int(_stat(f"{proc}/{pid}")[1])) > 1:
@@ -219,7 +221,7 @@ def end_orphans() -> int:
 
 
 def end_marked_by(name: str) -> int:
-    """End what carries a mark of one process, given by its `own_name`, and return how many that were."""
+    """End the processes that carry a mark of one process, given by its `own_name`. Returns how many there were."""
     return _end_marked(lambda mark: mark.startswith(f"{name}:"))
 
 
@@ -251,12 +253,13 @@ def _is_orphan(mark: str) -> bool:
 
 
 def _owner(pid: int) -> str:
-    """A process by the space its number is from, its number and its start."""
+    """The process in a mark: the namespace of its number, its number, and its start."""
     return f"{_space()}.{pid}.{start_of(pid)}"
 
 
 def start_of(pid: int) -> str:
-    """When a process began, which tells it from a later one with the same number. Empty: there is none, or no /proc."""
+    """When a process began, which distinguishes it from a later one with the same number. Empty if there is no such
+    process, or no /proc."""
     with contextlib.suppress(OSError, IndexError):
         return _stat(f"{PROC}/{pid}")[_START_TIME].decode()
     return ""
@@ -283,7 +286,7 @@ def _stat(directory: str) -> list[bytes]:
 
 
 def _read(path: str) -> bytes:
-    """A file of /proc. All processes are looked at whenever one ends, so this takes no detour."""
+    """Read a file of /proc. This is called for all processes whenever one ends, so it is written for speed."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = [os.read(number, _CHUNK)]

@@ -21,10 +21,10 @@ from ahpkit.platform.limits import limit_child
 from ahpkit.platform.processes import end_session
 
 CHUNK = 32 * 1024
-"""Bytes handed over at most at once."""
+"""The largest number of bytes that is handed over at once."""
 
 _INTERVAL = 0.01
-"""Seconds: output that comes closer together is handed over together. The echo of a key is not kept back."""
+"""Output that comes within this many seconds is handed over together. The echo of a key is not held back."""
 
 _QUIET = 0.1
 """Seconds without output after which an ended command counts as finished, although a process that left its session
@@ -38,8 +38,8 @@ _REOPENED = 0.25
 """Seconds between two looks at a terminal that its command has closed."""
 
 _ATTACH = ': <"$0" && exec "$@"'
-"""Run by a shell that leads a session without a terminal: opening one makes it the session's own. Doing that between
-fork and exec would run Python in a process whose other threads, and their locks, are gone."""
+"""Run by a shell that leads a session without a terminal: opening one makes it the session's own. Doing this between
+fork and exec would run Python in a process that has lost its other threads and their locks."""
 
 _IUTF8 = 0o40000
 """Erasing a character removes all its bytes. `termios` has no name for it."""
@@ -134,20 +134,20 @@ class PtyProcess:
             _set_size(self._master, cols, rows)
 
     async def wait(self) -> ExitStatus:
-        """Wait until the command, and all it left in its session, has ended."""
+        """Wait until the command, and everything that it left in its session, has ended."""
         await self._ended.wait()
         code = self._process.returncode
         assert code is not None
         return ExitStatus(code) if code >= 0 else ExitStatus(None, _signal_name(-code))
 
     async def kill(self) -> None:
-        """End it and everything in its session, politely first; returns when they are gone."""
+        """End the command and everything in its session, politely first. Returns when all are gone."""
         if not self._ended.is_set():
             await end_session(self.pid)
             await self._ended.wait()
 
     async def aclose(self) -> None:
-        """End it and give back the pty."""
+        """End the command and give back the pty."""
         await self.kill()
         await self._watching
         if self._master is not None:
@@ -164,7 +164,7 @@ class PtyProcess:
         self._news.set()
 
     async def _wait_readable(self, seconds: float | None) -> bool:
-        """True when it is worth a look; False when nothing came in time, or nothing will come any more."""
+        """Wait for output. Returns False if nothing came in time, or nothing will come any more."""
         master = self._master
         if master is None or (self._ended.is_set() and (self._hung_up or not self._last_looks)):
             return False
@@ -204,7 +204,7 @@ class PtyProcess:
                 data += piece
         except BlockingIOError:
             pass
-        except OSError:  # EIO, which is how Linux says that nobody holds the other side any more.
+        except OSError:  # EIO: on Linux this means that nobody holds the other side any more.
             self._hung_up = True
 
     def _send_input(self, master: int) -> None:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 def handling_signals(
     handlers: Mapping[str, Callable[[], object]], *, at_once: Callable[[], object] = lambda: None
 ) -> Generator[None]:
-    """Inside, a signal (`"SIGINT"`) calls its handler on the running loop. A signal this system lacks never comes.
+    """Inside the `with`, a signal (such as `"SIGINT"`) calls its handler on the running loop. Signals that this system
+    lacks are ignored.
 
-    `at_once` is called for each of them as well, in the main thread, also when something holds the loop.
+    `at_once` is called for each signal as well, in the main thread, even if something blocks the loop.
     """
     loop = asyncio.get_running_loop()
     known = {signal.Signals[name]: handler for name, handler in handlers.items() if hasattr(signal, name)}
@@ -34,10 +35,10 @@ def _handle(
     handler: Callable[[], object],
     at_once: Callable[[], object],
 ) -> Callable[[], object]:
-    """Set one handler; returns what takes it away."""
+    """Set one handler. Returns the function that removes it."""
     try:
         loop.add_signal_handler(signum, handler)
-    except NotImplementedError:  # A loop that cannot: Python's own handler wakes it.
+    except NotImplementedError:  # This loop cannot handle signals. Python's own handler wakes it.
 
         def wake(number: int, frame: object) -> None:
             at_once()
@@ -50,7 +51,8 @@ def _handle(
 
 
 def keep_ignored_signals_from_children() -> None:
-    """Ignore what `nohup` or a shell script made us ignore, but by a handler: children do not inherit a handler.
+    """Ignore the signals that `nohup` or a shell script made us ignore, but by a handler, because children do not
+    inherit a handler.
 
     A child that inherits "ignore SIGHUP" does not end when its terminal is closed.
     """

@@ -1,4 +1,4 @@
-"""Switches this process's terminal: key-by-key input, no echo. Drops what was typed before."""
+"""Switches the mode of this process's terminal: key-by-key input, no echo. Also drops what was typed before."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from ahpkit.platform.signals import handling_signals
 def key_by_key(
     on_enter: Callable[[], object], on_leave: Callable[[], object], on_return: Callable[[], object]
 ) -> Generator[None]:
-    """Inside, keys arrive one by one. `on_enter` is called now and after every return from the background.
-
+    """Inside the `with`, keys arrive one by one. `on_enter` is called now and after every return from the background.
     `on_return` is called first then, before anything else of this process runs.
     """
     descriptor = sys.stdin.fileno()
@@ -47,7 +46,7 @@ def key_by_key(
 
 @contextmanager
 def keys_unseen() -> Generator[None]:
-    """Inside, typed keys are not shown on the screen. They are kept for the next reader."""
+    """Inside the `with`, typed keys are not shown on the screen. They are kept for the next reader."""
     if not (can_read_keys() and _has_the_terminal()):
         yield
         return
@@ -65,8 +64,8 @@ def keys_unseen() -> Generator[None]:
 
 
 def _has_the_terminal() -> bool:
-    """Whether we may set the terminal of standard input: in the background we would be stopped for that, and a terminal
-    that is not the one of our session knows no foreground."""
+    """Whether we may set the terminal of standard input. In the background the system would stop us, and a terminal of
+    another session has no foreground for us."""
     try:
         return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:

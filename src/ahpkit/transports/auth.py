@@ -34,12 +34,12 @@ _WHERE = "`ahpkit serve` says where it is when it starts"
 """Strangers get this text too, so it does not name the file."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""RFC 9110, 5.6.2: what may stand in all three places without quoting."""
+"""The characters that need no quoting in any of the three places (RFC 9110, 5.6.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The decision about one request: let in, and as whom; or not, and what to tell it."""
+    """The decision about one request: whether it is admitted and as whom, or the reason for the refusal."""
 
     allowed: bool
     credential: str | None = None
@@ -51,7 +51,8 @@ class Admission:
 
 
 Check = Callable[[Mapping[str, str], str], Admission | None]
-"""A further way to be let in: headers (names in lower case) and query to a decision, or None: nothing was presented."""
+"""A further way to be admitted. Gets the headers (names in lower case) and the query; returns a decision, or None if
+the request presents nothing."""
 
 
 class Authenticator:
@@ -88,7 +89,7 @@ class Authenticator:
 
 
 def fingerprint(token: str) -> str:
-    """A hash that tells tokens apart without revealing them."""
+    """A hash that distinguishes tokens without revealing them."""
     return hashlib.sha256(b"ahpkit token\0" + token.encode()).hexdigest()
 
 
@@ -113,7 +114,8 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, *, token: bool, tls: bool) -> str | None:
-    """Refuse to listen where strangers could come in. Returns a warning when a token would cross a network in clear."""
+    """Refuse to listen where strangers could connect. Returns a warning if a token would cross a network
+    unencrypted."""
     if is_loopback(host):
         return None
     if not token:

@@ -15,7 +15,7 @@ _MORE = 1 << 31
 """Added to the length of a piece that is not the last of its message."""
 
 _HIGH_WATER = 64 * 1024
-"""`drain` waits above this; what asyncio does for sockets."""
+"""`drain` waits while more bytes than this are unread, as asyncio does for sockets."""
 
 
 class _Pipe:
@@ -24,7 +24,7 @@ class _Pipe:
     def __init__(self) -> None:
         self.messages: deque[bytes] = deque()
         self._pieces: list[bytes] = []
-        """Of a message that nobody can take before it is complete."""
+        """The pieces of a message that is not complete yet."""
         self.size = 0
         self.closed: tuple[str, int] | None = None
         self.changed = asyncio.Event()

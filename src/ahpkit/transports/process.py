@@ -23,21 +23,21 @@ from ahpkit.platform.processes import MARK, PROC, Snapshot, holders, kill, kill_
 from ahpkit.transports.stdio import MAX_LINE, LineTransport
 
 MAX_STDERR = 64 * 1024
-"""Bytes kept of what it wrote to stderr: its end, which tells why it failed."""
+"""Bytes that are kept of the end of stderr, which says why the process failed."""
 
 _EOF_PATIENCE = 1.0
-"""Seconds to leave by itself when its input ends."""
+"""Seconds for the process to leave by itself after the end of its input."""
 _TERM_PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _PIPE_PATIENCE = 1.0
 """Seconds to read its last output. If its pipes are still open after that, another process holds them, and they are not
 waited for."""
 _KILL_ROUNDS = 3
-"""Looks for what was forked while the others were killed."""
+"""How many times processes are searched that were forked while the others were killed."""
 _LOOK_AGAIN = 0.01
-"""Seconds between two looks at who is there."""
+"""Seconds between two looks at the running processes."""
 LOOKS = 100
-"""How often to look again for who is just being started."""
+"""How many times processes are searched again that are just being started."""
 _CHUNK = 64 * 1024
 
 
@@ -54,7 +54,7 @@ class Tail:
             del self._data[: -self._limit]
 
     def lines(self, count: int) -> list[str]:
-        """The last lines with something in them."""
+        """The last lines that are not empty."""
         text = bytes(self._data[-self._limit :]).decode("utf-8", "replace")
         return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
 
@@ -63,7 +63,7 @@ class ChildTransport(LineTransport):
     """The messages of a child. Messages are objects, so a line that does not begin like one is kept as log output."""
 
     message = re.compile(rb"\s*\{")
-    """How a message begins."""
+    """The pattern of the beginning of a message."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, max_bytes: int, log: Tail
@@ -90,7 +90,7 @@ class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
         super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
         self.exited = asyncio.Event()
         self.ended = asyncio.Event()
-        """Nobody can write to its stdout and its stderr any more."""
+        """Set when nobody can write to stdout and stderr any more."""
         self._open = {1, 2}
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -120,7 +120,8 @@ class _AtOnce(asyncio.Protocol):
 
 
 class ChildProcess:
-    """`async with ChildProcess([...], env=…, cwd=…) as process`. Leaving ends it and all it started."""
+    """`async with ChildProcess([...], env=…, cwd=…) as process`. Leaving ends the process and everything that it
+    started."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class ChildProcess:
         self._proc = proc
         self.log = Tail()
         self.mark = new_mark()
-        """Value of `MARK`: what else is started with it ends with this process."""
+        """The value of `MARK`. Other processes that are started with it end with this process."""
         self._command = command
         self._env = dict(env) | {MARK: self.mark}
         self._cwd = cwd
@@ -209,11 +210,11 @@ class ChildProcess:
         return self._process.get_returncode()
 
     async def wait_exit(self, seconds: float) -> None:
-        """Wait until it has ended, but not longer."""
+        """Wait until the process has ended, but not longer than this."""
         await _wait(self._streams.exited, seconds)
 
     async def wait_over(self, seconds: float) -> None:
-        """Wait until it has ended and all it wrote to stderr was read, but not longer."""
+        """Wait until the process has ended and all of stderr was read, but not longer than this."""
         await asyncio.wait(self._tasks, timeout=seconds)
 
     async def _descendants_gone(self, seconds: float) -> None:
@@ -226,7 +227,7 @@ class ChildProcess:
                     await asyncio.sleep(_LOOK_AGAIN)
 
     def kill(self) -> None:
-        """End it and all it started now. `async with` still has to be left."""
+        """End the process and everything that it started now. The `async with` still has to be left."""
         for _ in range(_KILL_ROUNDS):
             if not self._send(signal.SIGKILL, look(self._proc)):
                 return
@@ -236,7 +237,8 @@ class ChildProcess:
             self.log.add(data)
 
     async def _watch(self) -> None:
-        """Once it has ended, end what it left behind. Then the pipes end, after all output was read."""
+        """When the process has ended, end the processes that it left behind. Then the pipes end, after all output was
+        read."""
         with ended_with_us(self.pid):
             await self._streams.exited.wait()
             seen = await self._signal(signal.SIGKILL)
@@ -256,7 +258,8 @@ class ChildProcess:
         return seen.family(() if self._group_ended else (self.pid,), self.mark)
 
     async def _signal(self, signum: signal.Signals) -> Snapshot:
-        """Send a signal to all of them, SIGKILL until none is left or for some rounds. Returns what was seen last."""
+        """Send a signal to all of the processes. SIGKILL is repeated for some rounds, until none is left. Returns the
+        processes that were seen last."""
         for _ in range(_KILL_ROUNDS - 1 if signum == signal.SIGKILL else 0):
             if not self._send(signum, seen := await look_together(self._proc)):
                 return seen
@@ -264,7 +267,7 @@ class ChildProcess:
         return seen
 
     def _send(self, signum: signal.Signals, seen: Snapshot) -> bool:
-        """Send a signal to all who were seen; False when there was nobody."""
+        """Send a signal to all processes that were seen. Returns False if there were none."""
         found = self._family(seen)
         if not self._group_ended:  # Afterwards its number may be that of strangers.
             kill_group(self.pid, signum)
@@ -273,14 +276,14 @@ class ChildProcess:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for it, but not longer."""
+    """Wait for the process, but not longer than this."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
 def _pipe_name(pipe: asyncio.BaseTransport | None) -> str | None:
-    """A pipe as /proc calls it; None for one that has ended already, which nobody holds."""
+    """The name of a pipe in /proc; None for a pipe that has ended, because nobody holds it."""
     assert pipe is not None
     file = pipe.get_extra_info("pipe")
     return None if file.closed else f"pipe:[{os.fstat(file.fileno()).st_ino}]"

@@ -31,12 +31,13 @@ CLOSE_TIMEOUT = 2.0
 
 
 class LineSplitter:
-    """Bytes in, whole lines out. LF or CRLF ends a line, blank lines are skipped, an unended one is no message."""
+    """Splits bytes into whole lines. LF or CRLF ends a line, blank lines are skipped, and a line without an end is not
+    a message."""
 
     def __init__(self, *, max_bytes: int = MAX_LINE) -> None:
         self.max_bytes = max_bytes
         self.overflow = False
-        """A line grew over the limit. Nothing comes out any more."""
+        """Whether a line exceeded the limit. Then no more lines are returned."""
         self._partial = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -87,7 +88,7 @@ class LineTransport:
         self._splitter = LineSplitter(max_bytes=max_bytes)
         self._lines: deque[bytes] = deque()
         self._reading: asyncio.Timeout | None = None
-        """While somebody waits for input: what ends the waiting."""
+        """The timeout of the task that waits for input; None if no task waits."""
         self._ended: tuple[str, int] | None = None
 
     @property
@@ -138,7 +139,7 @@ class LineTransport:
             self._writer.write(frames)
 
     async def drain(self) -> None:
-        with contextlib.suppress(OSError):  # The pipe broke: `receive` tells.
+        with contextlib.suppress(OSError):  # The pipe broke. `receive` reports it.
             await self._writer.drain()
 
     async def aclose(self, *, code: int = NORMAL_CLOSURE, reason: str = "") -> None:
@@ -162,7 +163,7 @@ class LineTransport:
             self._writer.transport.abort()
 
     def _end(self, reason: str, code: int) -> None:
-        """From now on `receive` raises, also one that is waiting."""
+        """Make `receive` raise from now on, also a call that is waiting."""
         if self._ended is None:
             self._ended = (reason, code)
         if self._reading is not None:
@@ -205,7 +206,7 @@ async def _streams(
     stdin: FileIO, stdout: FileIO, stack: contextlib.AsyncExitStack
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
-    if _is_one_socket(stdin, stdout):  # asyncio's pipe for writing would take what arrives for the end of the reader.
+    if _is_one_socket(stdin, stdout):  # asyncio's pipe for writing would treat arriving bytes as the end of the reader.
         return await asyncio.open_connection(sock=socket.socket(fileno=os.dup(stdin.fileno())))
     reader = asyncio.StreamReader()
     incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)

@@ -48,7 +48,7 @@ class DataCanvases:
         return id
 
     def get(self, id: str) -> tuple[str, bytes] | None:
-        """Content type and content."""
+        """The content type and the content with this id; None if it is not kept."""
         data = self._found.get(id)
         return None if data is None else decoded(data)
 

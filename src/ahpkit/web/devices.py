@@ -44,10 +44,11 @@ MAX_DEVICES = 100
 
 _MAX_CODES = 20
 _MAX_WRONG = 10
-"""Wrong codes in `_WRONG_SECONDS` before typed ones are not looked at for a while: so few letters can be guessed."""
+"""After this many wrong codes in `_WRONG_SECONDS`, typed codes are refused for a while, because their few letters could
+be guessed."""
 _WRONG_SECONDS = 60.0
 _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-"""For codes that people type: nothing that looks like something else."""
+"""The letters of codes that people type. None of them looks like another one."""
 
 _DAY_MS = 86_400_000
 
@@ -98,7 +99,7 @@ class Devices:
         self._wrong: list[float] = []
         self._devices: dict[str, Device] = {device.id: device for device in _load(path)}
         self.on_revoked: list[Callable[[str], None]] = []
-        """Told the id of a device that may not come in any more."""
+        """Called with the id of a device that is not admitted any more."""
 
     def all(self) -> Sequence[Device]:
         """All devices, the latest visit first, without expired ones."""
@@ -141,8 +142,8 @@ class Devices:
         return as_it_is if as_it_is in self._codes else _hash(code.replace("-", "").replace(" ", "").strip())
 
     def _is_guessed(self, now: float) -> bool:
-        """Whether so many codes were wrong that typed codes are refused for now. Links go on working, because they
-        cannot be guessed."""
+        """Whether typed codes are refused for now, because too many were wrong. Links still work, because they cannot
+        be guessed."""
         self._wrong = [at for at in self._wrong if at > now - _WRONG_SECONDS]
         return len(self._wrong) >= _MAX_WRONG
 
@@ -166,13 +167,13 @@ class Devices:
         return next((device for device in self.all() if secrets.compare_digest(device.secret, hashed)), None)
 
     def seen(self, device: Device) -> None:
-        """Remember the visit; not every one, for the disk's sake."""
+        """Remember a visit, but not every one, to spare the disk."""
         if self._now() - device.last_seen_at > _DAY_MS // 24 and device.id in self._devices:
             self._devices[device.id] = replace(device, last_seen_at=self._now())
             self._save()
 
     def revoke(self, device_id: str) -> None:
-        """Never let it in again, and end what it has open."""
+        """Never admit the device again, and close its connections."""
         if self._devices.pop(device_id, None) is None:
             raise DeviceError("There is no such device.")
         self._save()
@@ -198,7 +199,7 @@ def _hash(secret: str) -> str:
 
 
 def _load(path: Path) -> Sequence[Device]:
-    """The devices in a file; none when it is missing or makes no sense: then everyone is let in anew by a code."""
+    """The devices in a file; none if the file is missing or cannot be read. Then every device needs a new code."""
     try:
         entries: list[Any] = json.loads(path.read_text(encoding="utf-8"))["devices"]
         return [device for entry in entries if (device := Device(**entry)).right in RIGHTS]
@@ -240,7 +241,7 @@ ANSWERS = frozenset(
 
 
 _TELEMETRY = "ahp-otlp:"
-"""Channels that tell of everybody's work."""
+"""Channels that report the work of all clients."""
 
 
 def _channels(params: JsonObject) -> list[str]:
@@ -314,7 +315,7 @@ class RightsTransport:
 
     @property
     def framing(self) -> str:
-        """Another one for whoever may only look: equal frames are shared."""
+        """Another name for devices that may only look, because connections with equal names share frames."""
         return f"{self._inner.framing} for looking" if self._looks else self._inner.framing
 
     @property
@@ -337,7 +338,7 @@ class RightsTransport:
                 return passed
 
     def _refuse(self, frame: bytes) -> None:
-        """Say it now, or after the message that is being sent in pieces."""
+        """Send the refusal now, or after the message that is being sent in pieces."""
         if self._in_pieces:
             self._refusals.append(frame)
         else:
@@ -355,7 +356,7 @@ class RightsTransport:
         return written
 
     def _complete(self, piece: bytes, *, last: bool) -> bytes:
-        """The piece for looking. Its end waits for the next one: no address is cut in two."""
+        """The piece in its form for looking. Its end waits for the next piece, so that no address is cut in two."""
         whole = self._for_looking(self._held_back + piece)
         cut = len(whole) if last else max(len(whole) - _HELD_BACK, 0)
         self._held_back = whole[cut:]
@@ -374,13 +375,13 @@ class RightsTransport:
         self._inner.abort()
 
     def _judge(self, right: Right, message: bytes) -> bytes | None:
-        """The message as the host gets it; None: the host does not get it, and the device got a rejection."""
+        """The message that is passed on to the host; None if it is not passed on, and the device got a rejection."""
         try:
             call = decode(message)
         except RpcError:
             return message  # The host answers with the error.
         if not isinstance(call, Request | Notification):
-            return None  # Nobody asks such a device.
+            return None  # The host sends no requests to such a device.
         reason = refusal(right, call.method, call.params)
         if reason is not None:
             refused = encode_error(call.id, PermissionDenied(reason)) if isinstance(call, Request) else None

@@ -161,7 +161,7 @@ async def _tell_all(events: asyncio.Queue[Event], tells: Sequence[Tell]) -> None
             try:
                 await tell(event)
             except (OSError, TimeoutError, ValueError) as error:
-                _log.warning("[notify] could not tell about %s: %s", event["event"], type(error).__name__)
+                _log.warning("[notify] could not report %s: %s", event["event"], type(error).__name__)
 
 
 __all__ = ["LONG", "Event", "Serve", "Tell", "Watcher", "command", "notifying", "webhook"]

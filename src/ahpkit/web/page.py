@@ -37,7 +37,7 @@ from ahpkit.web.signin import Begin, SignInFailed
 from ahpkit.wire.transport import Transport
 
 FILES = Path(__file__).parent / "page"
-"""Built from `web/` in the repository; part of every wheel."""
+"""The folder of the built page. It is built from `web/` in the repository, and is part of every wheel."""
 
 _DEVICE = "device:"
 """Prefix of the credential of a connection that was admitted by a cookie."""
@@ -63,7 +63,8 @@ _POLICY = {
     "form-action": "'self'",
     "frame-ancestors": "'none'",
 }
-"""Own origin only, no inline script. Frames are for canvases, which run in a sandbox without an origin."""
+"""The content security policy: only the page's own origin, and no inline script. Frames are for canvases, which run in
+a sandbox without an origin."""
 
 HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
@@ -113,7 +114,8 @@ class PageServer:
         devices.on_revoked.append(self._drop)
 
     def listening(self, url: str, *, page_url: str | None = None) -> None:
-        """Where browsers find the page: a name of its own below localhost, or where the host is reached from afar."""
+        """Set where browsers find the page: a separate name below localhost, or the address at which other devices
+        reach the host."""
         parts = urlsplit(url)
         host, port = parts.hostname or "127.0.0.1", parts.port
         scheme = "https" if parts.scheme == "wss" else "http"
@@ -301,7 +303,8 @@ class PageServer:
         return JSONResponse({"url": url, "code": f"{code[:5]}-{code[5:]}", "expiresAt": expires})
 
     async def _link(self, request: Request) -> Response:
-        """Only for programs with the token: a page must not be able to make links for other browsers."""
+        """Make a link. Only programs with the token may do this: a page must not be able to make links for other
+        browsers."""
         if self._device(request) is not None:
             raise HTTPException(403, "only a program with the token may ask for a link")
         return JSONResponse({"url": self.link()})
@@ -353,7 +356,7 @@ class PageServer:
 
 
 def page_name(token: str | None) -> str:
-    """A name that other programs of this machine do not know, the same after a restart."""
+    """A host name that other programs of this machine do not know. It stays the same after a restart."""
     return hashlib.sha256(b"ahpkit page\0" + (token or "").encode()).hexdigest()[:8]
 
 

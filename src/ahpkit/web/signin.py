@@ -1,4 +1,4 @@
-"""Signs in to MCP servers for browsers: the person does it in a tab of their own, the token goes straight to the host.
+"""Signs in to MCP servers for browsers: the person signs in in a separate tab, and the token goes directly to the host.
 
     async with SignIns(host.serve) as sign_ins:
         address = await sign_ins.begin(session_uri, server_id)   # for the browser to open
