@@ -125,7 +125,7 @@ class Builder:
         return self.tree.files[path].real in self._reals
 
     def _is_listed_after_all(self, item: Diagnostic) -> bool:
-        """Whether a file that was reported as not listed was listed later, because the manifest names it."""
+        """Whether a file that was reported as not listed was listed afterwards, because the manifest names it."""
         return item.code in ("not-listed", "not-a-skill") and item.path in self.tree.files and self.is_taken(item.path)
 
     def finish(self, base: Mapping[str, Any], *, root: str | None, manifest: Mapping[str, Any] | None = None) -> Parsed:

@@ -240,7 +240,7 @@ _OWNER = Owner("host", "plugin-files")
 READ_PLUGIN_FILE: ToolDefinition = {
     "name": "read_plugin_file",
     "title": "Read a plugin's file",
-    "description": "Read a skill, or a file beside it, that is offered by a URI which is no path on this machine.",
+    "description": "Read a skill, or a file beside it, that is offered by a URI which is not a path on this machine.",
     "inputSchema": {
         "type": "object",
         "properties": {"uri": {"type": "string", "description": "The URI of the skill, or of a file beside it."}},

@@ -94,7 +94,7 @@ def _clean_name(builder: Builder, path: str, given: str, form: bool) -> str:
 
 
 META_KEY = "ahpkit/frontMatter"
-"""Where a child's `_meta` carries header keys that have no field of their own."""
+"""The key in a child's `_meta` for header keys that have no field in AHP."""
 
 SHOWN_KEYS = frozenset(
     {
@@ -188,7 +188,7 @@ def rule(
 ) -> None:
     """A rule or instruction file. `always`: in this format a rule without scope applies everywhere.
 
-    `only_for`: the files it is for, where its place says so.
+    `only_for`: the files that the rule is for, if its place says so.
     """
     document = _open(builder, path)
     if document is not None:

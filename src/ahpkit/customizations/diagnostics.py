@@ -14,10 +14,10 @@ Level = Literal["note", "warning", "error"]
 degraded. `error`: the container as a whole could not be read."""
 
 _SHOWN = 3
-"""Problems that a load message names. All others are only in the diagnostics."""
+"""The number of problems that a load message names. All others are only in the diagnostics."""
 
 _MESSAGE_LIMIT = 1_000
-"""Characters of one load message: it travels with every update of its container."""
+"""Characters of one load message. It is sent with every update of its container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Diagnostic:
     path: str = ""
     line: int | None = None
     paths: tuple[str, ...] = ()
-    """All files of a finding that stands for many of the same kind."""
+    """All files of a finding that replaces many of the same kind."""
 
     @property
     def thing(self) -> str:
@@ -43,7 +43,7 @@ class Diagnostic:
 
 
 _OF_A_KIND = 3
-"""Findings of one code that are listed one by one; more become one line that counts them."""
+"""The number of findings of one code that are listed separately. If there are more, one line counts them."""
 
 
 def grouped(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -35,7 +35,7 @@ _NESTED_FOLDERS = 2_000
 """How many folders below the working directory instructions are searched."""
 
 _LISTS_IN_LISTS = 3
-"""How deep marketplaces may stand in marketplaces."""
+"""How deep marketplaces may be nested."""
 
 _ANCESTORS = 20
 """Parents that are searched on the way to the repository's root."""
@@ -70,8 +70,8 @@ class Location:
 
     @property
     def key(self) -> str:
-        """Identifies this place and how it is read: the same folder is read differently for a session in it, for a
-        session below it, and as the user's own."""
+        """Identifies this place and the way in which it is read. The same folder is read differently for a session in
+        it, for a session below it, and as the user's own."""
         return "\0".join((self.id, self.name, str(self.boundary), str(self.here), str(self.trusted)))
 
     @property
@@ -150,7 +150,7 @@ def located(base: Path, place: StandardPlace, boundary: Path, *, here: bool = Tr
 def _plugins(folder: Path, above: tuple[Path, ...] = ()) -> list[Location]:
     """A plugin; or the plugins that a marketplace or a folder of plugins holds. Touches the disk.
 
-    `above` are the lists in which this folder stands.
+    `above` are the lists that contain this folder.
     """
     market = read_market(folder)
     if market is None:
@@ -377,9 +377,9 @@ class Discovery:
     containers: list[Container]
     details: Mapping[str, Detail]
     diagnostics: Mapping[str, tuple[Diagnostic, ...]]
-    """By container id."""
+    """Container id → its diagnostics."""
     roots: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where a container is on this machine, by id."""
+    """Container id → its folder on this machine."""
     bare: frozenset[str] = frozenset()
     """Containers of the user's own servers, which are listed directly and not in a directory."""
 

@@ -117,9 +117,9 @@ class Decisions:
     ) -> set[str]:
         """Replace the decisions about a customization; returns the scopes in which something changed.
 
-        A decision for another directory than the session's is kept for that directory: then "elsewhere" changed too.
-        `switch`: it was a plain switch. A switch that was taken over from an earlier session is forgotten once there is
-        a new decision, and one of this directory once there is one of a wider scope.
+        A decision for another directory than the session's is stored for that directory. Then the result contains
+        "elsewhere" too. `switch`: it was a plain switch. A switch that was taken over from an earlier session is
+        forgotten once there is a new decision, and one of this directory once there is one of a wider scope.
         """
         there = {uri: one["enabled"] for one in decisions if (uri := _other_directory(one, directory))}
         said = {one["kind"]: one["enabled"] for one in decisions if not _other_directory(one, directory)}
@@ -159,7 +159,7 @@ class Decisions:
 
 
 def _other_directory(decision: Mapping[str, Any], directory: str) -> str | None:
-    """The directory that a decision is for when it is not `directory`."""
+    """The directory of a decision, if it is not `directory`."""
     path = local_path(str(decision.get("uri"))) if decision["kind"] == "workspace" else None
     return path.as_uri() if path is not None and path.as_uri() != directory else None
 

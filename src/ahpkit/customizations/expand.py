@@ -101,7 +101,8 @@ class _Filler:
 
 
 def _inputs(arguments: str, values: Sequence[str], body: str) -> Mapping[str, str]:
-    """VS Code's `${input:name:hint}`: from `name=value`, or the whole text where there is one input."""
+    """VS Code's `${input:name:hint}`: its value is taken from `name=value`, or is the whole text if there is only one
+    input."""
     wanted = {match["input"] for match in _PLACEHOLDER.finditer(body) if match["input"]}
     given: dict[str, str] = {}
     for word in values:

@@ -85,7 +85,7 @@ class CustomizationSettings:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that declarations of trusted servers may refer to."""
     servers: Sequence[JsonObject] = ()
-    """MCP servers for every session, as `.mcp.json` declares them, each with its `name`."""
+    """MCP servers for every session, in the form of `.mcp.json`, each with its `name`."""
     client_timeout: float = 20.0
     """Seconds a client has to show a plugin it published."""
     start_timeout: float = 10.0
@@ -320,7 +320,7 @@ class Customizations(Feature):
             state = self.services.state(session_uri) or {}
             workspace = self._workspace(session_uri)
             tree = SessionTree(session_uri, workspace, self._decisions.here, configured=self._configured)
-            if state.get("lifecycle") == "creating":  # One that wakes has begun already.
+            if state.get("lifecycle") == "creating":  # A session that wakes has decisions already.
                 self._decisions.begin(session_uri, tree.workspace.as_uri())
             self._trees[session_uri] = tree
         return self._trees[session_uri]
@@ -338,7 +338,8 @@ class Customizations(Feature):
         self.services.dispatch(tree.uri, session_customizations_changed(customizations=shown))
 
     async def _read(self, locations: Iterable[Location], *, again: bool, new: SessionTree | None = None) -> None:
-        """Read containers one after the other. Sessions that have them get what changed, a new one gets all."""
+        """Read containers one after the other. Sessions that show them already get the changes; a new session gets all
+        at the end."""
         async for location, read in self._places.read(locations, again=again):
             if read.is_news:
                 self._tell(location, read.parsed, new)

@@ -37,7 +37,7 @@ def skills_in(builder: Builder, folder: str) -> None:
 
 
 def loose_skills(builder: Builder) -> None:
-    """Skill folders that lie in a plugin without a `skills` folder, also in one category folder."""
+    """Skill folders directly in a plugin that has no `skills` folder, or in one category folder there."""
     for file, name in _real_first(builder, _skill_folders(builder, "", 2)):
         if not file.startswith("."):
             skill(builder, file, folder_name=name)
@@ -45,7 +45,7 @@ def loose_skills(builder: Builder) -> None:
 
 
 def _skill_folders(builder: Builder, folder: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Skills below a folder. What lies inside a skill belongs to it."""
+    """Skills below a folder. Everything inside a skill belongs to that skill."""
     entry = builder.tree.folders.get(folder)
     for name in () if entry is None else entry.folders:
         inner = join(folder, name)
@@ -58,7 +58,7 @@ def _skill_folders(builder: Builder, folder: str, depth: int) -> Iterator[tuple[
 
 
 def skill_file(builder: Builder, folder: str) -> str | None:
-    """The SKILL.md directly in a folder; other spellings of it are taken, and noted."""
+    """The SKILL.md directly in a folder. Other spellings are accepted, with a note."""
     entry = builder.tree.folders.get(folder)
     names = [] if entry is None else [name for name in entry.files if name.lower() == _SKILL_FILE.lower()]
     if not names:
@@ -74,7 +74,7 @@ def is_skill_file(path: str) -> bool:
 
 
 def in_skill(builder: Builder, path: str) -> bool:
-    """Whether a file lies in the folder of a skill."""
+    """Whether a file is in the folder of a skill."""
     folder = parent(path)
     while folder:
         entry = builder.tree.folders.get(folder)

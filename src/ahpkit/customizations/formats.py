@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from ahpkit.customizations.details import Dialect
 
 AGENT_PLUGIN_SCHEMA = ("https://agent-plugins.org/schemas/", "/plugin.schema.json")
-"""How the `$schema` of an Agent Plugin begins and ends; never fetched."""
+"""The beginning and the end of the `$schema` of an Agent Plugin. It is never fetched."""
 
 VENDOR_FOLDER = "com.github.copilot"
-"""Where an Agent Plugin keeps what the portable format does not define."""
+"""The folder in which an Agent Plugin keeps components that the portable format does not define."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ MANIFEST_KEYS = frozenset(
         ),
     }
 )
-"""Keys some family defines."""
+"""Keys that some family defines."""
 
 WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels", "monitors")
 """Components of plugins that AHP has no customization type for: reported, not listed."""
@@ -136,7 +136,7 @@ WITHOUT_TYPE = ("lspServers", "outputStyles", "workflows", "apps", "channels", "
 FOLDERS_WITHOUT_TYPE = ("output-styles", "workflows", "monitors", "themes")
 
 FILES_WITHOUT_TYPE = (".lsp.json", "lsp.json", ".app.json", "settings.json")
-"""Default files of other products' plugins that have no meaning here: named once each."""
+"""Default files of other products' plugins that have no meaning here. Each is reported once."""
 
 __all__ = [
     "AGENT_PLUGIN",

@@ -1,9 +1,9 @@
 """Splits a text file into its header and its body, and reads the header.
 
 Strict YAML first. Of 13,658 real headers 1,805 are not YAML: unquoted `**/*.ts`, `[a] [b]`, a `: ` in a description,
-descriptions that go on at the left margin. Such a header is cut into one chunk per top-level key. Each chunk is read on
-its own, then with its offending lines quoted. If that fails too, its text is the value: one bad line costs one value,
-not the header. What is wrong becomes a diagnostic, with its line.
+descriptions that go on at the left margin. Such a header is cut into one chunk per top-level key. Each chunk is read
+separately, then with its faulty lines quoted. If that fails too, its text is the value, so a bad line affects one value
+and not the whole header. Each fault becomes a diagnostic with its line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ahpkit.customizations.text import decode
 from ahpkit.customizations.yaml_values import Parsed, YamlError, parse
 
 _DIALOGUE = frozenset({"Context", "User", "user", "Assistant", "assistant", "Human", "System", "Example", "Note"})
-"""Words that open the lines of example conversations inside descriptions; no product reads them as keys."""
+"""Words that begin lines of example conversations in descriptions. No product reads them as keys."""
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$")
 _NESTED = re.compile(r"(\s*(?:- )?(?:[\w.-]+:[ ]+|- ))(\S.*)$")
@@ -27,7 +27,8 @@ _BLOCK = re.compile(r"[|>][+-]?\d?[+-]?\s*(#.*)?$")
 _UNREADABLE: Any = object()
 
 _LINES_QUOTED = 200
-"""Lines of one value that are tried one by one; longer values are taken as text, so that time stays bounded."""
+"""The number of lines of a value that are tried separately. Longer values are taken as text, so that the time is
+bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ class Chunk:
 
     @property
     def raw(self) -> str:
-        """The value as one line of text, quotes and block markers taken off."""
+        """The value as one line of text, without quotes and block markers."""
         lines = [] if _BLOCK.match(self.first) else [self.first]
         words = [line.strip() for line in (*lines, *self.rest) if line.strip()]
         return _unquoted(" ".join(words))
 
 
 def chunks(header: str) -> Iterator[Chunk]:
-    """Cut a header at its top-level keys; what stands before the first key is left out."""
+    """Cut a header at its top-level keys. Text before the first key is left out."""
     key, first, start = "", "", 0
     rest: list[str] = []
     for number, line in enumerate(header.split("\n")):
@@ -78,7 +79,8 @@ def chunks(header: str) -> Iterator[Chunk]:
 
 
 def read_leniently(header: str) -> LenientHeader:
-    """Read a header key by key; the first of two equal keys counts, for later ones are often lines of an example."""
+    """Read a header key by key. The first of two equal keys counts, because later ones are often lines of an
+    example."""
     found = LenientHeader({}, [], [])
     for chunk in chunks(_spaces(header)):
         if chunk.key in found.meta:
@@ -91,12 +93,13 @@ def read_leniently(header: str) -> LenientHeader:
 
 
 def raw_value(header: str, key: str) -> str | None:
-    """The text of one value, for keys whose YAML reading is not what its author meant (`argument-hint: [file]`)."""
+    """The text of one value, for keys that YAML would read in another way than their author meant (`argument-hint:
+    [file]`)."""
     return next((chunk.raw for chunk in chunks(header) if chunk.key == key), None)
 
 
 def _value(chunk: Chunk) -> tuple[Any, bool]:
-    """The chunk's value, and whether it could be read as it stands."""
+    """The chunk's value, and whether it could be read unchanged."""
     if (value := _parse_chunk(chunk, chunk.text)) is not _UNREADABLE:
         return value, True
     if len(chunk.rest) <= _LINES_QUOTED and (value := _parse_chunk(chunk, _quoted(chunk))) is not _UNREADABLE:
@@ -115,7 +118,7 @@ def _parse_chunk(chunk: Chunk, text: str) -> Any:
 
 
 def _quoted(chunk: Chunk) -> str:
-    """The chunk with every line quoted that does not parse by itself."""
+    """The chunk, with quotes around every line that cannot be parsed by itself."""
     first = chunk.first if _parses(f"k: {chunk.first}") else _quote(chunk.first)
     return "\n".join((f"{chunk.key}: {first}", *(_quote_line(line) for line in chunk.rest)))
 
@@ -132,7 +135,7 @@ def _quote(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Without the quotes around it: `"a "b" c"` is not YAML, but it is clear what its author meant."""
+    """The text without the quotes around it. `"a "b" c"` is not YAML, but it is clear what its author meant."""
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
@@ -145,7 +148,7 @@ def _parses(text: str) -> bool:
 
 
 def _spaces(header: str) -> str:
-    """Tabs may not indent YAML; two spaces may."""
+    """Replaces tabs by two spaces, because YAML must not be indented by tabs."""
     return re.sub(r"(?m)^[ \t]*\t[ \t]*", lambda match: match[0].replace("\t", "  "), header)
 
 
@@ -161,10 +164,10 @@ _USUAL_KEYS = frozenset(
         *("model", "mode", "argument-hint", "agent", "author", "version", "license", "tags", "category"),
     }
 )
-"""One of these is in every header; broken text between two rules that has none is prose."""
+"""Every header has one of these keys. Broken text between two rules without any of them is prose."""
 
 _HARMLESS = frozenset({"globs", "applyTo", "paths", "argument-hint", "description"})
-"""Keys whose values people write without quotes (`**/*.ts`, `[file] [line]`, `Use when: …`). On one line what they mean
+"""Keys whose values people write without quotes (`**/*.ts`, `[file] [line]`, `Use when: …`). On one line their meaning
 is certain, so nothing is reported."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
@@ -178,10 +181,10 @@ class Document:
     body: str
     header: str = ""
     problems: tuple[Diagnostic, ...] = ()
-    """What was odd about it; lines count from 1 within the file."""
+    """The faults that were found. Lines count from 1 within the file."""
 
     def raw(self, key: str) -> str | None:
-        """What the header says after `key:`, as text."""
+        """The text after `key:` in the header."""
         return raw_value(self.header, key)
 
 
@@ -216,7 +219,8 @@ def _split(text: str, report: Report) -> tuple[str | None, str, int]:
 
 
 def _opening(lines: list[str], report: Report) -> int | None:
-    """Index of the line after the opening fence, which belongs on line 1; blank lines or a code fence may precede."""
+    """The index of the line after the opening fence. The fence belongs on line 1, but blank lines or a code fence may
+    precede it."""
     if _FENCE.match(lines[0]):
         return 1
     for number, line in enumerate(lines[:10]):
@@ -241,7 +245,7 @@ def _body(lines: list[str], start: int, end: int) -> str:
 
 
 def _unclosed(lines: list[str], start: int, report: Report) -> tuple[str | None, str, int]:
-    """No closing fence: the header ends where lines stop looking like one."""
+    """The end of a header without a closing fence: the first line that does not look like a part of a header."""
     end, size = start, 0
     while end < len(lines) and _HEADER_LINE.match(lines[end]) and size <= HEADER_LIMIT:
         size += len(lines[end]) + 1
@@ -256,7 +260,7 @@ def _unclosed(lines: list[str], start: int, report: Report) -> tuple[str | None,
 
 
 def _meta(header: str, offset: int, report: Report) -> dict[str, Any] | None:
-    """What the header says; None: it is not a header but text between two rules, which belongs to the body."""
+    """The content of the header. None if it is not a header but text between two rules, which belongs to the body."""
     if _CONTROLS.search(header):
         header = _CONTROLS.sub("", header)
         report.warn("control-characters", "control characters in the front matter were removed")
@@ -291,7 +295,8 @@ def _lenient(header: str, offset: int, error: YamlError, report: Report) -> dict
 
 
 def _harmless(chunk: Chunk) -> bool:
-    """One line whose meaning is certain without quotes; a bracket that opens and does not close is not."""
+    """Whether a value is on one line and its meaning is certain without quotes. It is not certain with a bracket that
+    is never closed."""
     opened = chunk.first[:1] in "[{" and not chunk.first.endswith(("]", "}"))
     return chunk.key in _HARMLESS and not any(line.strip() for line in chunk.rest) and not opened
 

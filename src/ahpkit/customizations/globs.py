@@ -2,8 +2,8 @@
 
 Bounded, because strangers write the patterns and paths.
 
-`**` spans folders, `{a,b}` are alternatives, a pattern without `/` means the file name wherever it is, and a pattern
-that ends in `/` means everything below.
+`**` spans folders, and `{a,b}` are alternatives. A pattern without `/` matches the file name in any folder, and a
+pattern that ends in `/` matches everything below that folder.
 
 A workspace may have thousands of rules with dozens of alternatives each, and a message may name hundreds of paths. So
 each pattern is parsed once, most patterns are excluded by their last characters, and the comparisons for one message
@@ -20,7 +20,7 @@ from itertools import islice
 from typing import NamedTuple
 
 _ALTERNATIVES = 64
-"""Patterns one pattern with braces may stand for."""
+"""The largest number of patterns into which a pattern with braces is expanded."""
 
 _LONGEST = 1_000
 """Characters of a pattern or a path. Longer ones match nothing."""
@@ -58,7 +58,7 @@ class Paths:
         """The number of comparisons that remain for this message."""
 
     def match(self, patterns: Iterable[str]) -> bool:
-        """One of the paths (relative, with `/`) matches one of the patterns."""
+        """Whether one of the paths (relative, with `/`) matches one of the patterns."""
         return any(
             option.tail in self._tails and self._matches_one(option.parts)
             for pattern in patterns
@@ -67,7 +67,7 @@ class Paths:
         )
 
     def matching(self, pattern: str) -> list[str]:
-        """Those of the paths that a pattern matches."""
+        """The paths that a pattern matches."""
         options = _options(pattern) if len(pattern) <= _LONGEST else ()
         return ["/".join(path) for path in self._split if any(self._matches(one.parts, path) for one in options)]
 
@@ -100,7 +100,7 @@ def is_universal(pattern: str) -> bool:
 
 
 def _stars_match(part: str, name: str) -> bool:
-    """A part whose only wild card is `*`: the texts between them must follow each other."""
+    """Whether a part whose only wild card is `*` matches: the texts between the stars must occur in this order."""
     first, *middle = part.split("*")
     if not middle:
         return part == name

@@ -54,7 +54,8 @@ class _Group:
 
 
 def hook_file(builder: Builder, path: str, *, only_wrapped: bool = False) -> None:
-    """A manifest of its own. `only_wrapped`: a settings file, where everything but `hooks` means something else."""
+    """A hook manifest. `only_wrapped`: the file is a settings file, in which everything except `hooks` means something
+    else."""
     parsed = builder.json(path)
     if parsed is None:
         return
@@ -99,7 +100,8 @@ def _listed(builder: Builder, path: str, parsed: Json, node: Node) -> Iterator[_
 
 
 def _event(builder: Builder, path: str, parsed: Json, event: str, member: Node) -> Iterator[_Group]:
-    """The hooks of one event. Nested groups are listed one by one; flat entries with the same matcher together."""
+    """The hooks of one event. Nested groups are listed separately; flat entries with the same matcher are listed
+    together."""
     items = member.items
     if not member.is_list:
         builder.report.note("hook-shape", f"`{event}` is not a list; read as its only entry", path, parsed.line(member))
@@ -130,7 +132,7 @@ def _action(builder: Builder, path: str, parsed: Json, event: str, item: Node) -
 
 
 def _matcher(item: Node) -> str | None:
-    """The pattern that limits a hook to some tools; nothing, `""` and `*` do not."""
+    """The pattern that limits a hook to some tools. A missing matcher, `""` and `*` do not limit it."""
     matcher = item.get("matcher")
     return matcher if isinstance(matcher, str) and matcher not in ("", "*") else None
 

@@ -41,12 +41,12 @@ from ahpkit.protocol.common.state import JsonObject
 from ahpkit.tools.gate import Objection
 
 _OUTPUT_LIMIT = 256 * 1024
-"""Bytes kept of a hook's output; the rest is read and dropped, so that it does not block."""
+"""Bytes that are kept of a hook's output. The rest is read and dropped, so that the hook does not block."""
 
 _CHUNK = 64 * 1024
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
-"""Environment variables hooks get: none that usually hold secrets."""
+"""The environment variables that hooks get. None of them usually holds secrets."""
 
 
 _NOTICE_LIMIT = 2000
@@ -82,7 +82,7 @@ class Outcome:
     messages: tuple[str, ...] = ()
     """Messages for people. They are shown each time."""
     doubts: tuple[str, ...] = ()
-    """Why a person has to decide."""
+    """The reasons why a person has to decide."""
     ignored: tuple[str, ...] = ()
     """Answers that have no effect in this host. Each is shown once in a session."""
 

@@ -32,18 +32,20 @@ _YES = frozenset({"allow", "approve"})
 _NO = frozenset({"deny", "block"})
 
 _ANYWHERE = frozenset({"hookSpecificOutput", "hookEventName", "systemMessage", "suppressOutput"})
-"""What means something in every answer. `suppressOutput` asks for nothing: the output of hooks is never shown."""
+"""Members that have a meaning in every answer. `suppressOutput` has no effect, because the output of hooks is never
+shown."""
 
 _REASONS = ("permissionDecisionReason", "reason", "stopReason", "user_message", "agent_message")
 _DECISIONS = ("permissionDecision", "decision", "permission")
-"""Where Claude Code and Copilot, older hooks and Gemini CLI, and Cursor say what they decided."""
+"""The members with the decision: of Claude Code and Copilot, of older hooks and Gemini CLI, and of Cursor."""
 
 _CHANGED_INPUT = ("updatedInput", "modifiedArgs", "updated_input")
 _NO_CHANGE = "a hook wants to change the input of this call, which this host does not do"
 _NO_REASON = "a hook denied it"
 
 _ENDED = frozenset({"PostToolUse", "Stop"})
-"""Events after the fact: exit status 2 asks the agent to go on or to look again, which the host does not do."""
+"""Events after a tool or a turn has ended. Exit status 2 asks the agent to continue or to look again, which the host
+does not do."""
 
 _FOLLOWED: Mapping[HookEvent, frozenset[str]] = {
     "SessionStart": _ANYWHERE | {"additionalContext"},
@@ -52,7 +54,7 @@ _FOLLOWED: Mapping[HookEvent, frozenset[str]] = {
     "PostToolUse": _ANYWHERE | {*_REASONS},
     "Stop": _ANYWHERE | {*_REASONS},
 }
-"""What means something in the answer of a hook. Everything else in an answer is named as having no effect."""
+"""The members of a hook's answer that have a meaning. All other members are reported as having no effect."""
 
 _MEANS_NOTHING: tuple[tuple[str, Any], ...] = (
     ("continue", True),
@@ -83,7 +85,7 @@ _LONGEST_TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class HookCommand:
-    """A program to run, without a shell unless its author wrote one line of shell."""
+    """A program to run. A shell is used only if its author wrote a line of shell."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -93,19 +95,20 @@ class HookCommand:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one hook said. `context` goes to the model, `message` to people; `ignored` says what was not followed."""
+    """The result of one hook. `context` is for the model, `message` for people; `ignored` has the members without
+    effect."""
 
     denied: bool = False
     reason: str | None = None
     context: str | None = None
     message: str | None = None
     asks: bool = False
-    """A person has to decide."""
+    """Whether a person has to decide."""
     ignored: str | None = None
 
 
 def tool_names(name: str, server: str | None) -> tuple[str, ...]:
-    """What hooks may call a tool. One of an MCP server has three names: its own, the model's, and Claude Code's."""
+    """The names of a tool in hooks. A tool of an MCP server has three: its own, the model's, and Claude Code's."""
     if server is None:
         return (name,)
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", server)
@@ -156,7 +159,8 @@ def command_of(
 
 
 def _argv(line: str, args: Any, places: Mapping[str, str]) -> tuple[str, ...]:
-    """`args` and simple lines become words; a line of shell goes to the shell, which knows the places as variables."""
+    """The command line of a hook. `args` and simple lines become words; a line of shell is run by the shell, which gets
+    the places as variables."""
     if isinstance(args, list):
         words = [line, *(str(item) for item in cast("list[Any]", args))]
     elif _SHELL_SYNTAX.search(_PLACE.sub("", line)):
@@ -184,7 +188,7 @@ def _seconds(given: Any) -> float:
 
 
 def payload(event: HookEvent, *, session_id: str, cwd: str, now: int, facts: Mapping[str, Any]) -> bytes:
-    """What a hook reads on stdin: the same facts under Claude Code's and under Copilot's names.
+    """The input of a hook on stdin: the same facts under Claude Code's names and under Copilot's.
 
     `facts`: `tool_name`, `tool_input`, `tool_response`, `prompt`, as far as the event has them.
     """
@@ -198,7 +202,7 @@ def payload(event: HookEvent, *, session_id: str, cwd: str, now: int, facts: Map
 
 
 def judge(event: HookEvent, status: int | None, stdout: str, stderr: str, tool_input: Any = None) -> Verdict:
-    """What the end of a hook means; `status` None: it could not be run, or not to its end (`stderr` says why)."""
+    """Interpret the end of a hook. `status` is None if the hook could not be run to its end; then `stderr` says why."""
     if status == _EXIT_DENY and event in _BLOCKING:
         return Verdict(denied=True, reason=stderr.strip() or _NO_REASON)
     if status == _EXIT_DENY and event in _ENDED:
@@ -212,13 +216,13 @@ def judge(event: HookEvent, status: int | None, stdout: str, stderr: str, tool_i
 
 
 def not_run(event: HookEvent, kind: Any) -> Verdict:
-    """What a hook means that is no command: a person has to decide in place of a guard."""
+    """The result for a hook that is not a command: if it guards a tool, a person has to decide instead."""
     message = f"a {event} hook of type `{kind}` is not run: only commands are"
     return Verdict(asks=True, reason=message) if event == "PreToolUse" else Verdict(message=message)
 
 
 def _answer(event: HookEvent, stdout: str, tool_input: Any) -> Verdict:
-    """JSON is an answer; plain text is context where the event has a model to tell it to."""
+    """Interpret the output of a hook. JSON is an answer; plain text is context for the model, if the event has one."""
     try:
         answer: Any = json.loads(stdout) if stdout.startswith("{") else None
     except (ValueError, RecursionError):
@@ -259,7 +263,7 @@ def _reason(fields: JsonObject) -> str | None:
 
 
 def _ignored(event: HookEvent, fields: JsonObject) -> str | None:
-    """What the host does not follow of an answer, in words."""
+    """The members of an answer that have no effect, in words."""
     followed = _FOLLOWED[event]
     if event == "PreToolUse" and fields.get("continue") is False:
         return "a PreToolUse hook answered `continue: false`: its call is denied, and the turn goes on"

@@ -1,7 +1,7 @@
 """Selects the rules, skills, agents and servers that a turn gets from the enabled customizations.
 
 Pure. Disabled customizations are not offered, and the model does not see those that it may not invoke. Completes `/`,
-`@` and `#` with those that a user may invoke.
+`@` and `#` with the customizations that a user may invoke.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class InForce:
     customizations: Customizations
     details: Mapping[str, Detail]
     roots: Mapping[str, str]
-    """Where containers are on this machine, by id."""
+    """Container id → its folder on this machine."""
     workspace: str | None = None
     standings: Mapping[str, Standing] | None = None
-    """The ids of those that may run (found by `judged`); None: all."""
+    """The ids of the hooks and servers that may run (found by `judged`); None: all may."""
 
     def enabled(self, type: str) -> Iterator[tuple[PlacedCustomization, Detail]]:
         """The enabled customizations of one type, in order of precedence."""
@@ -100,7 +100,7 @@ class InForce:
         return self.standings is None or self.standings.get(placed.entry["id"]) == "trusted"
 
     def variables(self, text: Text) -> dict[str, str]:
-        """The `${…}` a text may use: folders, nothing from the environment."""
+        """The values of `${…}` in a text: folders, and nothing from the environment."""
         values = {"CLAUDE_SKILL_DIR": _path(text.detail.folder)}
         root = self.root_of(text.placed)
         if root is not None:
@@ -156,7 +156,8 @@ def rules_for(in_force: InForce, message: Message) -> tuple[list[str], list[str]
 
 
 def _applies(rule: JsonObject, paths: Paths) -> bool:
-    """`alwaysApply` without globs, or a glob that matches; with both the globs decide."""
+    """Whether a rule applies: by `alwaysApply` without globs, or by a glob that matches. If it has both, the globs
+    decide."""
     globs: list[str] = rule.get("globs") or []
     if not globs:
         return rule.get("alwaysApply") is True
@@ -164,7 +165,7 @@ def _applies(rule: JsonObject, paths: Paths) -> bool:
 
 
 def mentioned_paths(message: Message, workspace: str | None) -> list[str]:
-    """Files a message names or attaches, relative to the workspace where they are in it."""
+    """The files that a message names or attaches. Files in the workspace are relative to it."""
     named = [word for match in _WORD.finditer(message["text"]) if _is_path(word := match[0].rstrip("."))]
     attached = [str(item["uri"]) for item in _attachments(message) if item.get("uri")]
     paths = [_path(uri) for uri in attached if uri.startswith("file:")] + named
@@ -255,7 +256,7 @@ def _path(uri: str) -> str:
 
 
 TRIGGERS = {"/": ("skill", "prompt"), "@": ("agent",), "#": ("rule",)}
-"""Which types each character stands for."""
+"""The types of customizations that each character completes."""
 
 
 def complete(in_force: InForce, text: str, offset: int) -> list[CompletionItem]:

@@ -42,7 +42,7 @@ class Node:
 
     @property
     def object(self) -> dict[str, Any] | None:
-        """The value where it is an object."""
+        """The members, if the value is an object."""
         value: object = self.value
         return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 

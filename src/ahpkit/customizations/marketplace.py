@@ -35,7 +35,7 @@ _LIMIT = 1024 * 1024
 """Bytes of a list; the largest public one has 300 kB."""
 
 _MOST = 2_000
-"""Entries that are loaded."""
+"""The largest number of entries that are loaded."""
 
 _PACK_FOLDERS = 2_000
 """Folders that are searched for plugins, inside a folder that is not a plugin itself."""
@@ -94,7 +94,7 @@ def _market_path(root: Path) -> str | None:
 
 
 def read_market(root: Path) -> Market | None:
-    """The list of plugins in a folder; None: there is none. Touches the disk."""
+    """The list of plugins in a folder; None if the folder has none. Reads from the disk."""
     path = _market_path(root)
     if path is None:
         return None

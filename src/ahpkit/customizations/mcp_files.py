@@ -39,7 +39,7 @@ def servers(builder: Builder, path: str, parsed: Json, node: Node) -> None:
         return
     for name, member in _declared(node):
         if (said := builder.servers.get(name)) is not None and said == member.object:
-            continue  # One server, named in two places.
+            continue  # The same server, named in two places.
         if said is not None:
             message = f"server `{clean_name(name)}` is declared before; this one is not listed"
             builder.report.warn("server-twice", message, path, parsed.line(member))
@@ -48,7 +48,7 @@ def servers(builder: Builder, path: str, parsed: Json, node: Node) -> None:
 
 
 def _unwrapped(node: Node) -> Node:
-    """Inside `mcpServers` or `servers`; one generation of plugins wraps twice."""
+    """The content of `mcpServers` or `servers`. One generation of plugins wraps it twice."""
     for _ in range(2):
         inner = next((node.members[key] for key in _WRAPPERS if key in node.members), None)
         if inner is None or (inner.object is not None and _looks_like_server(inner.object)):

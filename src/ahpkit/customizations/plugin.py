@@ -77,11 +77,10 @@ def parse_plugin(
 ) -> Parsed:
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
-    `name`: its name if no manifest gives one.
-    `entry`: what a marketplace says about it, used if the folder has no manifest of its own.
-    `findings`: what was noticed before it was read. `inner`: its folders that are read as plugins of their own.
-    `taken`: what other plugins of the same folder list. `names_rest`: whether this one names what nobody lists.
-    `absent`: what is said if there is no such folder.
+    `name`: its name if no manifest gives one. `entry`: what a marketplace says about it, used if the folder has no
+    manifest of its own. `findings`: problems that were found before it was read. `inner`: its folders that are read as
+    separate plugins. `taken`: files that other plugins of the same folder list. `names_rest`: whether this plugin
+    reports files that no plugin lists. `absent`: the message if there is no such folder.
     """
     builder = Builder(tree, id, COPILOT.dialect, inner=frozenset(inner))
     if not tree.exists:
@@ -207,7 +206,7 @@ def _loose(builder: Builder) -> None:
 def _folders(
     builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, ...], folder: _Take, file: _Take
 ) -> None:
-    """The default folders and the declared ones, or only these where the family or the manifest says so."""
+    """The default folders and the declared ones; only the declared ones if the family or the manifest says so."""
     said = declared(builder, manifest, key)
     alone = said.exclusive or (bool(said.paths or said.inline) and key in manifest.format.replaces)
     if not alone:
@@ -234,7 +233,7 @@ def _inline_texts(builder: Builder, manifest: Manifest, key: str, said: Declared
 
 
 def _files(builder: Builder, manifest: Manifest, key: str, defaults: tuple[str, ...], file: _Take) -> None:
-    """Default files, declared ones, and what is declared in the manifest itself."""
+    """Default files, declared files, and declarations in the manifest itself."""
     said = declared(builder, manifest, key)
     paths = [] if said.exclusive else [path for path in defaults if path in builder.tree.files]
     for path in dict.fromkeys((*paths, *(_file_in(builder, path, defaults) for path, _ in said.paths))):

@@ -130,7 +130,7 @@ class Surrounding:
         return _PLACE.sub(lambda match: places.get(match[1], self.plugin_root) or match[0], word)
 
     def holds(self, path: str) -> bool:
-        """Whether a file is in a place where people change files. Programs of the system are not."""
+        """Whether a file is in a place where people change files, unlike programs of the system."""
         return any(
             place is not None and path.startswith(f"{followed(place).rstrip('/')}/")
             for place in (self.workspace, self.plugin_root, self.home)
@@ -231,7 +231,7 @@ def _folders_named(named: Sequence[str], cwd: str, around: Surrounding) -> list[
 
 
 def _in_reach(paths: Iterable[str], around: Surrounding) -> Iterator[str]:
-    """Those of the files that people change."""
+    """The files among these that people change."""
     for path in paths:
         real = followed(path)
         if os.path.isfile(real) and (around.holds(real) or around.holds(os.path.normpath(path))):
@@ -320,7 +320,7 @@ def _named_by_line(text: str) -> Iterator[str]:
 
 
 def _commands(line: str) -> Iterator[list[str]]:
-    """The simple commands of a line, without the files that output goes to."""
+    """The simple commands of a line, without files for output."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     command: list[str] = []
@@ -368,7 +368,7 @@ def runnables_in(
 
 
 def source_of(uri: str, container: Mapping[str, Any] | Container | None) -> str:
-    """Where something was declared: the path of a file on this machine, or the client's plugin."""
+    """The place of a declaration: the path of a file on this machine, or the client's plugin."""
     if container is not None and "clientId" in container:
         return f"{CLIENT}{container['uri']}"
     path = local_path(uri)
@@ -511,7 +511,7 @@ def _git_values(text: str) -> list[tuple[str, str]]:
 
 
 def _beginning(path: str) -> str:
-    """The text at the beginning of a regular file; empty when there is none."""
+    """The text at the beginning of a regular file; empty if there is no such file."""
     try:
         with open(os.open(path, os.O_RDONLY | NON_BLOCKING | CLOSE_ON_EXEC), "rb") as file:
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)

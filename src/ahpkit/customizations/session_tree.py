@@ -28,7 +28,7 @@ _RUNTIME = ("state", "channel", "mcpApp")
 
 _FAILED = 3
 _WORDS = 200
-"""Failed servers that a load message names, and characters for each."""
+"""The number of failed servers that a load message names, and the characters for each."""
 
 
 def keeping_runtime(

@@ -25,7 +25,7 @@ from ahpkit.protocol.errors import InvalidParams, PermissionDenied, RpcError
 T = TypeVar("T")
 
 IGNORED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-"""Folders that no format uses, and the usual reason for a tree of 100,000 files."""
+"""Folders that no format uses. They are the usual reason for a tree of 100,000 files."""
 
 _BATCH = 256
 """Folders or files requested at once: few enough that the limits are checked often."""
@@ -150,7 +150,7 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 
 
 _ATTEMPTS = 3
-"""How often a file that changes meanwhile is read before the last result is used."""
+"""How many times a file that changes meanwhile is read before the last result is used."""
 
 
 class DiskSource:

@@ -26,16 +26,16 @@ from ahpkit.platform.files import followed
 _log = logging.getLogger(__name__)
 
 _STEP_MS = 30
-"""Seconds without a change that end a burst of changes (an editor's save, a checkout)."""
+"""Milliseconds without a change that end a burst of changes, such as an editor's save or a checkout."""
 
 _DEBOUNCE_MS = 120
-"""Seconds after which a burst that does not end is reported, because clients must get a change within 300 ms."""
+"""Milliseconds after which a burst that does not end is reported, because clients must get a change within 300 ms."""
 
 _PAUSE = 0.25
 """Seconds before everything is watched again after the backend failed, so that repeated failures cost little."""
 
 _TIMEOUT_MS = 3_600_000
-"""How long one wait of the backend lasts; the thread simply waits again."""
+"""Milliseconds that one wait of the backend lasts. Then the thread waits again."""
 
 _FOLDER_LIMIT = 20_000
 """Folders watched at once; a Linux host allows a user some 65,000 or more."""
@@ -176,7 +176,7 @@ class _Places:
 
     def __init__(self, places: Iterable[Watched]) -> None:
         self._at: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
-        """By the root of a place."""
+        """Root → the places with that root."""
         self._below: defaultdict[str, set[tuple[Watched, str]]] = defaultdict(set)
         """Places by each watched path, and by every folder above it."""
         for place in places:

@@ -55,9 +55,9 @@ class WatchedPlaces:
         self.known: dict[str, Location] = {}
         """The locations of all sessions, by key."""
         self._users: dict[str, set[str]] = {}
-        """By the same key: the sessions that use the location."""
+        """Key → the sessions that use the location."""
         self._latest: dict[str, Parsed | None] = {}
-        """By key: the content that was read last. It is valid as long as the place is watched."""
+        """Key → the content that was read last. It is valid as long as the place is watched."""
         self._names: dict[str, tuple[str, ...]] = {}
         """Files that hooks and servers name, by key: a script that changes changes what was trusted."""
         self._names_changed = False

@@ -20,10 +20,11 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The C scanner is ten times faster; the pure one reads the same events."""
 
 _DEPTH_LIMIT = 32
-"""Nesting of a header; real ones reach 5."""
+"""The deepest nesting of a header. Real headers reach 5."""
 
 _NODE_LIMIT = 20_000
-"""Values of one header, aliases expanded: an alias bomb of seven lines asks for millions."""
+"""The largest number of values in a header, with aliases expanded. Without this limit, a header of seven lines could
+expand to millions of values."""
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
