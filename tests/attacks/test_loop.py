@@ -448,6 +448,20 @@ async def agent_that_says_much(target: Target) -> None:
     await target.client.ask("disposeSession", session)
 
 
+async def agent_with_many_settings(target: Target) -> None:
+    """Each is an option of the session, with many choices."""
+    session = f"ahp-session:/settings-{time.monotonic_ns()}"
+    await target.client.ask("createSession", session, provider="hostile")
+    chat = (await begun(target.client, session))["defaultChat"]
+    await target.client.ask("subscribe", chat)
+    for sizes in ("300 200", "900 60", "1 60000"):
+        target.client.received.clear()
+        await target.client.accepted(chat, say(f"settings {sizes}", f"settings {sizes}"))
+        await target.client.action("chat/turnComplete")
+        assert len(json.dumps(await state_of(target.client, session))) < 200_000
+    await target.client.ask("disposeSession", session)
+
+
 QUICK: list[Callable[[Target], Awaitable[Any]]] = [
     many_values,
     wrong_everywhere,
@@ -483,6 +497,7 @@ LARGE_ONES: list[Callable[[Target], Awaitable[Any]]] = [
     many_watches,
     many_changes,
     agent_that_says_much,
+    agent_with_many_settings,
 ]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
+import support
 from support.flow import open_session, say, title
-from support.process import HostProcess
+from support.process import HostProcess, host_process
 from support.raw_client import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -150,4 +154,67 @@ async def test_a_title_of_ten_megabytes_is_refused(host: HostProcess) -> None:
     for length, unit in ((10_000_000, "bytes"), (1_000_000, "characters")):
         assert unit in await client.rejected(session, {"type": "session/titleChanged", "title": "x" * length})
     await client.accepted(session, {"type": "session/titleChanged", "title": "x" * 1_000})
+    await client.aclose()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def with_settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[HostProcess]:
+    """A host with an agent that has whatever settings a client tells it to have."""
+    home = tmp_path_factory.mktemp("settings")
+    agent = Path(support.__path__[0]) / "hostile_settings.py"
+    (home / "config.toml").write_text(f"[agents.hostile]\npython = {json.dumps(f'{agent}:agent')}\n")
+    async with host_process(home, "--config", str(home / "config.toml")) as host:
+        yield host
+        assert "the configuration of the agent hostile is not used: " in host.errors
+        assert "Traceback" not in host.errors, host.errors
+
+
+def _settings(**properties: Any) -> Json:
+    return {"schema": {"type": "object", "properties": properties}}
+
+
+SETTINGS: dict[str, Json] = {
+    **{name: _settings(a=schema) for name, schema in HOSTILE.items()},
+    "forty definitions of the whole": {"schema": {**BOMB, "type": "object", "properties": {}}},
+    "200,000 constants": {"constants": 200_000},
+    "itself": _settings(a={"$ref": "#/properties/a"}),
+    "another place": _settings(a={"$ref": "http://127.0.0.1:9/schema"}),
+    "a file": _settings(a={"$ref": "file:///etc/hostname"}),
+    "10,000 settings": _settings(**{str(number): {"type": "string", "title": "A"} for number in range(10_000)}),
+    "a long value": _settings(a={"type": "string", "title": "A", "default": "x" * 5_000_000}),
+    "what nobody looked at": _settings(a=_nested_unevaluated(20)),
+    "a text": {"schema": "no schema"},
+    "a list": {"schema": [1]},
+    "no properties": {"schema": {"type": "object"}},
+    "a list of properties": {"schema": {"type": "object", "properties": [1]}},
+    "a text for a property": _settings(a="x"),
+    "nothing for a property": _settings(a=None),
+    "no JSON": {"odd": True},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+async def test_hostile_settings_of_an_agent_are_not_used(with_settings: HostProcess, name: str) -> None:
+    """Whoever asks for them gets an answer, and its sessions can be made: without them."""
+    client = await with_settings.client()
+    before = with_settings.cpu
+    resolved = await client.ask("resolveSessionConfig", provider="hostile", config=SETTINGS[name])
+    assert resolved["schema"] == {"type": "object", "properties": {}}
+    session, chat = await open_session(client, provider="hostile", config=SETTINGS[name])
+    assert with_settings.cpu - before < 3
+    await client.accepted(chat, say("hello"))
+    await client.action("chat/turnComplete")
+    await client.ask("disposeSession", session)
+    await client.aclose()
+
+
+async def test_a_setting_with_a_pattern_that_looks_without_end_is_checked_at_once(with_settings: HostProcess) -> None:
+    client = await with_settings.client()
+    setting = {"type": "string", "title": "A", "pattern": "(a+)+$"}
+    before = with_settings.cpu
+    config = {**_settings(a=setting), "a": "a" * 50_000 + "!"}
+    assert "a" in (await client.ask("resolveSessionConfig", provider="hostile", config=config))["schema"]["properties"]
+    refused = await client.refused("createSession", "ahp-session:/never", provider="hostile", config=config)
+    assert (refused["code"], "config['a']" in refused["message"]) == (-32602, True)
+    assert with_settings.cpu - before < 3
     await client.aclose()

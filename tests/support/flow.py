@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from support.raw_client import Json, RawClient
 
@@ -19,7 +20,7 @@ async def begun(client: RawClient, uri: str) -> Json:
     return (await client.ask("subscribe", uri))["snapshot"]["state"]
 
 
-async def open_session(client: RawClient, uri: str | None = None, **params: str) -> tuple[str, str]:
+async def open_session(client: RawClient, uri: str | None = None, **params: Any) -> tuple[str, str]:
     """A ready session and its default chat, both subscribed: their URIs."""
     uri = uri or f"ahp-session:/s{next(_numbers)}"
     await client.ask("createSession", uri, **params)

@@ -220,6 +220,16 @@ def options(turn: Hostile, arg: str) -> str:
 
 
 @way
+def settings(turn: Hostile, arg: str) -> str:
+    """Options of the session: so many, each with so many choices."""
+    options, choices = map(int, arg.split())
+    offered = [{"value": f"v{number}", "name": f"Choice {number}"} for number in range(choices)]
+    one = {"name": "Option", "type": "select", "currentValue": "v0", "options": offered}
+    turn.update("config_option_update", configOptions=[{**one, "id": f"o{number}"} for number in range(options)])
+    return "the end"
+
+
+@way
 def text_flood(turn: Hostile, arg: str) -> None:
     chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "z" * 100}}
     line = json.dumps(

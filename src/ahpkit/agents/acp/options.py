@@ -7,11 +7,12 @@ same, the newer one is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
-from ahpkit.agents.acp.limits import MAX_LISTED, MAX_NAME, short
+from ahpkit.agents.acp.limits import MAX_CHOICES, MAX_LISTED, MAX_NAME, short
 from ahpkit.agents.acp.meta import upward, wrapped
 from ahpkit.agents.untrusted_json import obj, objects, text
 from ahpkit.protocol.common.state import JsonObject, ModelSelection
@@ -49,11 +50,11 @@ class SessionOptions:
     def take(self, reported: JsonObject) -> None:
         """Take the options from a result of `session/new|load|resume|set_config_option` or from an update."""
         if isinstance(reported.get("configOptions"), list):
-            self._options = _named(reported["configOptions"], "id")
+            self._options = list(_bounded(_named(objects(reported["configOptions"]), "id")))
         if modes := obj(reported.get("modes")):
-            self._modes = modes | {"availableModes": _named(modes.get("availableModes"), "id")}
+            self._modes = modes | {"availableModes": _named(objects(modes.get("availableModes")), "id")}
         if models := obj(reported.get("models")):
-            self._models = models | {"availableModels": _named(models.get("availableModels"), "modelId")}
+            self._models = models | {"availableModels": _named(objects(models.get("availableModels")), "modelId")}
 
     def mode_changed(self, mode: Any) -> None:
         """Take a `current_mode_update`."""
@@ -157,10 +158,19 @@ class SessionOptions:
         return min(options, key=lambda option: "model" not in option["id"].lower(), default=None)
 
 
-def _named(entries: Any, key: str) -> list[JsonObject]:
+def _named(entries: Iterable[JsonObject], key: str) -> list[JsonObject]:
     """The entries that have an id, cut to the number and length that can be shown."""
-    found = [entry for entry in objects(entries) if len(text(entry.get(key)) or "") in range(1, MAX_NAME)]
-    return found[:MAX_LISTED]
+    return list(islice((one for one in entries if 0 < len(text(one.get(key)) or "") < MAX_NAME), MAX_LISTED))
+
+
+def _bounded(options: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """The options with their choices, groups flattened, as far as all together are not too many."""
+    left = MAX_CHOICES
+    for option in options:
+        choices = _choices(option)[:left] if left else []
+        if left or not option.get("options"):
+            left -= len(choices)
+            yield option | {"options": choices}
 
 
 def _property(option: JsonObject) -> SessionConfigPropertySchema:
@@ -185,10 +195,9 @@ def _mode_property(modes: list[JsonObject]) -> SessionConfigPropertySchema:
 
 def _choices(option: JsonObject) -> list[JsonObject]:
     """The selectable values, with groups flattened."""
-    found: list[JsonObject] = []
-    for entry in objects(option.get("options")):
-        found += objects(entry["options"]) if "options" in entry else [entry]
-    return _named(found, "value")
+    entries = objects(option.get("options"))
+    groups = (objects(entry["options"]) if "options" in entry else [entry] for entry in entries)
+    return _named(chain.from_iterable(groups), "value")
 
 
 def _model(provider: str, entry: JsonObject, *, id_key: str) -> SessionModelInfo:

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from ahpkit.dialects.generations import selection_of
 from ahpkit.host.agent import Agent, AgentError, LoginNeeded
@@ -52,7 +52,7 @@ async def resolve_config(
             schema = await agent.session_config(directory, values)
     except TimeoutError:
         _log.warning("the agent %s did not say in time how it can be configured", agent.provider)
-    if schema and (reason := check_schema(schema)) is not None:
+    if schema and (reason := _why_not(schema)) is not None:
         _log.warning("the configuration of the agent %s is not used: %s", agent.provider, reason)
         schema = None
     schema = schema or {"type": "object", "properties": {}}
@@ -61,6 +61,19 @@ async def resolve_config(
         schema = {**schema, "properties": {**of_host, **schema["properties"]}}
     defaults = {key: prop["default"] for key, prop in schema["properties"].items() if "default" in prop}
     return {"schema": schema, "values": {**defaults, **values}}
+
+
+def _why_not(schema: object) -> str | None:
+    """Why the settings of an agent, which is anybody's code, cannot be used."""
+    properties: object = cast("JsonObject", schema).get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or not all(
+        isinstance(one, dict) for one in cast("JsonObject", properties).values()
+    ):
+        return "it has no properties that are schemas"
+    try:
+        return check_schema(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"it is not JSON: {error}"
 
 
 async def initial_config(

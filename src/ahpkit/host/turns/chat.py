@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +29,7 @@ from ahpkit.platform.files import local_path
 from ahpkit.protocol.chat.state import ChatState
 from ahpkit.protocol.chat.state import Turn as TurnRecord
 from ahpkit.protocol.common.state import AgentSelection, JsonObject, ModelSelection
+from ahpkit.protocol.json_schema import check_schema
 from ahpkit.protocol.meta_keys import CONFIG_META, OUR_PREFIXES
 from ahpkit.protocol.session.actions import (
     SessionAction,
@@ -38,6 +40,8 @@ from ahpkit.protocol.session.actions import (
 )
 from ahpkit.protocol.session.state import SessionConfigSchema, SessionState
 from ahpkit.protocol.session.summary import only_chat
+
+_log = logging.getLogger(__name__)
 
 MEMORY_PREFIX = "agent-memory/"
 """Prefix of the durable value with what the agent of a chat remembers."""
@@ -235,6 +239,9 @@ class LiveChat:
             self._commands.set_commands(self.session_uri, commands)
 
     def config_options(self, schema: SessionConfigSchema, values: Mapping[str, Any]) -> None:
+        if (reason := check_schema(schema)) is not None:
+            _log.warning("the options of the agent in %s are not shown: %s", self.uri, reason)
+            return
         config = self.session.get("config", NO_CONFIG)
         known = config["schema"]["properties"]
         same = all(known.get(name) == one for name, one in schema["properties"].items())
