@@ -2,7 +2,7 @@
 
     run_extension("example.notes", [notes])
 
-is a whole program: `ahpkit serve --extension "python notes.py"` starts it, and it speaks over stdin and stdout.
+is a whole program: `ahpkit serve --extension "python notes.py"` starts it, and it communicates over stdin and stdout.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Manages the canvases of one session: its registry, its instances, and what agents do with them.
 
 Towards clients everything is an action on the session's channel; towards agents it is `CanvasRuntime`; towards
-providers it is `Provider`, or, for the active client, the request that stands in the session's state.
+providers it is `Provider`, or, for the active client, the request in the session's state.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _log = logging.getLogger(__name__)
 
 
 class SessionBridge:
-    """One session. `providers` are the host's present ones; those of clients are in the session's state.
+    """One session. `providers` are the present providers of the host; the canvases of clients are in the session's
+    state.
 
     `reopening` bounds how many instances of an extension are opened again at the same time, in all sessions.
     """
@@ -83,7 +84,7 @@ class SessionBridge:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._opening: set[str] = set()
         self._declared: dict[Key, int] = {}
-        """When each declaration appeared. One that left and came back counts as a new one."""
+        """When each declaration appeared. A declaration that left and came back counts as a new one."""
         self._appearances = itertools.count(1)
         self._away = {client for client in active_client_ids(self.state) if services.client(client) is None}
         """Active clients without a connection. Their entry stays for a while, but nobody answers for their canvases."""
@@ -208,7 +209,7 @@ class SessionBridge:
         return key_of(declaration) == key or (key not in self._declared and is_heir(declaration, instance))
 
     def _is_of_use(self, provider: Provider) -> bool:
-        """Whether to declare a canvas: one that only has a page is declared where a client can show it, or shows it
+        """Whether to declare a canvas. A canvas that only has a page is declared if a client can show it, or shows it
         already."""
         if not provider.needs_renderer or can_render(self.state):
             return True
@@ -259,7 +260,7 @@ class SessionBridge:
             self.runtime.instance_opened(self._required(instance_id), reopen=False)
 
     def on_pushed(self, instance_id: str) -> None:
-        """A client pushed a new title, status or url of what it provides."""
+        """A client pushed a new title, status or url of a canvas that it provides."""
         self.runtime.instance_opened(self._required(instance_id), reopen=False)
 
     def _rehydrate_soon(self, instance: JsonObject, extension_id: str) -> None:
@@ -318,7 +319,7 @@ class SessionBridge:
             return instance, reopen
 
     async def _opened(self, declaration: JsonObject, call: JsonObject) -> JsonObject:
-        """Have the provider open the instance, and dispatch that it is open."""
+        """Let the provider open the instance, and dispatch that it is open."""
         key, instance_id = key_of(declaration), call["instanceId"]
         appeared = self._declared.get(key)
         self._opening.add(instance_id)

@@ -199,8 +199,8 @@ _MAX_CONNECTIONS = 64
 class ExtensionProcess:
     """Starts a command and talks to it over its stdin and stdout; starts it again when it ends.
 
-    Its output on stderr, and lines on stdout that are no messages, are kept for the log: the last lines say why the
-    command ended. The command runs in its own process group and ends with everything that it started.
+    Its output on stderr, and lines on stdout that are not messages, are kept for the log, because the last lines say
+    why the command ended. The command runs in its own process group and ends with everything that it started.
     """
 
     def __init__(
@@ -220,7 +220,8 @@ class ExtensionProcess:
 
     @property
     def default_id(self) -> str:
-        """For an extension that names no id: the same for the same command, also after a restart of the host."""
+        """The id of an extension that names none. It is the same for the same command, also after a restart of the
+        host."""
         digest = hashlib.sha256("\0".join(self.command).encode()).hexdigest()
         return f"{Path(self.command[0]).name}-{digest[:8]}"
 
@@ -268,7 +269,7 @@ class ExtensionSocket:
 
 
 class _Connections:
-    """Extensions that connected by themselves, each served by a task of its own."""
+    """Extensions that connected by themselves. Each one is served by a separate task."""
 
     tasks: asyncio.TaskGroup
 

@@ -31,7 +31,7 @@ def canvas_uri(session_uri: str, instance_id: str) -> str:
 
 
 def canvas_state(instance: JsonObject) -> CanvasState:
-    """An open instance as 1.0.0 shows it. Its address goes with its provider."""
+    """An open instance as 1.0.0 shows it. Without a provider it has no address."""
     state = {key: instance[key] for key in _SHOWN if instance.get(key) is not None}
     url: str = instance.get("url") or ""
     usable = instance["availability"] == "ready" and url.startswith(("http://", "https://"))
@@ -82,7 +82,7 @@ def _instances(session: Mapping[str, Any]) -> Sequence[JsonObject]:
 
 
 _REOPEN_AT_ONCE = 8
-"""Instances of one extension that are opened again at the same time: it is not run down by its own sessions."""
+"""Instances of one extension that are opened again at the same time, so that its own sessions do not overload it."""
 
 
 class Canvases(Feature):

@@ -1,6 +1,6 @@
 """Limits of canvas calls, with the reason for each number. Pure.
 
-What passes here goes into the session's state, into the log, and to every client.
+These values become part of the session's state, are written to the log, and are sent to every client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_ID = 200
 """Characters of an instance id. It is repeated in every action about the instance."""
 
 MAX_INPUT = 256 * 1024
-"""Bytes of what an agent sends. The input of an open stays in the state for as long as the instance is open."""
+"""Bytes of an agent's input. The input of an open stays in the state as long as the instance is open."""
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of a provider's answer. Larger things belong behind a URL."""
@@ -38,7 +38,7 @@ MAX_DECLARATIONS = 256 * 1024
 """Bytes of everything one provider declares. Each session has a copy."""
 
 MAX_TEXT: Mapping[str, int] = {"title": 500, "status": 2_000, "url": 64 * 1024}
-"""Characters of what a provider says about an instance. A small page fits into a `data:` URL."""
+"""Characters of a text of a provider about an instance. A small page fits into a `data:` URL."""
 
 MAX_DEPTH = 64
 """Levels of nesting in values of agents and providers. In an action they are nested deeper, and readers stop at 200."""
@@ -54,12 +54,12 @@ def check_id(instance_id: Any) -> str:
 
 
 def own_input(value: Any) -> Any:
-    """A copy of what an agent sent, which nobody else can change; raises when it is not JSON or too large."""
+    """A copy of an agent's input that nobody else can change. Raises if the input is not JSON or too large."""
     return _copy(value, MAX_INPUT, what="the input", code=INVALID_INPUT)
 
 
 def own_answer(result: JsonObject) -> JsonObject:
-    """A copy of what a provider answered."""
+    """A copy of a provider's answer."""
     for key, limit in MAX_TEXT.items():
         if len(result.get(key, "")) > limit:
             raise CanvasError(f"the provider's {key} is longer than {limit} characters", code=PROVIDER_ERROR)

@@ -34,25 +34,26 @@ from ahpkit.protocol.validation import check
 from ahpkit.wire.codec import decode_json, encode
 
 PREFIX = "/canvas"
-"""What all their paths start with."""
+"""The beginning of the paths of all pages."""
 
 POLL_SECONDS = 25.0
-"""How long `news` waits: less than proxies wait for an answer."""
+"""Seconds that a request for `news` waits: less than proxies wait for an answer."""
 
 MAX_WAITING = 32
-"""Requests that wait for the news of one page: more windows than anyone has."""
+"""Requests that may wait for the news of one page: more than anyone has windows."""
 
 FRAMED_BY = ("'self'", "http://localhost:*", "http://127.0.0.1:*", "http://*.localhost:*", "vscode-webview:")
-"""Whose pages may show a canvas in a frame, besides the allowed origins: renderers on this machine."""
+"""The sources that may show a canvas in a frame, in addition to the allowed origins: renderers on this machine."""
 
 _ADDRESS = re.compile(rb"/canvas/([A-Za-z0-9_-]{43})/")
 """The address of a page in a message. Both addresses of a page have the same length."""
 
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
-"""The page's origin is opaque, so its own requests are foreign ones. The address is the secret; no cookie counts."""
+"""The page's origin is opaque, so its own requests count as foreign. The address is the secret, and cookies are
+ignored."""
 
 OnChange = Callable[[JsonObject], Awaitable[Any]]
-"""Does what the user did on the page: `{"action": …, "input": …}`. Raises `CanvasError`."""
+"""Carries out what the user did on the page: `{"action": …, "input": …}`. Raises `CanvasError`."""
 
 
 class _Done(TypedDict):
@@ -155,7 +156,7 @@ class Page:
 class Pages:
     """All pages of a host. A page that is opened before the server listens waits for its address.
 
-    `origins` are those whose pages may connect to the host; they may show canvases, too.
+    `origins` are the origins whose pages may connect to the host. They may show canvases, too.
     """
 
     def __init__(

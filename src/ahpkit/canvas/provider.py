@@ -1,7 +1,7 @@
 """The interface of a canvas provider (declarations, three calls, notices of changes), and a provider inside the host.
 
 A provider may live in the host, in a process of its own, or behind a client. The first two implement `Provider`; for a
-client the bridge itself speaks, over the session's actions.
+client the bridge does this itself, by actions of the session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ahpkit.protocol.session.canvases import ClientCanvasDeclaration
 
 
 class ProviderGone(AhpError):
-    """The provider left while it was asked. The bridge cancels the request and lets its instances go stale."""
+    """The provider left during a call. The bridge cancels the request, and the provider's instances become stale."""
 
 
 class DuplicateExtension(AhpError):

@@ -11,7 +11,7 @@ from ahpkit.protocol.json_schema import find_problem
 from ahpkit.protocol.session.state import SessionActiveClient
 
 CLIENT_PREFIX = "client:"
-"""Begins the extension id of what a client provides. No provider of the host's side may have such an id."""
+"""Prefix of the extension ids of clients' canvases. No provider on the host's side may have such an id."""
 
 _OWNER = frozenset({"extensionId", "extensionName", "source", "clientId"})
 
@@ -63,7 +63,7 @@ def _entry(declaration: Mapping[str, Any], extension_id: str, extension_name: st
 
 
 def find_canvas(registry: Sequence[JsonObject], canvas_id: str, extension_id: str | None) -> JsonObject:
-    """The one declaration that is meant; raises with the candidates when there is not exactly one."""
+    """The declaration with these ids. Raises with the candidates if there is not exactly one."""
     found = [one for one in registry if one["canvasId"] == canvas_id and extension_id in (None, one["extensionId"])]
     if not found:
         of = f" of {extension_id!r}" if extension_id else ""

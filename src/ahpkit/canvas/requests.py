@@ -52,7 +52,7 @@ class _Waiting:
     request: JsonObject
     answer: asyncio.Future[JsonObject]
     serving: asyncio.Task[None] | None = None
-    """The provider at work, when it is on the host's side."""
+    """The task of the provider's call, if the provider is on the host's side."""
 
 
 class Requests:
@@ -65,7 +65,7 @@ class Requests:
         self._waiting: dict[str, _Waiting] = {}
 
     async def ask(self, kind: CanvasRequestKind, call: JsonObject, target: Provider | str) -> JsonObject:
-        """Put a request to a provider, or to the client with that id; its result, or `CanvasError`."""
+        """Ask a provider, or the client with that id. Returns the result, or raises `CanvasError`."""
         if len(self._waiting) >= MAX_REQUESTS:
             raise CanvasError(
                 f"{MAX_REQUESTS} canvas calls wait in this session, which is the limit; wait for an answer", code=LIMIT
@@ -125,7 +125,7 @@ class Requests:
         }
 
     async def _serve(self, waiting: _Waiting, call: JsonObject, provider: Provider) -> None:
-        """Have a provider on the host's side answer, and dispatch its answer."""
+        """Let a provider on the host's side answer, and dispatch its answer."""
         request_id = waiting.request["requestId"]
         if request_id not in self._waiting:
             return

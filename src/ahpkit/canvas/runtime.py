@@ -38,8 +38,8 @@ Listener = Callable[[str, JsonObject], Awaitable[None] | None]
 class SessionCanvases:
     """Implements `ahpkit.host.agent.CanvasRuntime`.
 
-    A call goes on when its caller stops waiting, for example because the turn was cancelled, because its effects
-    belong to the session. It ends at its deadline at the latest.
+    A call continues if its caller stops waiting (the turn was cancelled, for example), because its effects belong to
+    the session. It ends at its deadline at the latest.
     """
 
     def __init__(self, bridge: SessionBridge, services: Services) -> None:
@@ -221,7 +221,7 @@ _CALLS: Mapping[str, Call] = {
 
 
 async def call(runtime: CanvasRuntime, name: str, arguments: Mapping[str, Any] | None = None) -> JsonObject:
-    """Do what a tool call asks for; raises `CanvasError`, also for arguments that the schema does not allow."""
+    """Run a tool call. Raises `CanvasError`, also for arguments that the schema does not allow."""
     definition = next((tool for tool in TOOLS if tool["name"] == name), None)
     if definition is None:
         raise CanvasError(f"there is no canvas tool {name!r}", code=NO_HANDLER)

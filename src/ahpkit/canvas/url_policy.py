@@ -4,8 +4,9 @@
     if verdict.allowed: frame.src = verdict.url      # and nothing but verdict.url
 
 The check does not repair. Browsers do: they drop tabs, turn backslashes into slashes, read `https:host` as a host, take
-`0x7f.1` for an address. Whatever they would have to repair is refused here, so that what was checked is what is loaded.
-The canvas proposal asks for an allow-list; what was decided beyond it is in docs/decisions/2026-11-15-canvas.md.
+`0x7f.1` for an address. A URL that they would have to repair is refused here, so that exactly the checked URL is
+loaded. The canvas proposal asks for an allow-list; what was decided beyond it is in
+docs/decisions/2026-11-15-canvas.md.
 """
 
 from __future__ import annotations
@@ -40,19 +41,20 @@ NAVIGATION: Mapping[str, Any] = MappingProxyType(
         "strippedHeaders": ("authorization", "cookie", "proxy-authorization", "referer"),
     }
 )
-"""For renderers that make the request themselves (a webview's loader): what it must not carry."""
+"""For renderers that make the request themselves (a webview's loader): the things that the request must not carry."""
 
 _RESERVED_SCHEMES = KNOWN_SCHEMES | {
     *("javascript", "vbscript", "about", "blob", "filesystem", "view-source", "ws", "wss", "ftp"),
     *("chrome", "chrome-extension", "devtools", "edge", "moz-extension", "resource", "jar", "mailto", "tel"),
 }
-"""Never schemes of an application's own surface: they run code in the page that loads them, or are the browser's."""
+"""Schemes that an application's own surface can never have: they run code in the page that loads them, or belong to the
+browser."""
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1"})
 """The proposal, 6: "`http` MAY be allowed only for `localhost` and `127.0.0.1`". Neither `[::1]` nor `*.localhost`."""
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*")
-"""RFC 3986, 2: everything a URL is written with. No space, control character, backslash, quote, nothing but ASCII."""
+"""RFC 3986, 2: the characters of a URL. No spaces, control characters, backslashes or quotes, and only ASCII."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEME_NAME = re.compile(r"[a-z][a-z0-9+.-]*")

@@ -50,7 +50,7 @@ class Agents:
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """Resource → when its token expires."""
         self._needed: dict[tuple[str, str], AuthRequiredParams] = {}
-        """By channel and resource: the requests for tokens that no client has answered yet."""
+        """Channel and resource → the request for a token that no client has answered yet."""
 
     def register(self, host: Registration) -> None:
         host.clients.back.add(self._announce_again)
@@ -142,7 +142,7 @@ class Agents:
             raise InvalidParams(f"resource: nothing here asked for a token for {resource!r}")
 
     async def _hand(self, agent: Agent, resource: str, token: str) -> AgentError | None:
-        """Log one agent in or out; returns the reason if it refused."""
+        """Log one agent in or out. Returns the reason if it refuses."""
         if not token and agent.needs_token(resource):
             self._authenticated.discard((agent.provider, resource))
             await agent.revoke(resource)

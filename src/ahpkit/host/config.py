@@ -34,7 +34,7 @@ class HostConfig:
     """Bytes a second that one connection may send all the time. A connection that sends more is read more slowly."""
     byte_burst: float = BYTE_BURST
     max_replay_bytes: int = 32 * 1024 * 1024
-    """Bytes of actions in one replay. Of more actions the client gets snapshots instead, because some clients refuse
+    """Bytes of actions in one replay. If there are more, the client gets snapshots instead, because some clients refuse
     such a large message and would reconnect for ever."""
     reader_patience: float = 0.005
     """Seconds to wait for a reader that is far behind. Producers wait as long as the reader makes progress. After this
@@ -45,7 +45,7 @@ class HostConfig:
     max_log_backlog: int = 20_000
     """Actions that may wait for the disk before connections are read more slowly."""
     rest_after: float = 60.0
-    """Seconds after which an unused session goes to rest. Of a session that rests, only the text is in memory."""
+    """Seconds after which an unused session goes to rest. While it rests, only its text is in memory."""
     max_idle: int = 50
     """Above this number of live sessions, unused ones go to rest at once, the longest unused first."""
     max_sessions: int = MAX_SESSIONS

@@ -171,7 +171,7 @@ class Services(States, Protocol):
         ...
 
     async def sample(self, session_uri: str, request: JsonObject) -> JsonObject:
-        """Have the agent of a session answer a `sampling/createMessage`; raises `AgentError`."""
+        """Let the agent of a session answer a `sampling/createMessage`. Raises `AgentError`."""
         ...
 
     async def check_call(self, session_uri: str, tool: Tool, tool_input: str, client_id: str) -> str | None:

@@ -211,8 +211,8 @@ class ActionHooks:
         """`listener(channel)`: an action of this channel could not be stored. It was undone in the channel's state."""
 
     def listen(self, listener: Listener, *beginnings: str) -> None:
-        """Have a function called after every action that was applied; with `beginnings`, only for types that begin with
-        one of them.
+        """Call a function after every action that was applied; with `beginnings`, only for types that begin with one of
+        them.
 
         The function must not block. It may dispatch.
         """
@@ -391,7 +391,7 @@ class Registration:
         """Tools for the models of every session, whatever their agent."""
         self.completions = Hooks[CompletionSource]()
         self.resource_readers: dict[str, ResourceReader] = {}
-        """By scheme of the URI."""
+        """Scheme of a URI → its reader."""
         self.routes = Hooks[Callable[[Any], None]]()
         """`mount(router)`: serve HTTP below a prefix. The HTTP front brings its `ahpkit.http.router.Router`."""
         self.recover = Hooks[Callable[[], None]]()

@@ -1,4 +1,4 @@
-"""A live chart: named series of points that an agent adds to while people watch. Pure: what the document is."""
+"""A live chart: named series of points that an agent adds to while people watch. Pure: defines the document."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ahpkit.canvas.errors import LIMIT, CanvasError
 from ahpkit.protocol.common.state import JsonObject
 
 MAX_POINTS = 5_000
-"""Points of a chart: a screen shows no more. The oldest of a series go first."""
+"""Points of a chart: as many as a screen can show. The oldest points of a series are removed first."""
 
 MAX_SERIES = 12
-"""Series of a chart: nobody tells more colours apart."""
+"""Series of a chart. Nobody can distinguish more colours."""
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 100}
 _TITLE = {"type": "string", "maxLength": 200}
@@ -86,7 +86,7 @@ def _pairs(points: list[Any], *, after: float | None) -> list[list[float]]:
 
 
 def _cell(text: str) -> str:
-    """A cell that a spreadsheet does not take for a formula."""
+    """A cell in a form that no spreadsheet reads as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 

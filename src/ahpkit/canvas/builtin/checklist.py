@@ -1,4 +1,4 @@
-"""A checklist or kanban board that the user and the agent both change. Pure: what the document is."""
+"""A checklist or kanban board that the user and the agent both change. Pure: defines the document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ahpkit.canvas.errors import INVALID_INPUT, LIMIT, CanvasError
 from ahpkit.protocol.common.state import JsonObject
 
 MAX_ITEMS = 500
-"""Items of a board: more is a database."""
+"""The largest number of items of a board."""
 
 _COLUMNS = ["To do", "Doing", "Done"]
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1_000}

@@ -34,7 +34,7 @@ class Action:
     schema: JsonObject
     change: Change
     by_user: bool = False
-    """The page may do it, too."""
+    """Whether the page may do it, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class AgentError(Exception):
             self.resumable = resumable
 
     def info(self) -> ErrorInfo:
-        """As states show it."""
+        """The error in the form of states."""
         info: ErrorInfo = {"errorType": self.error_type, "message": self.message}
         if self.meta:
             info["_meta"] = self.meta
@@ -200,7 +200,7 @@ class Command:
 
 
 class RunningOptions(TypedDict, total=False):
-    """Of `ToolCall.running`."""
+    """The options of `ToolCall.running`."""
 
     tool_input: str | None
     message: StringOrMarkdown | None
@@ -212,7 +212,7 @@ class RunningOptions(TypedDict, total=False):
 
 
 class PerformOptions(TypedDict, total=False):
-    """Of `ToolCall.perform`."""
+    """The options of `ToolCall.perform`."""
 
     tool_input: str | None
     message: StringOrMarkdown | None
@@ -224,7 +224,7 @@ class PerformOptions(TypedDict, total=False):
 
 
 class ConfirmOptions(TypedDict, total=False):
-    """Of `ToolCall.confirm`."""
+    """The options of `ToolCall.confirm`."""
 
     tool_input: str | None
     message: StringOrMarkdown | None
@@ -240,7 +240,7 @@ class ConfirmOptions(TypedDict, total=False):
 
 
 class CompleteOptions(TypedDict, total=False):
-    """Of `ToolCall.complete`."""
+    """The options of `ToolCall.complete`."""
 
     success: bool
     """The default is True."""
@@ -251,7 +251,7 @@ class CompleteOptions(TypedDict, total=False):
 
 
 class ToolCallOptions(TypedDict, total=False):
-    """Of `Turn.tool_call`."""
+    """The options of `Turn.tool_call`."""
 
     display_name: str | None
     id: str | None
@@ -263,7 +263,7 @@ class ToolCallOptions(TypedDict, total=False):
 
 
 class CallToolOptions(TypedDict, total=False):
-    """Of `Turn.call_tool`."""
+    """The options of `Turn.call_tool`."""
 
     id: str | None
     on_progress: Callable[[str], None] | None
@@ -271,7 +271,7 @@ class CallToolOptions(TypedDict, total=False):
 
 
 class AskOptions(TypedDict, total=False):
-    """Of `Turn.ask`."""
+    """The options of `Turn.ask`."""
 
     message: str | None
     url: str | None

@@ -58,9 +58,9 @@ class RepeatedActions:
     def __init__(self, log: LogEngine) -> None:
         self._log = log
         self._since: dict[str, int] = {}
-        """By client: the serverSeq at which it last began to count."""
+        """Client → the serverSeq at which it last began to count."""
         self._highest: dict[str, int] = {}
-        """By client: the highest number that it used since then."""
+        """Client → the highest number that it used since then."""
 
     def begin(self, client_id: str) -> None:
         """A client starts counting anew."""

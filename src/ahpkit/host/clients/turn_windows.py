@@ -67,7 +67,7 @@ class TurnWindows:
             del self._lacking[next(iter(self._lacking))]
 
     def shown(self, client: Connection, uri: str, state: ChannelState, turns: int | None) -> ChannelState:
-        """The state of a chat for a snapshot, with so many of the newest turns; None: with all turns."""
+        """The state of a chat for a snapshot, with this many of the newest turns; None: with all turns."""
         if turns is not None and turns < 0:
             raise InvalidParams("view.turns: must not be negative")
         windows = self._lacking.get(client.client_id, {})

@@ -19,7 +19,7 @@ from ahpkit.protocol.errors import Conflict
 T = TypeVar("T")
 
 _ATTEMPTS = 16
-"""How often a change is tried again, if links lead it to places that it has not claimed."""
+"""How many times a change is tried again if links lead it to places that it has not claimed."""
 
 _Names = tuple[str, ...]
 

@@ -23,10 +23,10 @@ from ahpkit.protocol.common.commands import DirectoryEntry, ResourceListResult, 
 from ahpkit.protocol.errors import AlreadyExists, Conflict, InvalidParams, NotFound, PermissionDenied, RpcError
 
 MAX_ENTRIES = 20_000
-"""Names in one resourceList. Of a larger directory only so many are listed."""
+"""The largest number of names in one resourceList. The rest of a larger directory is not listed."""
 
 MAX_DEPTH = 100
-"""Depth of folders that are copied or deleted: each folder on the way is held open."""
+"""The largest depth of folders that are copied or deleted, because each folder on the way is held open."""
 
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""

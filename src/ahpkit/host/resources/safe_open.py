@@ -28,7 +28,7 @@ Identity = tuple[int, int]
 """Device and inode of a directory: they identify it under any name and mount point."""
 
 _ATTEMPTS = 16
-"""How often a path is tried again when it changes meanwhile."""
+"""How many times a path is tried again if it changes meanwhile."""
 
 MAX_PATH = 4096
 """Bytes of a path: what operating systems accept."""
@@ -233,7 +233,7 @@ def _not_real_devices() -> frozenset[int]:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
             lines = mounts.readlines()
     except OSError:
-        return frozenset()  # Not Linux: there the excluded places of the fence are enough.
+        return frozenset()  # On other systems than Linux the excluded places of the fence are enough.
     return frozenset(device for line in lines for device in _device(line))
 
 

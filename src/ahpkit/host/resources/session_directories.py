@@ -50,7 +50,7 @@ class OpenedDirectories:
         self._counts: dict[Opening, Counter[str]] = {kind: Counter() for kind in get_args(Opening)}
 
     def set(self, session_uri: str, places: Mapping[NamedDirectory, str]) -> None:
-        """Set the directories that a session opens, with their real paths; none if the session is gone."""
+        """Set the directories that a session opens, with their real paths. A session that is gone opens none."""
         with self._lock:
             old = self._of.pop(session_uri, {})
             for named, path in places.items():
@@ -116,7 +116,7 @@ class SessionDirectories:
         self._default_directory = default_directory
         self._patience = patience
         self._reads = 0
-        """How often the directories of a session were found."""
+        """How many times the directories of a session were found."""
         self._stale: set[str] = set()
         self._known: set[str] = set()
         self._looks: dict[str, asyncio.Task[None]] = {}
@@ -141,7 +141,7 @@ class SessionDirectories:
         while self._stale:
             self._look(self._stale.pop())
             if self._stale:
-                await asyncio.sleep(0)  # Others are served between two sessions.
+                await asyncio.sleep(0)  # Other tasks run between two sessions.
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 await self._found.wait()
@@ -154,7 +154,7 @@ class SessionDirectories:
         for session_uri in unknown:
             self._stale.discard(session_uri)
             self._look(session_uri)
-            await asyncio.sleep(0)  # Others are served between two sessions.
+            await asyncio.sleep(0)  # Other tasks run between two sessions.
         await self._found.wait()
         return self._reads > since
 

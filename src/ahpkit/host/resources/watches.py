@@ -33,7 +33,7 @@ from ahpkit.protocol.resource_watch import (
 _log = logging.getLogger(__name__)
 
 _POLL_MS = 1_000
-"""How often folders are checked when the system cannot notify us."""
+"""Milliseconds between two checks of folders if the system cannot notify us."""
 
 
 def open_notify(paths: Sequence[str], *, recursive: bool) -> RustNotify:
@@ -74,11 +74,11 @@ _UNCLAIMED = 30.0
 """Seconds after which a watch without subscribers is closed."""
 
 _STEP_MS = 50
-"""Changes this close together are reported together."""
+"""Changes that follow each other within this many milliseconds are reported together."""
 
 _DEBOUNCE_MS = 1_600
 _TIMEOUT_MS = 3_600_000
-"""How long one wait of the backend lasts; the thread simply waits again."""
+"""Milliseconds that one wait of the backend lasts. Then the thread waits again."""
 
 _MAX_PATTERNS = 100
 _MAX_PATTERN = 200

@@ -145,7 +145,7 @@ class AgentConversations:
         self._monotonic = monotonic
         self._default_directory = default_directory
         self._stored: dict[str, Sequence[AgentSession]] = {}
-        """By provider: the conversations that its agent listed last."""
+        """Provider → the conversations that its agent listed last."""
         self._asked: dict[str, float] = {}
 
     async def look(self, *, start: bool = False) -> None:
@@ -187,7 +187,7 @@ class AgentConversations:
         return self._values.get(_HIDDEN + provider) or []
 
     def dismiss(self, uri: str) -> bool:
-        """Hide a conversation by the URI it is listed under; False when there is none."""
+        """Hide a conversation by the URI under which it is listed. Returns False if there is no such conversation."""
         listed = self.find(uri)
         if listed is not None:
             self.hide(listed.agent.provider, listed.kept.memory)

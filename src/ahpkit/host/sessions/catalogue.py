@@ -65,7 +65,7 @@ class SessionTimes:
         self._now = now
         self._started = now()
         self._changed: dict[str, int] = {}
-        """By session: when a person changed it last, if that was after its state was stored."""
+        """Session → when a person changed it last, if that was after its state was stored."""
 
     def restore(self, tail: Iterable[Entry]) -> None:
         """Take over the changes of an earlier run: the actions after the stored states."""
@@ -150,7 +150,7 @@ class SessionCatalogue:
         self._opening_of = opening
         self._clients = clients
         self._sent: dict[str, SessionSummary | None] = {}
-        """By session: the summary that clients got last. None: the session is from before the restart, and its summary
+        """Session → the summary that clients got last. None: the session is from before the restart, and its summary
         was not needed yet."""
         self._unread: list[str] = []
         self._changed: set[str] = set()
@@ -209,7 +209,7 @@ class SessionCatalogue:
             self._send(self._changed.pop())
 
     def _send_some(self) -> None:
-        """Send the changed summaries of a few sessions; others are served before the next few."""
+        """Send the changed summaries of a few sessions. Other tasks run before the next few."""
         for _ in range(min(_READ_AT_ONCE, len(self._changed))):
             self._send(self._changed.pop())
         self._timer = asyncio.get_running_loop().call_later(0, self._send_some) if self._changed else None

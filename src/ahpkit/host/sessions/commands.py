@@ -63,7 +63,7 @@ from ahpkit.wire.codec import decode_json, encode
 
 
 class _FetchTurnsParams(FetchTurnsParams):
-    """With what 0.4 clients send: the number of turns, and the turn before which they are."""
+    """The params with the members that 0.4 clients send: the number of turns, and the turn before which they are."""
 
     limit: NotRequired[int]
     before: NotRequired[str]

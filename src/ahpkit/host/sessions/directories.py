@@ -186,7 +186,7 @@ class Directories:
             yield _ChatMove(chat_uri, directories_of(chat, session), kept)
 
     async def _move(self, moves: Sequence[_ChatMove]) -> str | None:
-        """Have the agents work in the new directories. If one agent cannot, all keep their old directories."""
+        """Let the agents work in the new directories. If one agent cannot, all keep their old directories."""
         for number, move in enumerate(moves):
             try:
                 await self._work_in(move.chat, move.after)

@@ -1,6 +1,6 @@
 """Keeps sessions live while they are used, and lets the others rest.
 
-Of a session that rests, only its text and its entry in the index are in memory. `wake` makes it live when a client
+While a session rests, only its text and its entry in the index are in memory. `wake` makes it live when a client
 subscribes to it or an action is applied to it. After a restart all sessions rest, except those in which something was
 under way.
 """
@@ -178,13 +178,13 @@ class LiveSessions:
             self._unprepared[uri] = self._unprepared.pop(uri)
 
     async def wake_gently(self, channel: str) -> None:
-        """Like `wake`, but a large session is read piece by piece, and others are served meanwhile."""
+        """Like `wake`, but a large session is read piece by piece, and other tasks run meanwhile."""
         session = self._session_of(channel)
         if session is None or session in self._live:
             return
         async with self.reading(session):
             self.wake(channel)
-        await asyncio.sleep(0)  # Others are served between two sessions.
+        await asyncio.sleep(0)  # Other tasks run between two sessions.
 
     def reading(self, session: str) -> AbstractAsyncContextManager[None]:
         """Read a session piece by piece, if it rests: whatever looks at it is quick until the end of the block."""

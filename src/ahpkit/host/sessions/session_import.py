@@ -154,7 +154,7 @@ class _Staged:
 
 
 def register(extend: Callable[..., Extension], sessions: Sessions, *, max_bytes: int = MAX_STAGED) -> None:
-    """Let clients import sessions, up to so many bytes each; `extend` is `Host.extension`."""
+    """Let clients import sessions of at most this many bytes. `extend` is `Host.extension`."""
     extension = extend(EXTENSION, version=str(FORMAT))
     waiting: WeakKeyDictionary[ConnectedClient, _Staged] = WeakKeyDictionary()
 

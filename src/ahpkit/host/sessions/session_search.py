@@ -32,10 +32,10 @@ _PIECE = 64 * 1024
 """Characters that are looked at in one step of the event loop."""
 
 _LONGEST = 1000
-"""Characters of the words: nobody types more into a search box."""
+"""Characters of the words. Nobody types more into a search box."""
 
 _AROUND = 60
-"""Characters that are told before and after the first word."""
+"""Characters before and after the first word that are shown."""
 
 
 class SearchParams(TypedDict):
@@ -52,11 +52,11 @@ class FoundTurn(TypedDict):
     chat: str
     turnId: str
     text: str
-    """What stands around the first word, on one line."""
+    """The text around the first word, on one line."""
 
 
 class SearchResult(TypedDict):
-    """`next` is there while other sessions are left."""
+    """`next` is present while other sessions are left."""
 
     found: list[FoundTurn]
     next: NotRequired[int]
@@ -103,14 +103,14 @@ class _Hit(NamedTuple):
 
 
 class _Reader:
-    """Looks for words in texts of any length, piece by piece, so that others are served meanwhile."""
+    """Searches words in texts of any length, piece by piece, so that other tasks run meanwhile."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
         self._overlap = max(map(len, words))
         self._in_step = 0
         self.characters = 0
-        """How much it has looked at so far."""
+        """The number of characters that were searched so far."""
 
     async def newest(self, chat: ChatState) -> _Hit | None:
         """The newest turn in which all words occur."""
@@ -123,7 +123,7 @@ class _Reader:
         return None
 
     async def _place(self, text: str) -> int | None:
-        """Where the first word begins, if all words are in the text."""
+        """The place where the first word begins, if the text contains all words."""
         missing, place = set(self._words), 0
         for start in range(0, len(text), _PIECE):
             piece = text[start : start + _PIECE + self._overlap]

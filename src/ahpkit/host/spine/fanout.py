@@ -68,7 +68,7 @@ class Receiver(Protocol):
         ...
 
     latencies: dict[str, float]
-    """By channel: the seconds for which actions may be held back for this receiver. Actions of other channels are not
+    """Channel → the seconds for which its actions may be held back for this receiver. Actions of other channels are not
     held back."""
     due: float
     """The seconds for which the frames in `parts` may be held back."""
@@ -91,7 +91,7 @@ class Fanout:
         self._subscribers: dict[str, dict[Receiver, None]] = {}
         """Channel → its subscribers, in the order in which they subscribed."""
         self._late: dict[float, set[Receiver]] = {}
-        """By latency: the receivers for which frames are held back."""
+        """Latency → the receivers for which frames are held back."""
 
     def subscribe(self, uri: str, receiver: Receiver) -> None:
         self._subscribers.setdefault(uri, {})[receiver] = None

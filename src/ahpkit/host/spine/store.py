@@ -140,7 +140,7 @@ class Store(States):
         self._preparing: set[str] = set()
         """URIs of channels that are not open yet, while their first states are being stored."""
         self._dropped: list[list[Any]] = []
-        """What closed channels had in their lists. `free` takes it."""
+        """The lists of closed channels. `free` frees them."""
         self.committed_head = 0
         """Everything up to this serverSeq is durable and was delivered."""
 
@@ -194,7 +194,7 @@ class Store(States):
             await free(values)
 
     async def _read_gently(self, uri: str, text: _Text) -> ChannelState:
-        """Like `_read`, but others are served between two pieces."""
+        """Like `_read`, but other tasks run between two pieces."""
         if text.read is not None:
             return text.read
         state = await read_pieces(text.snapshot)
@@ -219,7 +219,7 @@ class Store(States):
             channel.text.read = channel.text = None
 
     async def free(self) -> None:
-        """Free what closed channels had."""
+        """Free the lists of closed channels."""
         values, self._dropped = self._dropped, []
         await free(values)
 
@@ -340,7 +340,7 @@ class Store(States):
         return ahead, rest
 
     def close(self, uri: str) -> None:
-        """Remove a channel. It takes no more actions. Readers see it until its removal is durable."""
+        """Remove a channel. No further actions can be applied to it. Readers see it until its removal is durable."""
         channel = self._channels.pop(uri, None)
         if channel is not None:
             self._dropped += entries_of(channel.state)
@@ -462,7 +462,7 @@ class Store(States):
 
 
 async def _written(state: ChannelState) -> bytes | None:
-    """A state as JSON; others are served between two pieces. None: the state is so large that joining the pieces would
+    """A state as JSON. Other tasks run between two pieces. None: the state is so large that joining the pieces would
     take long."""
     parts: list[bytes] = []
     async for part in write_parts(state, _PART):

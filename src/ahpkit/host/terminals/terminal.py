@@ -16,7 +16,7 @@ from ahpkit.protocol.terminal import TerminalAction, TerminalState, terminal_dat
 _log = logging.getLogger(__name__)
 
 _LAST_WORDS = 1.0
-"""Seconds for showing the last output of a process that was ended. It takes longer only if the disk is full."""
+"""Seconds for showing the last output of a process that was ended. Only a full disk makes this take longer."""
 
 
 class Terminal:

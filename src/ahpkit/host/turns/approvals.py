@@ -93,7 +93,7 @@ class Approvals(Feature):
         return rule
 
     def _saying_the_same(self, rule: Rule) -> list[str]:
-        """The stored rules that this one replaces."""
+        """The stored rules that a new rule replaces."""
         meaning = rule.meaning
         return [known for known, (other, _) in self._rules.items() if other.meaning == meaning]
 
@@ -242,7 +242,7 @@ class AskedCall:
 
 
 class DecisionOptions(TypedDict, total=False):
-    """Of `CallGate.decided`: the fields of an `Approval`."""
+    """The options of `CallGate.decided`: the fields of an `Approval`."""
 
     who: str
     option: str | None

@@ -18,11 +18,11 @@ EMPTY: Final = "ahpkit.dev/empty"
 """Key in the `_meta` of an attached chat that had no finished turn when it was attached."""
 
 _MAX_TRANSCRIPT = 256 * 1024
-"""Characters that an agent gets of all chats attached to a message together. Of longer chats it gets the end."""
+"""Characters that an agent gets of all chats attached to a message together. If they are longer, it gets their ends."""
 
 
 def attached_chats(message: Message) -> list[str]:
-    """The URIs of the chats that are attached to a message, as far as so many may be."""
+    """The URIs of the chats that are attached to a message, up to the limit."""
     return [attached["resource"] for attached in _attached(message)[:MAX_ATTACHED_CHATS]]
 
 

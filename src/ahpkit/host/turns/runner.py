@@ -168,7 +168,7 @@ class ChatRunner:
             await self._agent_chat.configure(model=chat.model, agent=chat.agent, config=chat.config)
 
     async def work_in(self, directories: Sequence[Path]) -> None:
-        """Have the agent work in other directories; raises if it cannot. Clients are told afterwards."""
+        """Let the agent work in other directories. Raises if it cannot. Clients are told afterwards."""
         if self._agent_chat is not None:
             await self._agent_chat.work_in(directories)
 

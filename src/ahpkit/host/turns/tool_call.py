@@ -82,7 +82,7 @@ class _CallAction(TypedDict):
 
 
 class _CallTexts(TypedDict):
-    """What clients show about a call besides its input."""
+    """The texts that clients show about a call, in addition to its input."""
 
     title: StringOrMarkdown | None
     edits: ToolCallEdits | None

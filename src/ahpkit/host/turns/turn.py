@@ -222,7 +222,8 @@ class LiveTurn:
         return call
 
     def _free_id(self, wanted: str | None) -> str:
-        """An id for a call that no other call of this turn has: two with one id would get each other's results."""
+        """An id for a call that no other call of this turn has. Two calls with the same id would get each other's
+        results."""
         id = wanted or f"{self.id}-tool-{next(self._numbers)}"
         while id in self.tool_calls:
             id = f"{wanted}-{next(self._numbers)}"
@@ -262,7 +263,7 @@ class LiveTurn:
     def _call_gone(self, key: tuple[str, str], id: str | None) -> ToolOutcome:
         """A call of a tool that is gone fails, and people see it."""
         why = no_tool(key[0])
-        if (announced := _taken(self._announced, key)) is not None:  # The tool went after that.
+        if (announced := _taken(self._announced, key)) is not None:  # The tool was removed after that.
             if announced.status == "pending-confirmation":
                 announced.withdraw(why)
             announced.complete(success=False, error=why)
