@@ -115,10 +115,14 @@ async def bed(home: Path, storage: Storage | None = None) -> AsyncGenerator[Bed]
 def write_rule(directory: Path) -> str:
     """One more customization in a directory; its name."""
     name = f"r{next(_numbers)}"
-    folder = directory / ".github" / "instructions"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.instructions.md").write_text(f'---\napplyTo: "**/*.{name}"\n---\nRule {name}\n')
+    file = rule_file(directory, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'---\napplyTo: "**/*.{name}"\n---\nRule {name}\n')
     return name
+
+
+def rule_file(directory: Path, name: str) -> Path:
+    return directory / ".github" / "instructions" / f"{name}.instructions.md"
 
 
 # -- what one more of each is --------------------------------------------------------------------------------------
@@ -157,12 +161,18 @@ async def rule_of_ten(bed: Bed) -> None:
 
 
 async def one_rule(bed: Bed) -> None:
-    """One more file in a directory with a few, among many such directories. Its session shows the file."""
+    """One more file in a directory with ten, among many such directories. Its session shows the file.
+
+    Then the file is deleted: a directory with more of them costs more, so each has ten whenever one is added.
+    """
     directory, session = bed.folders[-1]
     bed.client.received.clear()
     await bed.client.ask("subscribe", session)
     name = write_rule(directory)
     await bed.client.action(lambda said: said["channel"] == session and name in str(said["action"]))
+    seen = len(bed.client.received)
+    rule_file(directory, name).unlink()
+    await bed.client.action(lambda said: said["channel"] == session and name not in str(said["action"]), since=seen)
     bed.client.send({"jsonrpc": "2.0", "method": "unsubscribe", "params": {"channel": session}})
 
 
