@@ -9,6 +9,5 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } }, // As long as every other wait: one second is not enough on a busy machine.
-    retry: 1, // Some of these measure; a machine that is busy with other things gets a second look.
   },
 });

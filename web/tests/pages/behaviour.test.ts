@@ -6,7 +6,7 @@ import type { Action } from "../../src/ahp/index.ts";
 import { ScriptedHost } from "../scripted/host.ts";
 import { asking, busy, call, changing, CUSTOMIZATIONS, md, pendingCall, turn } from "../scripted/scenes.ts";
 import { PageServer } from "../scripted/server.ts";
-import { bestPair, drawn, type Opened, open, PHONE, press, settled, shot, shut, until } from "./browser.ts";
+import { bestPair, drawn, MEASURES, type Opened, open, PHONE, press, settled, shot, shut, until } from "./browser.ts";
 
 let host: ScriptedHost;
 let server: PageServer;
@@ -781,7 +781,7 @@ describe("the transcript", () => {
     await expect.poll(bottom, { timeout: 20_000 }).toBeLessThan(50);
   });
 
-  it("mounts a window of turns, adds earlier ones and holds its place (19)", async () => {
+  it("mounts a window of turns, adds earlier ones and holds its place (19)", MEASURES, async () => {
     const turns = Array.from({ length: 5_000 }, (_, index) => turn(`t${index}`, `question ${index}`, [md(`answer ${index} ${"text ".repeat(60)}`)]));
     const long = host.addSession("long", { title: "Long" }, { turns });
     const short = host.addSession("short", { title: "Short" }, { turns: turns.slice(-50) });
@@ -888,7 +888,7 @@ describe("the transcript", () => {
   });
 
   for (const [length, before, blank] of [["", "", 60], [" of a long answer", `${"Some words of an answer, with `code` in it. ".repeat(5)}\n\n`.repeat(300), 60], [" of a paragraph that does not end", "", 1e9]] as const)
-  it(`draws 2,000 deltas a second${length} with little of the main thread (16)`, async () => {
+  it(`draws 2,000 deltas a second${length} with little of the main thread (16)`, MEASURES, async () => {
     const made = host.addSession("fast", { title: "Fast" });
     host.startTurn(made.chat, "t", "go");
     host.act(made.chat, { type: "chat/responsePart", turnId: "t", part: md(before, "m1") });

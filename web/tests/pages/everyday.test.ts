@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bestPair, type Opened, open, shot, shut } from "./browser.ts";
+import { bestPair, MEASURES, type Opened, open, shot, shut } from "./browser.ts";
 import { RealHost } from "./real.ts";
 import { composer, idle, panel, PYTHON, say } from "./stage.ts";
 
@@ -134,7 +134,7 @@ describe("company", () => {
 });
 
 describe("a chat of 5,000 turns", () => {
-  it("opens about as fast as one of 50, in a window (19)", async () => {
+  it("opens about as fast as one of 50, in a window (19)", MEASURES, async () => {
     const turns = (count: number): object[] => Array.from({ length: count }, (_, index) => ({
       id: `t${index}`, message: { text: `question ${index}`, origin: { kind: "user" } }, state: "complete",
       responseParts: [{ kind: "markdown", id: "m", content: `answer ${count - index} ${"text ".repeat(60)}` }],
@@ -162,7 +162,7 @@ describe("a chat of 5,000 turns", () => {
     expect(await page.locator(".turn").count()).toBe(60);
     await page.getByRole("button", { name: "Earlier turns" }).click();
     await expect.poll(() => page.locator(".turn").count(), { timeout: 20_000 }).toBe(100);
-  }, 240_000);
+  });
 });
 
 it("nothing went wrong in the page", () => expect(here.problems).toEqual([]));

@@ -325,7 +325,7 @@ describe("the keyboard alone", () => {
 
   async function start(agent: string, words: string): Promise<void> {
     await command("New session");
-    await holds(/^textarea/);
+    await holds(/^textarea *$/); // Not that of a message, which has the keyboard until the form is there.
     await page.keyboard.type(words);
     await tabTo(/^select/);
     await expect.poll(async () => {
@@ -345,6 +345,7 @@ describe("the keyboard alone", () => {
     await card().waitFor();
     await settled(card());
     await goToWhatWaits();
+    await holds(/^section .*Needs approval/);
     await tabTo(/^button .*Allow once/, 6);
     await keys("Enter");
     await changed(0).waitFor();
