@@ -1,6 +1,6 @@
 """Error codes of failed canvas calls, as agents see them.
 
-A provider may answer with codes of its own; these are the host's.
+A provider may answer with its own codes; these are the host's.
 """
 
 from __future__ import annotations

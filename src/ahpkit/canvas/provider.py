@@ -1,6 +1,6 @@
 """The interface of a canvas provider (declarations, three calls, notices of changes), and a provider inside the host.
 
-A provider may live in the host, in a process of its own, or behind a client. The first two implement `Provider`; for a
+A provider may live in the host, in a separate process, or behind a client. The first two implement `Provider`; for a
 client the bridge does this itself, by actions of the session.
 """
 

@@ -232,7 +232,7 @@ def _check_host(host: str) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
         raise _Refused("the URL's host is malformed")
-    if _NUMBER.fullmatch(labels[-1]):  # Browsers take such a host for an address, in many notations.
+    if _NUMBER.fullmatch(labels[-1]):  # Browsers read such a host as an address, in many notations.
         _check_address(ipaddress.IPv4Address, host)
 
 

@@ -121,7 +121,7 @@ def _existing(root: Path, paths: Sequence[str]) -> list[str]:
 
 
 async def add_work_tree(tree: WorkTree, place: Path, branch: str) -> Path:
-    """A work tree of its own on a new branch from the last commit."""
+    """Create a work tree on a new branch from the last commit."""
     await tree.git.run("worktree", "add", "--quiet", "-b", branch, str(place), "HEAD", ours=False)
     return place
 

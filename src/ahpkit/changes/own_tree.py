@@ -1,7 +1,7 @@
 """Gives a session its own work tree: made before its agent starts, merged back, removed.
 
-A session with the setting `isolation: worktree` works on a branch of its own, in a folder below the directory that was
-asked for. So it lies inside the directories that are open to sessions, and git ignores it.
+A session with the setting `isolation: worktree` works on its own branch, in a folder below the directory that was asked
+for. So it lies inside the directories that are open to sessions, and git ignores it.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ _LIBRARIES = {
 def log_to(handler: logging.Handler, level: int, form: str) -> None:
     """Let this process log through `handler` from now on: within limits, and without what libraries say about the
     servers of others."""
-    handler.setLevel(level)  # Libraries have levels of their own.
+    handler.setLevel(level)  # Libraries have their own levels.
     handler.addFilter(LogLimit(printable))
     logging.basicConfig(level=level, format=form, handlers=[handler], datefmt="%Y-%m-%d %H:%M:%S")
     for name, least in _LIBRARIES.items():
@@ -185,7 +185,7 @@ def refuse_unknown_name(name: str | None) -> None:
 
 
 def known_names() -> list[str]:
-    """The names of the hosts that run or have a data directory of their own."""
+    """The names of the hosts that run or have their own data directory."""
     hosts = named_data_dir("any").parent
     kept = [folder.name for folder in hosts.iterdir() if folder.is_dir()] if hosts.is_dir() else []
     running = [one.name for one in find_endpoints() if one.name]

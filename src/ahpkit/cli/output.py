@@ -53,7 +53,7 @@ class Output:
         self.stream(text)
 
     def markdown(self, text: str) -> None:
-        """Write a whole Markdown text, on lines of its own. Only a terminal renders it."""
+        """Write a whole Markdown text, on separate lines. Only a terminal renders it."""
         if not (sys.stdout.isatty() and is_capable(os.environ)):
             return self.say(text)
         from ahpkit.cli.markdown import rendered  # Imported here: text for a file is not rendered.

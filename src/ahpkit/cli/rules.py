@@ -222,8 +222,8 @@ def _decision(entry: Any, title: str | None) -> str:
 
 
 def _by(entry: Any) -> str:
-    """Who decided. A client without a name of its own has a random id, which is not shown, because it means nothing to
-    a person."""
+    """Who decided. A client without a name has a random id, which is not shown, because it means nothing to a
+    person."""
     who = entry.get("who", "")
     if entry["by"] in _UNNAMED and (not who or _RANDOM.fullmatch(who)):
         return _UNNAMED[entry["by"]]

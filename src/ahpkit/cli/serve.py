@@ -58,7 +58,7 @@ _SCHEME = "[A-Za-z][A-Za-z0-9+.-]+"
 """The scheme of a URI. A single letter is not a scheme but a drive."""
 
 _FILES = 65_536
-"""The number of files that may be open at once, if the system allows so many."""
+"""The number of files that may be open at once, if the system allows as many."""
 
 _PATIENCE = 1.0
 """Seconds after which a person is told that Ctrl-C was noticed."""

@@ -1,7 +1,7 @@
 """`ahpkit tail`: follow any channel, for people or as JSON lines. For people, each action is one line of words.
 
-The most frequent actions have words of their own. For all others, also those of extensions and of later versions, the
-line lists their members: things by their names or titles, and by their ids only when they have neither.
+The most frequent actions are described in specific words. For all others, also those of extensions and of later
+versions, the line lists their members: things by their names or titles, and by their ids only when they have neither.
 """
 
 from __future__ import annotations

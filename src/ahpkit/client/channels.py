@@ -1,8 +1,8 @@
 """Joins and leaves the channels that a client follows, and dispatches actions to them.
 
 A channel is followed while it has holders: subscriptions, session or chat handles, actions that the host has not
-answered. It is subscribed to by a task of its own, or by the handshake of a new connection, whichever comes first.
-Listeners are called directly after every change, so they read the state right after that change.
+answered. A separate task or the handshake of a new connection subscribes to it, whichever comes first. Listeners are
+called directly after every change, so they read the state right after that change.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _dialect_of(version: str) -> HostDialect:
 def _best_of(refused: UnsupportedProtocolVersion) -> str:
     """The newest version that the host named and this client speaks.
 
-    It is offered alone, because together with 1.0.0 hosts take the client for an early VS Code.
+    It is offered alone, because together with 1.0.0 hosts would treat the client as an early VS Code.
     """
     best = newest_spoken(refused.supported_versions)
     if best is None:

@@ -69,7 +69,7 @@ class Responder:
         self._turn_id = turn_id
         self._on_failure = on_failure
         self.elsewhere: set[str] = set()
-        """Turns that have a responder of their own."""
+        """Turns that have their own responder."""
         self._asked: set[tuple[str, str]] = set()
         channel.listeners.append(self)
         self.on_reset()

@@ -42,7 +42,7 @@ _TEXT: dict[str, Callable[[str, str], TurnEvent]] = {"markdown": TextDelta, "rea
 """The kinds of parts that are streamed, each with the event that reports new text."""
 
 _REPORTED_ELSEWHERE = frozenset({"inputRequest", "error"})
-"""Kinds of parts that are not reported as `PartAdded`: open questions and errors have events of their own."""
+"""Kinds of parts that are not reported as `PartAdded`: open questions and errors have their own events."""
 
 _BY_STATUS: dict[str, Callable[[Any], TurnEvent]] = {
     "pending-confirmation": ConfirmationNeeded,

@@ -76,7 +76,7 @@ class Market:
 
 
 def is_plugin(folder: Path) -> bool:
-    """Whether a folder has a manifest of its own."""
+    """Whether a folder has its own manifest."""
     return any((folder / name).is_file() for name in _MANIFESTS) or bool(_of_tools(folder, "plugin.json"))
 
 

@@ -78,9 +78,9 @@ def parse_plugin(
     """Everything in a plugin folder. `root`: where it is on this machine, if it is.
 
     `name`: its name if no manifest gives one. `entry`: what a marketplace says about it, used if the folder has no
-    manifest of its own. `findings`: problems that were found before it was read. `inner`: its folders that are read as
-    separate plugins. `taken`: files that other plugins of the same folder list. `names_rest`: whether this plugin
-    reports files that no plugin lists. `absent`: the message if there is no such folder.
+    manifest. `findings`: problems that were found before it was read. `inner`: its folders that are read as separate
+    plugins. `taken`: files that other plugins of the same folder list. `names_rest`: whether this plugin reports files
+    that no plugin lists. `absent`: the message if there is no such folder.
     """
     builder = Builder(tree, id, COPILOT.dialect, inner=frozenset(inner))
     if not tree.exists:

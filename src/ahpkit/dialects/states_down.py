@@ -298,7 +298,7 @@ def input_needed(request: JsonObject, to: Generation) -> JsonObject:
 def _session_state_0_4(
     after: JsonObject, state: JsonObject, uri: str, summary: JsonObject, *, ours: bool
 ) -> JsonObject:
-    """The form of 0.4: one active client, the summary as an object of its own, and choices as texts."""
+    """The form of 0.4: one active client, the summary as a separate object, and choices as texts."""
     shown = {key: after[key] for key in _SUMMARY_IN_STATE if key in after}
     listed = session_summary(summary, V.V0_4)
     kept = {key: listed[key] for key in ("createdAt", "modifiedAt", "changes") if key in listed}

@@ -1,6 +1,6 @@
 """Checks whether a client's message is well formed in its own version.
 
-0.4 has types of its own. 0.5 to 0.9 are checked with the types of 1.0, except for the older forms in this module.
+0.4 has its own types. 0.5 to 0.9 are checked with the types of 1.0, except for the older forms in this module.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Agents:
     def _shown(self, agent: Agent, resource: ProtectedResourceMetadata) -> ProtectedResourceMetadata:
         """A resource as clients see it: an agent that has a token for it requires no other one.
 
-        Otherwise VS Code would ask for an account of its own, although somebody has logged in with another client.
+        Otherwise VS Code would ask for one of its own accounts, although somebody has logged in with another client.
         """
         if (agent.provider, resource["resource"]) not in self._authenticated:
             return resource

@@ -1,4 +1,4 @@
-"""What features register with the host. Each part of the host that uses such functions has a table of its own here.
+"""What features register with the host. Each part of the host that uses such functions has its own table here.
 
 A feature adds functions to the tables while the host is put together. They are called in the order of the features.
 After that the tables are only read:

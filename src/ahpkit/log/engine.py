@@ -194,7 +194,7 @@ class LogEngine(Protocol):
         ...
 
     def is_new(self, client_id: str, client_seq: int) -> bool:
-        """Whether a client has certainly not used this number of its own before. Costs no I/O."""
+        """Whether a client has certainly not used this number before. Costs no I/O."""
         ...
 
     async def seen(self, client_id: str, client_seq: int) -> int | None:

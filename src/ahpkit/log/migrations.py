@@ -82,7 +82,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration] 
 
 
 def is_intact(db: sqlite3.Connection, schema: int = len(MIGRATIONS)) -> bool:
-    """Whether the tables are the ones that the migrations up to a schema make, each with pages of its own.
+    """Whether the tables are the ones that the migrations up to a schema make, each with its own pages.
 
     SQLite trusts its schema page: a flipped bit there can make a full table look empty.
     """

@@ -181,7 +181,7 @@ class Tables:
         head_after(self._head, batch)
         self._current = False
         before, self._part_bytes = self._total, 0
-        if len(batch) == 1 and type(batch[0]) is Entry:  # One row is a transaction of its own.
+        if len(batch) == 1 and type(batch[0]) is Entry:  # One row is a separate transaction.
             self.apply(batch)
         else:
             with transaction(self._db):

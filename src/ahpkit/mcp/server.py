@@ -522,7 +522,7 @@ def _logged(params: JsonObject) -> str:
 async def _in_own_task(work: Coroutine[Any, Any, str]) -> str:
     """Run work in its own task, which ends before this returns.
 
-    The SDK may take a cancellation for one of its own and ignore it; so it is cancelled in that task.
+    The SDK may mistake a cancellation for its own and ignore it, so the work is cancelled in that task.
     """
     task = asyncio.create_task(work)
     try:

@@ -109,7 +109,7 @@ def resource_of(url: str) -> str:
 
 def _resource(url: str, metadata: JsonObject, hide: Callable[[str], str]) -> JsonObject:
     """RFC 9728 metadata with all members that AHP needs, even if the server's own metadata lacks some or has wrong
-    ones. A secret in the server's address is no part of the resource."""
+    ones. A secret in the server's address is not part of the resource."""
     from mcp.shared.auth_utils import (
         check_resource_allowed,
     )  # Imported here: it loads a lot, and few sessions have servers.

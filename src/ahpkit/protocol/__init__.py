@@ -2,7 +2,8 @@
 
 The names below are the public surface. The wire types are in the module of their channel, for example
 `ahpkit.protocol.terminal`. The large channels `session`, `chat` and `automation` have a module for each part: `state`,
-`actions`, `commands`. A name is loaded when it is first used, so whoever needs only an error class waits for no table.
+`actions`, `commands`. A name is loaded when it is first used, so a program that needs only an error class does not load
+the tables.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def seqs(found: list[Entry]) -> list[int]:
 
 
 def check_storage(make: MakeStorage, directory: Path) -> None:
-    """Run all checks, each in a folder of its own below `directory`."""
+    """Run all checks, each in a separate folder below `directory`."""
     for name, check in STORAGE_CHECKS.items():
         place = directory / name
         place.mkdir()

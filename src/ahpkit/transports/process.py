@@ -1,8 +1,8 @@
 """Runs a child process as a transport: in its own group, supervised, ended with all its children.
 
-It may leave children behind that hold its pipes open, or that moved into a session of their own. Each process gets a
-mark in its environment that its descendants inherit. When it ends, its group is ended, and so is every process that
-carries the mark, descends from it, or still holds its pipes. A process that avoids all of these is not found.
+It may leave children behind that hold its pipes open, or that moved into another session. Each process gets a mark in
+its environment that its descendants inherit. When it ends, its group is ended, and so is every process that carries the
+mark, descends from it, or still holds its pipes. A process that avoids all of these is not found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Serves canvases whose content is in their address (`data:`), under a policy of their own.
+"""Serves canvases whose content is in their address (`data:`), under a separate policy.
 
 In a frame of the page a `data:` URL inherits the page's policy, and its scripts do not run. Served from here it runs,
 without an origin and without a network, also when somebody opens its address by itself.

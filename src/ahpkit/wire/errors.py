@@ -16,8 +16,8 @@ AhpError
 │   └── RemoteProtocolError           by the peer
 └── TransportClosed                   the connection is gone: reason, code
 
-A protocol has error codes of its own, and two protocols may use one code for different things. So each connection gets
-the classes for its protocol's codes (`ErrorClasses`).
+A protocol has its own error codes, and two protocols may use the same code for different things. So each connection
+gets the classes for its protocol's codes (`ErrorClasses`).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ ErrorClasses = Mapping[int, type[RpcError]]
 RPC_ERRORS: ErrorClasses = {
     cls.CODE: cls for cls in (ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError)
 }
-"""The codes of JSON-RPC itself, for a protocol without codes of its own."""
+"""The codes of JSON-RPC itself, for a protocol without its own codes."""
 
 
 def to_error_object(exc: BaseException) -> dict[str, Any]:

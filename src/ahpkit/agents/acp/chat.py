@@ -1,7 +1,7 @@
 """A chat served by an ACP agent: one process and one session for it, started, restarted and given up as needed.
 
-Each chat has a process of its own, so whatever goes wrong in one (a crash, a hang, a flood) ends there. A process that
-has nothing to do is ended after a while when the agent can take the conversation up again.
+Each chat has its own process, so a fault in one (a crash, a hang, a flood) does not affect others. A process that has
+nothing to do is ended after a while when the agent can take the conversation up again.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class InstallError(AhpError):
 
 
 def installed() -> list[str]:
-    """The names of the agents that were installed in places of their own."""
+    """The names of the agents that were installed in their own places."""
     own = places() / "bin"
     return sorted(name for name in KNOWN_AGENTS if (own / name).exists())
 

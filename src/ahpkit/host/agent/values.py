@@ -184,7 +184,7 @@ class AgentSession:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command the agent itself understands, or a skill or custom agent of its own."""
+    """A slash command that the agent itself understands, or one of its own skills or custom agents."""
 
     name: str
     description: str

@@ -252,7 +252,7 @@ class SessionCatalogue:
         """The title of a chat in its session, if the chat's own state does not have it; otherwise None.
 
         A session's first chat has the session's title while it is the only one, and keeps that title later. Further
-        chats are named after their first message; those that began with a title of their own keep it.
+        chats are named after their first message; chats that began with a title keep it.
         """
         state = cast("SessionState | None", self._state_of(session))
         own = cast("ChatState | None", self._state_of(chat))

@@ -115,7 +115,7 @@ class SessionChats:
             raise InvalidParams(f"initialMessage.{reason}")
 
     def _first_state(self, params: CreateChatParams, begins: ChatBeginning) -> ChatState:
-        """The state of a new chat. Without choices of its own it takes over those of the chat that it continues."""
+        """The state of a new chat. If no choices are given, it takes over those of the chat that it continues."""
         directories = params.get("workingDirectories", begins.directories)
         self._check_subset(params["channel"], directories or ())
         continued = None if begins.origin is None or begins.origin["kind"] == "user" else begins.origin["chat"]

@@ -120,7 +120,7 @@ class Delivery:
         """Send a message to one subscriber only: call `tell(serverSeq)` when everything before the message was
         delivered.
 
-        The message gets a number of its own. The log stores only the number, so the message is never replayed.
+        The message gets its own number. The log stores only the number, so the message is never replayed.
         """
         self._store.skip(uri)
         self._private.append(tell)

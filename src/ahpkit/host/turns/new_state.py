@@ -149,14 +149,13 @@ def new_chat(
 
 
 def is_named(chat: ChatState) -> bool:
-    """Whether a chat began with a title of its own. A fork begins with the title of its source."""
+    """Whether a chat began with a title. A fork begins with the title of its source."""
     origin = chat.get("origin")
     return chat["title"] not in _PLACEHOLDERS and (origin is None or origin["kind"] != "fork")
 
 
 def moved_title(chat_title: str) -> str:
-    """The title of a session that is made for a moved chat. If the chat has no title of its own, the next message gives
-    one."""
+    """The title of a session that is made for a moved chat. If the chat has no title, the next message gives one."""
     return DEFAULT_TITLE if chat_title in _PLACEHOLDERS else chat_title
 
 

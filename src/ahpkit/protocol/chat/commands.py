@@ -62,7 +62,7 @@ class ChatMoveToSessionDestination(TypedDict):
 
 
 class ChatMoveToNewSessionDestination(TypedDict):
-    """Move the chat into a new session of its own."""
+    """Move the chat into a new session."""
 
     kind: Literal["newSession"]
 

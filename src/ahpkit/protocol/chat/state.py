@@ -1,4 +1,4 @@
-"""State of a chat: turns and their responses. Messages, tool calls and input requests have modules of their own beside
+"""State of a chat: turns and their responses. Messages, tool calls and input requests have their own modules beside
 this one and are re-exported here: every name of the specification's chat state is found in this module.
 """
 

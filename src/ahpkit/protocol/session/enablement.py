@@ -90,7 +90,7 @@ class EffectiveEnablement:
     user_invocable: bool
     """The user may run the skill as a command, or select the agent."""
     model_invocable: bool
-    """The model may use the skill, or delegate to the agent, of its own accord."""
+    """The model may use the skill, or delegate to the agent, by itself."""
 
 
 def walk(source: Customizations) -> Iterator[PlacedCustomization]:

@@ -1,4 +1,4 @@
-"""State of a session. Customizations, MCP servers and canvases have modules of their own beside this one and are
+"""State of a session. Customizations, MCP servers and canvases have their own modules beside this one and are
 re-exported here: every name of the specification's session state is found in this module.
 """
 
