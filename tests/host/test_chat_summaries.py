@@ -89,7 +89,7 @@ async def test_our_client_does_not_let_a_session_become_another_one(sockets: Ben
         await until(lambda: sessions.items)
         before = sessions.items[0]
         changes = {"resource": "ahp-session:/x", "provider": "x", "createdAt": "x", "title": "Another title"}
-        params = {"channel": "ahp-root://", "session": session.uri, "changes": changes}
+        params: Any = {"channel": "ahp-root://", "session": session.uri, "changes": changes}
         sockets.host.clients.to_root("root/sessionSummaryChanged", params)
         await until(lambda: sessions.items[0]["title"] == "Another title")
         after = sessions.items[0]

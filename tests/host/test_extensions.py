@@ -572,7 +572,8 @@ async def test_our_client_says_x_and_ignores_what_it_does_not_know(sockets: Benc
             session = await client.create_session()
             chat = await session.chat()
             assert await client.rules() == []
-            sockets.host.clients.to_root("x-acme/news", {"channel": ROOT, "odd": 1})
+            news: Any = {"channel": ROOT, "odd": 1}
+            sockets.host.clients.to_root("x-acme/news", news)
             assert await chat.ask("hi") == "You said: hi"
     assert "x-ahpkit/rules/list" in said
     assert not any(method.startswith("_") for method in said)

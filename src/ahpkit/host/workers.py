@@ -33,7 +33,7 @@ _running = threading.local()
 class RunInThread(Protocol):
     """`Workers.run`: runs work in a thread and returns its result."""
 
-    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class Stopped(Exception):
