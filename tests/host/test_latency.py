@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ahpkit.client import connect
 from ahpkit.host.agent import Turn
+from ahpkit.host.feature import Feature, Services
+from ahpkit.host.registration import Registration
 from ahpkit.host.spine.fanout import LATENCIES, latency_class
+from ahpkit.log.engine import LocalLog
 from ahpkit.protocol.chat.reducer import chat_reducer
 from support import requirement
 from support.bench import Bench, say
 from support.raw_client import Json, RawClient
+from support.waiting import BOUND
 
 STARTED = "2026-11-15T12:00:00.000Z"
 WORDS = [f"word{number} " for number in range(40)]
@@ -86,6 +91,27 @@ async def test_every_action_is_its_own_envelope_whatever_the_latency(
     await late.action("chat/turnComplete")
     assert [said["serverSeq"] for said in heard(late, chat)] == [said["serverSeq"] for said in heard(full, chat)]
     assert replica(late, chat)["turns"] == (await sockets.state(late, chat))["turns"]
+
+
+class Patient(Feature):
+    """Allows everything to wait in the step in which a client writes a draft, as the end of a tool call does."""
+
+    def register(self, host: Registration, services: Services) -> None:
+        host.actions.listen(lambda applied: services.may_wait(), "chat/draftChanged")
+
+
+async def test_a_client_never_waits_for_what_an_agent_may_do_next(tmp_path: Path) -> None:
+    """Calls of an agent in a row share a commit. What a person does in the same step of the event loop is stored at
+    once."""
+    bench = Bench(tmp_path)
+    bench.features = [Patient()]
+    await bench.start(log=LocalLog(bench.storage, moment=2 * BOUND))
+    try:
+        client = await bench.client(offer=["1.0.0"])
+        _, chat = await bench.session(client)
+        await client.accepted(chat, {"type": "chat/draftChanged"})
+    finally:
+        await bench.stop()
 
 
 async def test_writes_are_joined_for_whoever_may_wait(bench: Bench) -> None:

@@ -168,6 +168,28 @@ async def test_what_is_queued_later_in_the_same_step_may_not_wait(reports: Repor
         assert seqs(reports.entries) == [1, 2]
 
 
+async def test_what_a_client_sent_does_not_wait_for_what_follows(reports: Reports) -> None:
+    async with opened(Watched(), reports, moment=2 * BOUND) as log:
+        log.append(entry(1, client=("c", 1)))
+        log.append(entry(2))
+        log.may_wait()
+        await until(lambda: reports.entries)
+        assert seqs(reports.entries) == [1, 2]
+
+
+async def test_what_a_task_waits_for_does_not_wait_for_what_follows(reports: Reports) -> None:
+    async with opened(Watched(), reports, moment=2 * BOUND) as log:
+
+        async def store() -> None:
+            log.append(entry(1))
+            await log.flush()
+
+        stored = asyncio.create_task(store())
+        asyncio.get_running_loop().call_soon(log.may_wait)  # In the same step, after the task has begun to wait.
+        await stored
+        assert seqs(reports.entries) == [1]
+
+
 async def test_what_may_wait_waits_only_a_moment(reports: Reports) -> None:
     async with opened(Watched(), reports) as log:
         log.append(entry(1))

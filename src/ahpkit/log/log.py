@@ -69,6 +69,8 @@ class Log:
         them as one batch."""
         self._may_wait = False
         """Whether all gathered steps may wait after the end of this step of the event loop."""
+        self._urgent = False
+        """Whether somebody waits for one of the gathered steps: a client for its action, or a task."""
         self._waiting: asyncio.TimerHandle | None = None
         """The timer that ends the waiting; None while no steps wait."""
         self._wait_until: float | None = None
@@ -155,6 +157,7 @@ class Log:
         if client_id is not None and client_seq is not None and client_seq > self._clients.get(client_id, -1):
             self._clients[client_id] = client_seq
         self._put(entry)
+        self._urgent = self._urgent or client_id is not None
 
     def snapshot(self, snapshot: ChannelSnapshot) -> None:
         """Queue a state. The first one of a channel opens the channel. After a later one, a restart has fewer entries
@@ -226,14 +229,14 @@ class Log:
     def may_wait(self) -> None:
         """Let the steps that were queued so far wait a moment, so that they are committed together with later ones. A
         later step ends the waiting unless this is called again after it. The first step never waits longer than a
-        moment."""
-        self._may_wait = bool(self._gathered)
+        moment. An action of a client, and what a task waits for, do not wait."""
+        self._may_wait = bool(self._gathered) and not self._urgent
 
     def hurry(self) -> None:
-        """Commit the steps that wait now, because a task waits until they are durable."""
+        """Commit the steps so far as soon as possible, because a task waits until they are durable."""
         if self._waiting is not None:
             self._hand_over()
-        self._may_wait = False
+        self._may_wait, self._urgent = False, bool(self._gathered)
 
     def _put(self, step: Step) -> None:
         if not self._gathered or self._waiting is not None:
@@ -265,7 +268,7 @@ class Log:
 
     def _hand_over(self) -> None:
         self._wait_no_more()
-        self._may_wait, self._wait_until = False, None
+        self._may_wait, self._urgent, self._wait_until = False, False, None
         if self._gathered:
             self._writer.put(self._gathered)
             self._gathered = []
