@@ -2,10 +2,10 @@
 
     python bench/agents.py [--updates 2000] [--clients 10] [--rounds 5]
 
-A real agent process streams the updates. Measured is the CPU of the process that receives them, from the prompt to its
-result: (1) the SDK's client, which decodes and drops them; (2) our agent into a turn that drops them; (3) our host:
-turn, reducer, log in memory, and one frame to each of the clients, which run in a process of their own. The target
-is (3) < 2 x (1).
+A real agent process streams the updates. The script measures the CPU of the process that receives them, from the prompt
+to its result: (1) the SDK's client, which decodes and drops them; (2) our agent into a turn that drops them; (3) our
+host: turn, reducer, log in memory, and one frame to each of the clients, which run in another process. The target is
+(3) < 2 x (1).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SilentTurn(RecordingTurn):
 
 
 class SilentClient:
-    """The least a client of the SDK can do."""
+    """A client of the SDK that does as little as it can."""
 
     def on_connect(self, conn: Any) -> None:
         pass

@@ -41,7 +41,7 @@ class Caller:
         self.transport.write(self.transport.frame(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
     async def answer(self, method: str, channel: str = "ahp-root://", **params: Any) -> bytes:
-        """Ask; the answer as it came."""
+        """Ask, and return the answer as it came."""
         self._number += 1
         self.send({"id": self._number, "method": method, "params": {"channel": channel, **params}})
         while True:
@@ -80,7 +80,7 @@ async def milliseconds(work: Callable[[], Awaitable[object]]) -> float:
 
 
 class Start(NamedTuple):
-    """What a start of `ahpkit serve` took up to an answered initialize, in seconds."""
+    """How long a start of `ahpkit serve` took until it answered `initialize`, in seconds."""
 
     wall: float
     cpu: float
@@ -109,7 +109,7 @@ async def measure_start(directory: Path) -> Start:
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process took so far."""
+    """Seconds of CPU that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

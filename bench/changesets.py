@@ -1,6 +1,6 @@
-"""How long a change takes to be seen in a large repository, beside git's own commands in the same run.
+"""How long a host takes to notice a change in a large repository, beside git's own commands in the same run.
 
-The clock depends on what else the machine does; the CPU time, git's included, hardly does.
+Elapsed time depends on what else the machine does; CPU time, git's included, hardly does.
 
 python bench/changesets.py [--files 50000] [--quick]
 """

@@ -1,8 +1,8 @@
-"""Measures reading customizations: many files, a second look after one change, memory. Prints a table and JSON.
+"""Measures how customizations are read: many files, a second look after one change, memory. Prints a table and JSON.
 
     python bench/customizations.py [--files 10000] [--json FILE]
 
-Wall-clock times on whatever machine it runs on. The project promises 10,000 files in under 3 s on 2 cores; `limit`
+The times are elapsed times on the machine at hand. The project promises 10,000 files in under 3 s on 2 cores; `limit`
 in the output says whether that held.
 """
 

@@ -1,11 +1,11 @@
-"""What each generation of clients costs a host, beside the newest, in the same run.
+"""What clients of each generation cost a host, compared with the newest generation in the same run.
 
     python bench/generations.py [--quick]
 
 A hundred subscribers follow the same session. Two kinds of actions: streamed text, which is the same in all versions,
-and remarks, which every version before 0.9 is told in other words. A session consists of the first kind nearly
-throughout, so the target is for that one; the second is the worst case. CPU per delivery is what to look at: a clock
-depends on what else the machine does. The host and the subscribers are the processes of `host_roles.py`.
+and remarks, which are translated for every version before 0.9. Nearly all actions of a session are of the first kind,
+so the target is for that one; the second is the worst case. Look at the CPU per delivery: elapsed time depends on what
+else the machine does. The host and the subscribers are the processes of `host_roles.py`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ MIXES = {
 }
 STREAMED = "streamed"
 TARGET = 1.3
-"""What each further stream may cost, in deliveries of the newest."""
+"""The most that a delivery may cost in a mix, as a multiple of one to the newest generation."""
 
 
 async def measure(directory: Path, versions: list[str], prompt: str, actions: int) -> Result:
-    """CPU of the host for one delivery, and deliveries a second."""
+    """Returns the host's CPU for one delivery, and deliveries a second."""
     async with (
         running_host(directory) as (host, url, caller, chat),
         Child.start(
@@ -59,7 +59,7 @@ async def measure(directory: Path, versions: list[str], prompt: str, actions: in
 
 
 async def measure_all(directory: Path, actions: int, rounds: int) -> dict[str, dict[str, Result]]:
-    """Kind of action → who is connected → medians. All take turns, so that the machine's moods hit all alike."""
+    """Kind of action → who is connected → medians. All take turns, so that a busy machine slows all of them alike."""
     kinds = {STREAMED: str(actions), "rewritten": f"#{actions}"}
     found: dict[str, dict[str, list[Result]]] = {kind: {mix: [] for mix in MIXES} for kind in kinds}
     for number in range(rounds):

@@ -2,14 +2,14 @@
 
     python bench/growth.py [--quick] [--only KIND] [--json FILE]
 
-For each kind the host is filled to 10, 100, 1,000 and 10,000 (with --quick to 1,000), and one more is made a few times.
-Shown is the median CPU time of the host's process for one more, in milliseconds, and the ratio of the last to that of a
-second host with ten, measured in turns with it: flat costs have a ratio near 1. The hosts run in this process over
-memory, with SQLite on disk and customizations; the clients are as cheap as they can be, and their share is the same at
-every size. What one more of each is, `tests/support/growth.py` says.
+For each kind the script fills the host to 10, 100, 1,000 and 10,000 (with --quick to 1,000), and makes one more a few
+times. It shows the median CPU time of the host's process for one more, in milliseconds, and divides the last number by
+that of a second host with ten, measured in turns with it. A ratio near 1 means that the cost does not grow. The hosts
+run in this process over memory, with SQLite on disk and customizations; the clients are as cheap as they can be, and
+their share is the same at every size. `tests/support/growth.py` defines what one more of each kind is.
 
-Then: the memory of a session that rests, beyond its text; and a restart with as many sessions, in a process of its own,
-beside a start without any.
+Then it measures the memory of a session at rest, beyond its text, and a restart with as many sessions, in a separate
+process, beside a start without any.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from support.growth import KINDS, Bed, Kind, bed
 TARGET = 1.5
 ROUNDS, OF_A_ROUND = 9, 4
 MAX_KIB = 16
-"""Of a session that rests, beyond its text."""
+"""Memory of a session at rest, beyond its text."""
 MAX_RESTART = 2.0
 """Seconds for a restart with ten thousand sessions."""
 
@@ -50,9 +50,9 @@ class Curve(NamedTuple):
     """CPU milliseconds for one more."""
 
     costs: dict[int, float]
-    """At each size."""
+    """The costs at each size."""
     beside: float
-    """Among few, in a second host, at the same time as the last of these."""
+    """The cost in a second host that has few, measured at the same time as the last of `costs`."""
 
     @property
     def ratio(self) -> float:
@@ -60,7 +60,7 @@ class Curve(NamedTuple):
 
 
 async def measure(kind: Kind, sizes: list[int]) -> Curve:
-    """The machine may be busier at the end than at the beginning, so two hosts are measured in turns."""
+    """Measures two hosts in turns, because the machine may be busier at the end than at the beginning."""
     costs: dict[int, float] = {}
     beside = 0.0
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -90,7 +90,7 @@ async def cost(made: Bed, kind: Kind) -> float:
 
 
 async def measure_memory(count: int) -> Json:
-    """Bytes of this process for each session that rests, and the bytes of its text."""
+    """Bytes of this process for each session at rest, and the bytes of its text."""
     with tempfile.TemporaryDirectory() as folder:
         async with bed(Path(folder)) as made:
             await make_sessions(made, 200)
@@ -109,7 +109,7 @@ async def make_sessions(made: Bed, count: int) -> None:
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds, without what it could give back."""
+    """Bytes of memory that this process holds, not counting free memory that it could give back."""
     gc.unfreeze()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -122,7 +122,7 @@ def text_of(made: Bed) -> int:
 
 
 async def measure_restart(sessions: int, rounds: int) -> Json:
-    """Seconds from the start of `ahpkit serve` to an answered initialize: with so many sessions, and with none."""
+    """Seconds from the start of `ahpkit serve` until it answers `initialize`, with that many sessions and with none."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         data = home / "data"
@@ -160,7 +160,7 @@ def show_restart(sessions: int, found: Json) -> None:
 
 
 def sizes_of(most: int, quick: bool) -> list[int]:
-    """The sizes up to what there may be; a limit just below one of them stands for it."""
+    """The sizes up to the limit; a limit just below one of the sizes takes its place."""
     return sorted({min(size, most) for size in (10, 100, 1_000, 10_000) if not (quick and size > 1_000)})
 
 

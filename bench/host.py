@@ -2,13 +2,13 @@
 
     python bench/host.py [--quick] [--json FILE]
 
-The host runs in a process of its own on SQLite with full durability; subscribers are real WebSocket connections in
+The host runs in a separate process on SQLite with full durability; subscribers are real WebSocket connections in
 another process that only counts bytes. The baseline is a loop that writes the same pre-framed bytes to the same number
-of connections on the same library, and does nothing else: eight frames at once, as the library was chosen by, and as
-many at once as a burst of the host can be. See `host_roles.py`.
+of connections with the same library, and does nothing else. It writes eight frames at once, as in the comparison by
+which the library was chosen, or as many as the host writes in a burst. See `host_roles.py`.
 
-They take turns, a few rounds each; the medians are shown. Rates depend on what else the machine does and on how fast
-the subscribers' process reads. CPU per delivery depends on neither.
+Host and baseline take turns, a few rounds each; the medians are shown. Rates depend on what else the machine does and
+on how fast the subscribers' process reads. CPU per delivery depends on neither.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Result = dict[str, Any]
 
 
 async def clients(host: Child, count: int) -> Result:
-    """Wait until the host has that many clients; what it says about itself then."""
+    """Wait until the host has that many clients; return what it then reports about itself."""
     while (now := await host.ask())["clients"] != count:
         await asyncio.sleep(0.02)
     return now
@@ -84,7 +84,7 @@ async def clients(host: Child, count: int) -> Result:
 
 
 async def measure_fanout(directory: Path, subscribers: int, deltas: int, rounds: int) -> Result:
-    """Deliveries a second and CPU per delivery: the host and the raw loops in turns."""
+    """Deliveries a second and CPU per delivery, of the host and the raw loops in turns."""
     results: dict[str, list[Result]] = {"host": [], "raw": [], "copying": []}
     for number in range(rounds):
         results["host"].append(await stream(directory / f"fanout-{subscribers}-{number}", subscribers, deltas))
@@ -157,7 +157,7 @@ async def measure_action(directory: Path, actions: int) -> Result:
 
 
 async def dispatch_all(server: Child, url: str, actions: int) -> float:
-    """Seconds of CPU that a server takes for these actions of one client."""
+    """Seconds of CPU that a server uses for these actions of one client."""
     async with Child.start("load", url=url, count=1, frames=actions) as load:
         await load.said()
         before = await server.ask()
@@ -191,7 +191,7 @@ async def synced(file: FileIO) -> None:
 
 
 async def measure_missed(directory: Path, actions: int) -> Result:
-    """What somebody gets who missed that many actions: states, because they are smaller; and the actions, if asked."""
+    """What a client gets that missed that many actions: states, because they are smaller, or the actions if it asks."""
     async with running_host(directory / "missed") as (host, url, *_):
         before = (await host.ask())["head"]
         await host.ask(actions=actions)
@@ -216,7 +216,8 @@ async def measure_missed(directory: Path, actions: int) -> Result:
 async def measure_gaps(directory: Path, deltas: int, rounds: int) -> Result:
     """The longest wait of a subscriber in an even stream, alone and beside one that never reads.
 
-    The median of several streams, in turns: one slow sync of the disk makes a gap too, and not by our doing.
+    It is the median of several streams, in turns: one slow sync of the disk makes a gap too, which is not the host's
+    fault.
     """
     even: list[float] = []
     beside: list[float] = []
@@ -250,7 +251,7 @@ async def measure_memory(directory: Path, count: int) -> Result:
 
 
 async def measure_stalled(host: Child, url: str, caller: Caller, chat: str) -> Result:
-    caller.start_turn(chat, FLOOD)  # Once without it: the text, the log and the first stream take memory too.
+    caller.start_turn(chat, FLOOD)  # First without the stalled reader: text, log and the first stream take memory too.
     while not (await state_of(caller, chat))["turns"]:  # Not `activeTurn`: the turn may not have begun.
         await asyncio.sleep(0.1)
     caller.send({"method": "unsubscribe", "params": {"channel": chat}})

@@ -1,14 +1,14 @@
-"""The processes that `bench/host.py` measures and measures with. Each says what happens in lines of JSON.
+"""The processes that `bench/host.py` measures, and those it measures with. Each reports in lines of JSON.
 
     host    a host on SQLite with full durability and an agent that streams; answers questions on standard input
     raw     the baseline: writes the same frames to everyone who connects, a number of them at once, and nothing else
-    sink    subscribers that read as cheaply as Python can: bytes are counted, the end is looked for
-    load    clients that dispatch: each keeps a number of actions on their way
+    sink    subscribers that read as cheaply as Python can: they count bytes and look for the end
+    load    clients that dispatch: each always has a number of unanswered actions
     mirror  the baseline for them: reads each message, writes it as an action and sends it back, and nothing else
     bare    the same, but each action is a row in SQLite, durable before it is sent back: the least that a log takes
-    gaps    a subscriber that looks how long it waits between two pieces
+    gaps    a subscriber that measures how long it waits between two pieces
 
-Sinks and loads go to the second core, so that the first one is the host's alone (its log's thread uses both).
+Sinks and loads run on the second core, so that the host has the first one to itself (its log's thread uses both).
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ RUN = 1024
 END = b'"chat/turnComplete"'
 _COUNTED = re.compile(rb'"chat/delta"|"annotations/set"')
 IN_FLIGHT = 250
-"""Actions that each dispatching client keeps on their way."""
+"""How many unanswered actions each dispatching client has at a time."""
 
 # -- the host ----------------------------------------------------------------------------------------------------------
 
 
 class Blaster(Agent):
-    """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` without regard to them.
+    """Streams as many deltas as the prompt says, as fast as subscribers take them; with `!` it does not wait for them.
 
-    With `~` it streams one every millisecond, longer ones, with regard to all of them. With `#` it changes that many
-    remarks instead: actions that older clients are told in other words.
+    With `~` it streams a longer one every millisecond, as fast as all subscribers take them. With `#` it changes that
+    many remarks instead: actions that are translated for older clients.
     """
 
     provider = "blaster"
@@ -194,7 +194,7 @@ async def broadcast(connected: list[Transport], frames: int, batch: int) -> None
 
 
 async def mirror_role() -> None:
-    """What an action costs that is decoded, encoded, framed and sent, and nothing else."""
+    """The cost of an action that is only decoded, encoded, framed and sent."""
 
     async def echo(transport: Transport) -> None:
         with contextlib.suppress(TransportClosed):
@@ -209,8 +209,8 @@ async def mirror_role() -> None:
 
 
 async def bare_role(directory: Path) -> None:
-    """What an action costs that is also durable before it is sent back. All that come while one commit is written share
-    the next one. There is one client, so nothing is sent to others, and nothing is checked or reduced.
+    """The cost of an action that is also durable before it is sent back. All actions that arrive during a commit share
+    the next commit. There is one client, so nothing is sent to others, and nothing is checked or reduced.
     """
     database = sqlite3.connect(directory / "bare.db", isolation_level=None, check_same_thread=False)
     database.executescript(_BARE_TABLES)
@@ -258,7 +258,7 @@ _BARE_TABLES = """
     CREATE INDEX entries_by_channel ON entries (channel, seq);
     CREATE INDEX entries_by_client ON entries (client_id, client_seq);
 """
-"""As the log has them."""
+"""The same tables as in the log."""
 
 
 def _answer_to(call: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def initialize(client_id: str, *subscriptions: str, version: str = "0.4.0") -> b
 
 
 def sink_role(url: str, count: int, channel: str | None, versions: Sequence[str] = ("0.4.0",)) -> None:
-    """Read until everyone has seen the end of the turn. The first one also counts what it gets.
+    """Read until every subscriber has seen the end of the turn. The first subscriber also counts what it gets.
 
     The subscribers speak these versions of the protocol in turns.
     """
@@ -345,7 +345,7 @@ def gaps_role(url: str, channel: str) -> None:
 
 
 def load_role(url: str, count: int, frames: int) -> None:
-    """Dispatch that many actions in all; done when each client has seen the echo of its last one."""
+    """Dispatch that many actions in all; return when each client has seen the echo of its last action."""
     clients = [Dispatcher(connect(url, initialize(f"load-{number}", SESSION)), number) for number in range(count)]
     say(connected=count)
     sys.stdin.readline()
@@ -365,7 +365,7 @@ def load_role(url: str, count: int, frames: int) -> None:
 
 
 class Dispatcher:
-    """A client that dispatches title changes and counts the echoes of its own."""
+    """A client that dispatches title changes and counts their echoes."""
 
     def __init__(self, connection: socket.socket, number: int) -> None:
         self.socket = connection
@@ -393,7 +393,7 @@ class Dispatcher:
 
 
 def compact(message: dict[str, Any]) -> bytes:
-    """As clients write it."""
+    """JSON as clients write it."""
     return json.dumps(message, separators=(",", ":")).encode()
 
 

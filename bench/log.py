@@ -2,7 +2,7 @@
 
     python bench/log.py [--entries 20000] [--restart-entries 1000000] [--json FILE]
 
-Ratios are what to look at: a disk's sync rate moves by a factor of ten with whoever else uses it.
+Look at the ratios: a disk's sync rate changes by a factor of ten with what else uses the disk.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def entries(first: int, count: int) -> Iterator[Entry]:
 
 
 async def appends_per_second(storage: Storage, *, in_flight: int, count: int) -> float:
-    """Keep `in_flight` entries on their way; each commit lets as many new ones in. Counted when durable."""
+    """Keep `in_flight` entries waiting: each committed entry lets in a new one. Entries count once they are durable."""
     finished = asyncio.Event()
     source = entries(1, count)
     durable = 0
@@ -66,7 +66,7 @@ async def appends_per_second(storage: Storage, *, in_flight: int, count: int) ->
 
 
 def raw_inserts_per_second(path: Path, *, batch: int, count: int, durability: str) -> float:
-    """What SQLite gives to a loop that has all rows ready: one table, no index, no checksum, no event loop."""
+    """What SQLite achieves in a loop that has all rows ready: one table, no index, no checksum, no event loop."""
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = {durability}; PRAGMA wal_autocheckpoint = 4000;")
     db.execute(

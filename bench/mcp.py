@@ -3,10 +3,10 @@
     python bench/mcp.py [--calls 300] [--rounds 5] [--quick]
 
 An agent process calls a tool of a server process with the official SDK, one call after the other: (1) directly, over
-stdio; (2) through the host, which the agent starts as its own server: our command, the gate with a rule that allows,
-one card with start, approval and result in the durable log, and the host's own connection to the server. Somebody
-watches, in a process of their own. Beside them (3), one commit: a durable action until that person sees it stored. The
-target is (2) <= (1) + one more SDK round trip + one commit.
+stdio; (2) through the host, whose command the agent starts as its MCP server: our command, the gate with a rule that
+allows the call, one card with start, approval and result in the durable log, and the host's own connection to the
+server. A client watches from a third process. Beside them (3), one commit: the time until that client sees a durable
+action stored. The target is (2) <= (1) + one more SDK round trip + one commit.
 
 For comparison (4), a proxy that does nothing else: a server of the SDK that passes each call to a client of the SDK.
 """
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]
-"""This file is called as the SDK is: it must not stand in its place."""
+"""This file has the same name as the SDK's package, so its folder must not be searched first."""
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
@@ -67,7 +67,7 @@ async def serve() -> None:
 
 
 async def proxy() -> None:
-    """The two halves of the SDK, and nothing between them."""
+    """A server and a client of the SDK, with nothing between them."""
     parameters = StdioServerParameters(command=SERVER[0], args=list(SERVER[1:]), env=dict(os.environ))
     async with Client(parameters, cache=None) as client:
         tools = await client.list_tools()
@@ -142,7 +142,7 @@ async def through_host(calls: int, directory: Path) -> tuple[list[float], list[f
 
 
 async def watch(calls: int, url: str, directory: str) -> None:
-    """The person: has the agent work, watches it, and prints the milliseconds of each commit."""
+    """The client that watches: has the agent work, and prints the milliseconds of each commit."""
     async with connect(url) as client:
         await client.add_rule("allow", owner="mcp:bench")
         session = await client.create_session(working_directory=directory)

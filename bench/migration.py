@@ -3,8 +3,8 @@
     python bench/migration.py [--actions 1000000] [--sessions 1000] [--quick]
 
 Two files with the same history: one whose states are as recent as a host keeps them (checkpoints), and one whose states
-were never written after the beginning, so that every action is applied again. Each is opened in a process of its own.
-CPU seconds stand beside the clock: they do not depend on what else the machine does.
+were never written after the beginning, so that every action is applied again. Each is opened in a separate process. CPU
+seconds are shown beside elapsed time: they do not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 TARGET = 10.0
 """Seconds for a million actions in a thousand sessions."""
 RECENT = 20_000
-"""Actions after the newest states of a host that was killed."""
+"""How many actions follow the newest stored states of a host that was killed."""
 BEGAN = 1_700_000_000_000
 WORDS = "a few words of an answer that is told as it comes, "
 DELTAS = 40
@@ -99,7 +99,7 @@ def entries(actions: int, sessions: int) -> Iterator[tuple[Entry, Json]]:
 
 
 def write_log(path: Path, actions: int, sessions: int, recent: int) -> None:
-    """A file as ahpkit wrote it when it was 0.4.0 inside; its states lack the last `recent` actions."""
+    """A file as ahpkit wrote it when it stored 0.4.0; its states lack the last `recent` actions."""
     states = dict(beginnings(sessions))
     opened = {uri: ChannelSnapshot(uri, 0, encode(state)) for uri, state in states.items()}
     create(path, Recovery(snapshots=opened))
@@ -121,7 +121,7 @@ def write_log(path: Path, actions: int, sessions: int, recent: int) -> None:
 
 
 def convert(path: Path) -> Json:
-    """Open it, in this process, as `ahpkit serve` does."""
+    """Open the file in this process, as `ahpkit serve` does."""
     collect_nothing_yet()
     clock, cpu = time.perf_counter(), time.process_time()
     storage = SqliteStorage(path, convert=convert_0_4)

@@ -2,7 +2,7 @@
 
     python bench/protocol.py [--quick] [--json FILE]
 
-Times are CPU times, the best of several rounds. Ratios are what to look at: each compares two things of the same run.
+Times are CPU times, the best of several rounds. Look at the ratios: each compares two numbers of the same run.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def race(calls: dict[str, Callable[[], Any]], rounds: int, *, repeat: int = 1) -> dict[str, float]:
-    """The best time of each, taken in turns so that noise hits all of them; repeated when caches should be warm."""
+    """The best time of each. They run in turns, so that noise hits all of them; repeatedly if caches should be warm."""
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():

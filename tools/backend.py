@@ -1,7 +1,7 @@
-"""The build backend: hatchling, and the page before a wheel or an sdist is made. An editable install never runs npm."""
+"""The build backend: hatchling, which first builds the page for wheels and sdists. Editable installs never run npm."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false
-# hatchling is there while a wheel is built, and only then.
+# hatchling is installed only while a wheel is built.
 
 from __future__ import annotations
 

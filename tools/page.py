@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "web"
 PAGE = ROOT / "src" / "ahpkit" / "web" / "page"
 STAMP = "sources.sha256"
-"""Beside the page: which sources it was made of."""
+"""A file beside the page that says which sources it was made of."""
 
 _TEXTS = {".js", ".css", ".html", ".svg", ".json", ".webmanifest"}
-"""Files that get smaller when they are packed."""
+"""Files that compression makes smaller."""
 
 _INPUTS = ("index.html", "package.json", "package-lock.json", "vite.config.ts", "tsconfig.json", "src", "public")
 
@@ -41,7 +41,7 @@ def npm() -> list[str] | None:
 
 
 def is_current() -> bool:
-    """Whether the page is there and made of these sources. Without sources, as in a wheel, what is there counts."""
+    """Whether the page was made of these sources. Without sources, as in a wheel, any page counts."""
     if not (PAGE / "index.html").exists():
         return False
     stamp = PAGE / STAMP
@@ -82,13 +82,13 @@ def build() -> None:
 
 
 def pack(folder: Path) -> None:
-    """Put a packed copy beside each text, for the host to send: packing on request would hold up its event loop."""
+    """Put a compressed copy beside each text file, for the host to send: compressing on request would block it."""
     for path in [path for path in folder.rglob("*") if path.suffix in _TEXTS]:
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
 
 
 def install(command: list[str], environment: dict[str, str]) -> None:
-    """What the lock file names, unless it is there already."""
+    """Install what the lock file names, unless it is installed already."""
     installed = SOURCES / "node_modules" / ".package-lock.json"
     if not installed.exists() or (SOURCES / "package-lock.json").stat().st_mtime > installed.stat().st_mtime:
         _run([*command, "ci", "--include=dev", "--no-audit", "--no-fund"], environment)
@@ -114,7 +114,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the page when its sources changed.")
     parser.add_argument("--soft", action="store_true", help="say nothing and succeed when there is no npm")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # In the background of `make run`, Ctrl-C is ignored.
+    # `make run` starts this in the background, where shells make a process ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if is_current() or (options.soft and npm() is None):
         return
     sys.stderr.write("Building the page…\n")

@@ -35,10 +35,10 @@ SCRIPT: list[tuple[str, str]] = [
     ("> ", "/stream 30\r"),
     ("> ", ""),
 ]
-"""What is waited for at the cursor, and what is typed then."""
+"""Pairs: the text to wait for at the cursor, and what to type then."""
 
 _LONGEST = 1.0
-"""Seconds of a pause."""
+"""The longest pause in the recording, in seconds."""
 
 _WIDTH, _HEIGHT, _SIZE = 8.4, 18, 14
 _COLOURS = {
@@ -74,13 +74,13 @@ class Recorder:
         self._changed.set()
 
     def _passed(self) -> float:
-        """Seconds since the beginning. A machine that is busy with something else makes no pause in the recording."""
+        """Seconds since the beginning. Delays of a busy machine do not become pauses in the recording."""
         last, self._last = self._last, time.monotonic()
         self._now += min(self._last - last, _LONGEST)
         return self._now
 
     def begin(self) -> None:
-        """Here the recording begins, with what is on the screen: how long the start took depends on the machine."""
+        """Begin the recording here, with what is on the screen: how long the start took depends on the machine."""
         above = [str(line).rstrip() for line in self._screen.display[: self._screen.cursor.y + 1]]
         self._now, self._last = 0.0, time.monotonic()
         self.events = [(0.0, "\r\n".join(above) + " ")]
@@ -147,7 +147,7 @@ def svg(content: str, style: str = "") -> str:
 
 
 def moving(frames: list[tuple[float, list[str]]]) -> str:
-    """All pictures above each other; each is seen from its time on, until the next one."""
+    """All pictures on top of each other; each is shown from its time until that of the next one."""
     chosen = [
         frame
         for frame, after in zip(frames, [*frames[1:], None], strict=True)

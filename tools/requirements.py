@@ -3,7 +3,7 @@
     python tools/requirements.py          write the page
     python tools/requirements.py --check  exit 1 when the page is out of date
 
-A test proves a requirement when it carries `@requirement("id")`. Ids in `requirements/not-yet.txt` have no test so far.
+A test proves a requirement when it carries `@requirement("id")`. Ids in `requirements/not-yet.txt` have no test yet.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def load() -> dict[str, Requirement]:
 
 
 def not_yet() -> list[str]:
-    """Ids that are not built, one per line; `#` starts a comment."""
+    """Ids that have no test yet, one per line; `#` starts a comment."""
     lines = (ROOT / "requirements" / "not-yet.txt").read_text(encoding="utf-8").splitlines()
     return [line.partition("#")[0].strip() for line in lines if line.partition("#")[0].strip()]
 

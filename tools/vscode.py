@@ -1,4 +1,4 @@
-"""Starts a host, VS Code's server beside it, and the steps in the browser; ends all of them. Called by vscode.sh."""
+"""Starts a host, VS Code's server and the steps in the browser, and ends all of them. Called by vscode.sh."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SERVER = PLACE / "node_modules/code-server/lib/vscode"
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], *, cwd: Path, stdout: int) -> Generator[subprocess.Popen[str]]:
-    """A process that ends with the block."""
+    """Run a process that ends with the `with` block."""
     process = subprocess.Popen(command, cwd=cwd, stdout=stdout, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process
@@ -48,7 +48,7 @@ RIGHT = NOTES.replace("too", "two")
 
 
 def editor(script: Path, notes: Path) -> str:
-    """The command of an ACP agent that asks, corrects the notes, and says so."""
+    """The command of an ACP agent that asks for approval, corrects the notes, and says so."""
     change = {"type": "diff", "path": str(notes), "oldText": NOTES, "newText": RIGHT}
     call = {"toolCallId": "edit", "title": "Edit notes.txt", "kind": "edit", "content": [change]}
     options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
@@ -109,7 +109,7 @@ class Hosted:
         return process, json.loads(process.stdout.readline())
 
     def restart(self) -> None:
-        """As a crash would have it."""
+        """Kill the host, as in a crash, and start it again."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.process, self.told = self._start()
@@ -119,7 +119,7 @@ class Hosted:
         self._run("prompt", text)
 
     def chat(self, text: str) -> None:
-        """The same in `ahpkit chat`, which ends with its input."""
+        """Say it in `ahpkit chat`, which ends with its input."""
         self._run("chat", input=f"{text}\n")
 
     def _run(self, command: str, *words: str, input: str = "") -> None:
@@ -131,7 +131,7 @@ class Hosted:
 
 
 def serve_vscode(host: Hosted, home: Path, stack: ExitStack) -> str:
-    """Start VS Code's server; the address of its window."""
+    """Start VS Code's server, and return the address of its window."""
     port = free_port()
     options = {
         "--host": "127.0.0.1",
@@ -150,7 +150,7 @@ def serve_vscode(host: Hosted, home: Path, stack: ExitStack) -> str:
 
 
 def fulfil(host: Hosted, wish: str) -> None:
-    """What the steps in the browser need done outside of it."""
+    """Do what the steps in the browser need done outside of the browser."""
     if wish == "restart the host":
         host.restart()
     elif wish.startswith("chat "):

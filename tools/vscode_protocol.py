@@ -1,6 +1,7 @@
 """Fetches the protocol that VS Code ships (AHP 0.9.0, plain JavaScript) into a cache, for the tests that run it.
 
-Nothing of it becomes part of this repository. Tests that need it say so and are skipped where it was not fetched.
+No part of it is copied into this repository. Tests that need it are skipped, with that reason, where it was not
+fetched.
 
     python tools/vscode_protocol.py            fetch it, if it is not there
     python tools/vscode_protocol.py --where    only say where it belongs
