@@ -27,19 +27,19 @@ effect(() => {
   startNotifications();
 });
 
-// Asked after each failed attempt: a host that was away as well knows the answer only when it is back.
+// Ask after each failed attempt, because a host that was down can answer only when it is back.
 effect(() => {
   if (losses.value > 0) void stillKnown();
 });
 
-// A host with a new version no longer has the files that an open page still wants.
+// A host with a new version no longer has the files that a page opened before still loads.
 addEventListener("vite:preloadError", () => {
   notice.value = "A part of the page could not be loaded. The host may be away, or have a new version: reload.";
 });
 
 if ("serviceWorker" in navigator && window.isSecureContext) void navigator.serviceWorker.register("/sw.js").catch(() => undefined);
 
-// A notification that was pressed shows its card; it never answers anything.
+// Pressing a notification shows its card, and never answers anything.
 navigator.serviceWorker?.addEventListener("message", (event: MessageEvent<{ go?: string }>) => {
   if (typeof event.data?.go === "string" && event.data.go.startsWith("#/")) location.hash = event.data.go;
 });

@@ -6,7 +6,7 @@ export type Panel = "changes" | "canvases" | "terminals" | "setup" | "timeline" 
 
 export type Route =
   | { name: "inbox" | "sessions" | "new" | "usage" | "rules" | "devices" | "settings" }
-  /** `turn` is what the panel is about; without a panel the chat shows this turn. */
+  /** `turn` is the turn that the panel shows; without a panel, the chat scrolls to it. */
   | { name: "session"; session: string; chat: string | undefined; panel: Panel | undefined; turn: string | undefined };
 
 const PLAIN = new Set(["sessions", "new", "usage", "rules", "devices", "settings"]);
@@ -38,7 +38,7 @@ export function go(hash: string): void {
   location.hash = hash;
 }
 
-/** The address of a panel beside the chat; with a turn, of what the panel knows about it. */
+/** The address of a panel beside the chat; with `turn`, the panel shows that turn. */
 export function panelUrl(at: Route & { name: "session" }, panel: Panel | undefined, turn?: string): string {
   const base = `#/s/${encodeURIComponent(at.session)}${at.chat ? `/${encodeURIComponent(at.chat)}` : ""}`;
   return panel ? `${base}?panel=${panel}${turn === undefined ? "" : `&turn=${encodeURIComponent(turn)}`}` : base;

@@ -14,7 +14,7 @@ export const VERSIONS = ["1.0.0"];
 
 /** Milliseconds between pings. */
 const INTERVAL = 10_000;
-/** A connection without messages for so many intervals is dead, even if the socket is open. */
+/** A connection that brought no message for this many intervals counts as dead, even if the socket is open. */
 const SILENT_INTERVALS = 3;
 /** Milliseconds without a message after `check()` until the connection counts as dead. It is short, for a phone that wakes up. */
 const CHECK_TIMEOUT = 4_000;
@@ -78,13 +78,13 @@ export class Channel {
 
 export class Client {
   status: LinkStatus = "connecting";
-  /** When the last message of the host came, in ms. The page shows by this how old its data is. */
+  /** When the host's last message came, in ms. From this the page shows how old its data is. */
   lastHeard = 0;
   /** Why the host refused this client for good. */
   refusal: string | undefined;
   host: InitializeResult | undefined;
   readonly statusListeners = new Set<(status: LinkStatus) => void>();
-  /** Called after an `initialize`: the first, or one after which everything is fresh. */
+  /** Called after each `initialize`: the first one, and those after which all states are new. */
   readonly freshListeners = new Set<(result: InitializeResult, again: boolean) => void>();
 
   #channels = new Map<Uri, Channel>();
@@ -296,7 +296,7 @@ export class Client {
           "ahpkit/capabilities": this.options.capabilities ?? {},
           // A host that has forgotten this client would treat it as a client of 0.4.
           "ahpkit/spoken": this.host?.protocolVersion,
-          // By this, a host whose log lost its end notices that this client has seen actions that the log lacks.
+          // From this number, a host whose log lost its end sees that this client knows actions that the log lacks.
           "ahpkit/highest": Math.max(0, ...seen),
         },
       });
@@ -322,7 +322,7 @@ export class Client {
 
   // Channels.
 
-  /** Follow a channel. Every call needs a `release`. `kind` says what it is when its URI does not. */
+  /** Follow a channel. Every call needs a `release`. `kind` is the kind of channel, for a URI that does not show it. */
   follow(uri: Uri, kind?: ChannelKind, view?: { turns?: number }): Channel {
     let channel = this.#channels.get(uri);
     if (!channel) {

@@ -2,10 +2,10 @@
  * One channel's copy of the host's state. Pure: it uses neither a connection nor a clock.
  *
  * - `confirmed` is the host's state: a snapshot, with every action after it applied once.
- * - `pending` are own actions without an answer.
+ * - `pending` are this client's actions that are not answered yet.
  * - `optimistic` is `confirmed` with the pending actions applied. Without pending actions it is the same object.
  *
- * An own action is recognised by its clientSeq, not by its place, because a rejection can overtake an acceptance. Actions that
+ * This client's actions are recognised by their clientSeq, not by their order, because a rejection can overtake an acceptance. Actions that
  * arrive before a requested snapshot or replay wait for it, so that no action is lost or applied to the wrong state.
  */
 
@@ -19,7 +19,7 @@ export interface Pending {
 
 export type Outcome = { accepted: true; serverSeq: number } | { accepted: false; reason: string };
 
-/** The effect of an envelope: it changed the confirmed state, answered an own action, or both. */
+/** The effect of an envelope: it changed the confirmed state, answered one of this client's actions, or both. */
 export interface Taken {
   applied: boolean;
   settled?: { clientSeq: number; outcome: Outcome };
@@ -59,7 +59,7 @@ export class Mirror {
     this.#waiting = [];
   }
 
-  /** Replace the whole state by the host's. */
+  /** Replace the whole state with the host's. */
   snapshot(state: Obj | undefined, fromSeq: number): void {
     this.confirmed = state;
     this.seq = fromSeq;
@@ -94,7 +94,7 @@ export class Mirror {
     return { applied, ...this.#settle(envelope, { accepted: true, serverSeq: envelope.serverSeq }) };
   }
 
-  /** Show an own action's effect until the host answers. */
+  /** Show the effect of this client's action until the host answers. */
   dispatch(pending: Pending): void {
     const state = this.optimistic;
     this.pending.set(pending.clientSeq, pending);

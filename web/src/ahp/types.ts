@@ -1,4 +1,4 @@
-/** The states and messages of AHP 1.0.0 as the page reads them. Members that are not listed here survive untouched. */
+/** The states and messages of AHP 1.0.0 as the page reads them. Members that are not listed here are kept as they are. */
 
 export type Uri = string;
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };

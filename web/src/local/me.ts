@@ -66,9 +66,9 @@ export const signIn = (code: string): Promise<unknown> => call("/in", { code });
 export const devices = (): Promise<{ devices: Device[] }> => call("/page/devices");
 export const revoke = (id: string): Promise<unknown> => call("/page/devices/revoke", { id });
 export const pair = (right: Right, name: string): Promise<{ url: string; code: string; expiresAt: string }> => call("/page/pair", { right, name });
-/** Begin to sign in to an MCP server of a session; the address to open. */
+/** Begin to sign in to an MCP server of a session. Returns the address to open. */
 export const beginSignIn = (session: string, server: string): Promise<{ url: string }> => call("/page/sign-in", { session, server });
-/** Where the host serves a `data:` canvas. */
+/** The address at which the host serves a `data:` canvas. */
 export const frameFor = (data: string): Promise<{ path: string }> => call("/page/frame", { data });
 export const leave = (): Promise<unknown> => call("/page/out", {});
 

@@ -51,12 +51,12 @@ async function closeTag(tag: string): Promise<void> {
 const told = new Map<string, boolean>();
 let primed = false;
 
-/** Announce each new request once, in words. Requests from before the page was opened are not announced. */
+/** Announce each new request once, in words. Requests that were there when the page was opened are not announced. */
 function tell(items: InboxItem[]): void {
   const here = new Set(items.map((item) => item.key));
   for (const item of items) {
     if (told.has(item.key)) continue;
-    // The details of a session's request may become known a moment later. The first moment counts.
+    // The details of a session's request may become known a moment later. What counts is when the request first appeared.
     const unseen = told.get(item.session) ?? document.hidden;
     told.set(item.key, unseen);
     if (primed && notifyMe.value && possible.value === "allowed" && unseen && document.hidden && !item.reading)

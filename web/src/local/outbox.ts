@@ -1,5 +1,5 @@
 /**
- * Messages on their way: shown as sending, waiting or failed, and sent again under the same id. Each is kept in this browser until
+ * Messages that the host does not have yet: shown as sending, waiting or failed, and sent again under the same id. Each is kept in this browser until
  * the host has it, so that a page that is closed meanwhile loses nothing.
  */
 
@@ -25,7 +25,7 @@ function actionOf(how: How, id: string, message: Message): { type: string; [fiel
   return { type: "chat/pendingMessageSet", kind: how, id, message };
 }
 
-/** Send, and keep the text until the host has it: a refusal puts it back, in sight. */
+/** Send, and keep the text until the host has it: if the host refuses, the text is shown again. */
 export async function sendMessage(chat: Uri, message: Message, how: How, id: string = crypto.randomUUID()): Promise<boolean> {
   failedMessages.value = failedMessages.value.filter((each) => each.id !== id);
   const unsent = { id, chat, message, how, reason: LEFT };
@@ -63,7 +63,7 @@ const LEFT = "the page was closed before the host had it";
 interface Kept extends Failed {
   /** The window that sends this message. */
   window: string;
-  /** When it was kept, in ms, later than every other one of this window: a browser lists what it keeps in any order. */
+  /** When it was kept, in ms, later than that of every other message of this window: a browser lists stored entries in any order. */
   at: number;
 }
 
@@ -73,7 +73,7 @@ function remember(message: Failed): void {
   latest = Math.max(Date.now(), latest + 1);
   const entry: Kept = { ...message, window: clientId, at: latest };
   if (keep(PLACE + message.id, entry)) return;
-  const { attachments: _, ...words } = message.message; // Pictures may be too large to be kept; what was typed is not.
+  const { attachments: _, ...words } = message.message; // Pictures may be too large to be kept; typed text is not.
   keep(PLACE + message.id, { ...entry, message: words });
 }
 

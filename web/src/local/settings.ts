@@ -67,5 +67,5 @@ export const loadDraft = (chat: string): Draft | undefined => kept<Draft | undef
 export function saveDraft(chat: string, draft: Draft | undefined): void {
   const empty = !draft || (!draft.text && draft.attachments.length === 0);
   if (keep(`draft:${chat}`, empty ? undefined : draft) || empty) return;
-  keep(`draft:${chat}`, { ...draft, attachments: [] }); // Pictures may be too large to be kept; what was typed is not.
+  keep(`draft:${chat}`, { ...draft, attachments: [] }); // Pictures may be too large to be kept; typed text is not.
 }

@@ -60,7 +60,7 @@ export function waitingIn(state: SessionState | undefined, open?: ChatState): In
   return found;
 }
 
-/** The request that the person wants to see; set until its card has the keyboard focus. */
+/** The request that the person wants to see; it stays set until the request's card has the keyboard focus. */
 export const pointed = signal<string | undefined>(undefined);
 
 /** Follow exactly the sessions that wait for a person. */

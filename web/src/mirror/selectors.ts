@@ -26,13 +26,13 @@ export const isArchived = (status: number): boolean => (status & IS_ARCHIVED) !=
 /** Markdown marks around words. An underscore inside a word is not a mark: `my_file.py` does not change. */
 const AROUND = /`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<![\p{L}\p{N}_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![\p{L}\p{N}_])/gu;
 
-/** Text of a string-or-markdown value, without its marks: for titles and announcements. A string has none. */
+/** Text of a string-or-markdown value, without Markdown marks: for titles and announcements. A plain string is not changed. */
 export function plain(value: StringOrMarkdown | undefined): string {
   if (typeof value === "string") return value;
   return typeof value?.markdown === "string" ? value.markdown.replace(AROUND, "") : "";
 }
 
-/** Characters of what is a name or stands in one line. */
+/** The most characters of a name, or of a text in one line. */
 const NAME = 500;
 export const inShort = (text: string): string => (text.length > NAME ? `${text.slice(0, NAME)}…` : text);
 
@@ -79,7 +79,7 @@ export function ago(iso: string, at: number): string {
   return /^\d+[mhd]$/.test(short) ? `${short} ago` : short;
 }
 
-/** A time in milliseconds for people. Rounded down everywhere, so that no part of it is ever "60 s". */
+/** A time in milliseconds for people. Rounded down everywhere, so that it never says "60 s". */
 export function duration(time: number): string {
   const ms = Math.max(0, Math.floor(time));
   if (ms < 1000) return `${ms} ms`;
@@ -108,7 +108,7 @@ export function opening(summary: SessionSummary | undefined): string | undefined
 /** The title of a session in lists. */
 export const titleOf = (summary: SessionSummary): string => opening(summary) ?? (inShort(summary.title) || "Untitled");
 
-// Sessions: what waits comes first, then the newest.
+// Sessions: those that wait for a person come first, then the newest.
 
 export interface Group {
   directory: string;
@@ -137,7 +137,7 @@ export function groups(all: Iterable<SessionSummary>, query: string, archived: b
 
 export const asksPerson = (request: InputNeeded): boolean => request.kind !== "toolClientExecution";
 
-/** Whether a question is answered in the chat, although the session's queue still has it. So one's own answer is shown at once. */
+/** Whether a question is answered in the chat, although the session's queue still has it. So an answer is shown at once in the window that gave it. */
 const isAnswered = (entry: InputNeeded, chat: ChatState): boolean =>
   entry.kind === "chatInput" && entry.chat === chat.resource &&
   Boolean(chat.activeTurn?.responseParts.some((part) => part.kind === "inputRequest" && part.request.id === entry.request.id && part.response !== undefined));
@@ -149,7 +149,7 @@ export function waiting(session: SessionState | undefined, chat?: ChatState): In
   return queue;
 }
 
-/** The same request in the queue and in the chat has one key. */
+/** A request has the same key in the queue and in the chat. */
 export const keyOf = (entry: InputNeeded): string =>
   `${entry.chat} ${entry.kind === "chatInput" ? entry.request.id : entry.toolCall.toolCallId}`;
 

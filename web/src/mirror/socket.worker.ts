@@ -1,4 +1,4 @@
-/** Holds the connections to the host beside the page's own thread, so that a flood of messages costs the page one task per frame. */
+/** Holds the connections to the host outside of the page's thread, so that a flood of messages costs the page one task per frame. */
 
 import type { Told, Wanted } from "./socket.ts";
 

@@ -11,7 +11,7 @@ import { dialBeside } from "./socket.ts";
 /** What a view sees of a channel. */
 export interface Seen<T> {
   state: T | undefined;
-  /** Own actions that the host has not answered yet. */
+  /** This client's actions that the host has not answered yet. */
   pending: Action[];
   error: Error | undefined;
 }
@@ -29,7 +29,7 @@ export const signIns = signal<{ resource: string; name: string; channel: Uri }[]
 export const creating = signal<ReadonlyMap<Uri, { progress: number; total?: number; message?: string }>>(new Map());
 /** How often the link was lost, was refused or could not be made. */
 export const losses = signal(0);
-/** A notice that is shown once: after a reconnect the host is not the same as before. */
+/** A notice that is shown once: after a reconnect the page found another host than before. */
 export const notice = signal<string | undefined>(undefined);
 
 /**
@@ -48,8 +48,8 @@ export const presence = (): { clientId: string; displayName: string; tools: neve
 let client: Client;
 export const now = (): number => Date.now();
 
-// Painting: states are applied at once, but signals are written at most every second frame, and so rarely that drawing takes
-// at most half of the time, however much there is to draw.
+// Painting: states are applied at once, but signals are written at most every second frame, and less often if drawing would otherwise take
+// more than half of the time.
 
 const dirty = new Set<() => void>();
 let scheduled = false;
@@ -322,7 +322,7 @@ export const refusal = (): string | undefined => client.refusal;
 
 export function dispatch(uri: Uri, action: Action, kind?: ChannelKind): Promise<Outcome> {
   const { outcome } = client.dispatch(uri, action, kind);
-  held.get(uri)?.write(); // Own actions are shown at once, because a control must not jump back until the next frame.
+  held.get(uri)?.write(); // This client's actions are shown at once, because otherwise a control would jump back until the next frame.
   return outcome;
 }
 

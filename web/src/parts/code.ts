@@ -1,4 +1,4 @@
-/** Code blocks: a head with language and copy button, colours from a worker once the block is complete. */
+/** Code blocks: a header with language and copy button, and colours from a worker once the block is complete. */
 
 import { copy } from "../ui/bits.tsx";
 import { colours } from "./safe.ts";
@@ -8,7 +8,7 @@ let worker: Worker | undefined;
 let next = 1;
 const waiting = new Map<number, (html: string | undefined) => void>();
 
-/** Code as HTML with classes for its colours; nothing for a language that is not known, or for very long code. */
+/** Code as HTML with classes for its colours; undefined for an unknown language or very long code. */
 export function highlighted(code: string, language: string): Promise<string | undefined> {
   if (!language || code.length > LONGEST || typeof Worker === "undefined") return Promise.resolve(undefined);
   worker ??= start();
@@ -32,7 +32,7 @@ function start(): Worker {
   return made;
 }
 
-/** Give every code block its frame. `open`: the block may still grow, so it keeps its plain colours. */
+/** Give every code block its frame. `open`: the block may still grow, so it gets no colours yet. */
 export function decorate(fragment: DocumentFragment, open = false): DocumentFragment {
   for (const pre of fragment.querySelectorAll("pre")) {
     const code = pre.querySelector("code");

@@ -18,7 +18,7 @@ export function languageOf(path: string): string {
   return found ? found[1] || path.slice(path.lastIndexOf(".") + 1) : "";
 }
 
-/** The pieces of coloured code, line by line. None when they are not the same text. */
+/** The pieces of coloured code, line by line; undefined if their text differs from the lines. */
 export function linesOf(html: string | undefined, text: string): Piece[][] | undefined {
   if (html === undefined) return undefined;
   const lines: Piece[][] = [[]];
@@ -34,13 +34,13 @@ export function linesOf(html: string | undefined, text: string): Piece[][] | und
   return lines.map((line) => line.map((piece) => piece.text).join("")).join("\n") === text ? lines : undefined;
 }
 
-/** How much of the longer line has to be the same: lines that share less are different lines, not changed ones. */
+/** The share of the longer line that must be the same: lines with less in common count as different lines, not as changed ones. */
 const ALIKE = 0.3;
 
-/** Whether a character that takes two places, such as an emoji, begins here: it is not cut in the middle. */
+/** Whether a character of two code units, such as an emoji, begins here: it must not be cut in the middle. */
 const isFirstHalf = (text: string, at: number): boolean => (text.codePointAt(at) ?? 0) > 0xffff;
 
-/** Where two lines differ between what they begin and end with; nothing when they have little in common. */
+/** Where two lines differ, between their common beginning and end; undefined when they have little in common. */
 export function changedPart(before: string, after: string): [[number, number], [number, number]] | undefined {
   const shorter = Math.min(before.length, after.length);
   let head = 0;
@@ -54,7 +54,7 @@ export function changedPart(before: string, after: string): [[number, number], [
   return [[head, before.length - tail], [head, after.length - tail]];
 }
 
-/** A line in pieces, each with the classes of its colour and of what changed. */
+/** A line in pieces, each with the classes for its colour and for a change. */
 export function piecesOf(text: string, line: Piece[] | undefined, changed: [number, number] | undefined): Piece[] {
   const whole = line?.map((piece) => piece.text).join("") === text ? (line as Piece[]) : [{ text, class: "" }];
   if (!changed || changed[0] >= changed[1]) return whole;

@@ -19,7 +19,7 @@ export interface Row {
   before: number | undefined;
   after: number | undefined;
   text: string;
-  /** Where the text differs from the line it replaces, or is replaced by. */
+  /** Where the text differs from the line that it replaces or that replaces it. */
   changed?: [number, number];
 }
 
@@ -80,7 +80,7 @@ export interface LineComments {
   add?(line: number): void;
 }
 
-/** The colours of both sides, line by line; nothing until they are known. */
+/** The colours of both sides, line by line; undefined until they are known. */
 interface Colours {
   before: Piece[][] | undefined;
   after: Piece[][] | undefined;
@@ -200,7 +200,7 @@ async function load(edit: FileEdit, fresh: boolean): Promise<Loaded> {
   }
 }
 
-/** Colours come when a worker has them. Until then, and where there are none, the text is plain. */
+/** Colours are added when the worker has computed them. Until then, and for languages without colours, the text is plain. */
 function useColours(loaded: Loaded, edit: FileEdit): Colours | undefined {
   const [found, set] = useState<Colours | undefined>(undefined);
   const language = languageOf(pathOf(edit.after?.uri ?? edit.before?.uri ?? ""));

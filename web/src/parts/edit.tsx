@@ -1,4 +1,4 @@
-/** A changed file: its name, how much changed, and the diff when it is small enough or asked for. */
+/** A changed file: its name, how much changed, and the diff if it is small or the person opens it. */
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -17,7 +17,7 @@ export function fromRoot(path: string, roots: readonly string[] = []): string {
   return path.slice(Math.max(0, ...within.map((root) => root.length)));
 }
 
-/** The name comes first, because it matters most; then the folder, as far as there is room. */
+/** The name comes first, because it matters most; then as much of the folder as there is room for. */
 export function FileName({ path, roots }: { path: string; roots?: readonly string[] | undefined }): JSX.Element {
   const shown = fromRoot(path, roots);
   const folder = shown.slice(0, Math.max(0, shown.lastIndexOf("/")));
@@ -38,7 +38,7 @@ export const opensByItself = (edit: FileEdit): boolean => {
 type DiffView = ComponentType<{ edit: FileEdit; comments?: LineComments }>;
 let loaded: DiffView | undefined;
 
-/** The diff's code comes with the first one that is opened. */
+/** The code for diffs is loaded when the first diff is opened. */
 export function LazyDiff(props: { edit: FileEdit; comments?: LineComments }): JSX.Element {
   const [View, set] = useState<DiffView | undefined>(() => loaded);
   useEffect(() => {

@@ -1,11 +1,11 @@
-/** Markdown as a component: streams while `live`, and keeps very long texts from holding up the page. */
+/** Markdown as a component: it streams while `live`, and very long texts do not block the page. */
 
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CopyButton } from "../ui/bits.tsx";
 import { MarkdownStream } from "./stream.ts";
 
-/** Characters that are drawn as Markdown; what is beyond comes as plain text, on demand. */
+/** How many characters are drawn as Markdown; the rest is shown as plain text, on demand. */
 const LONGEST = 150_000;
 
 export function Markdown({ content, live = false }: { content: string; live?: boolean }): JSX.Element {

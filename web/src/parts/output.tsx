@@ -8,11 +8,11 @@ import { size } from "./markdown.tsx";
 const LINES = 100;
 const BYTES = 32_000;
 
-/** A line that was overwritten after `\r` shows its last text. Titles and links for a terminal are left out. */
+/** A line that was overwritten after `\r` shows its last text. Escape codes for titles and links are left out. */
 export function folded(text: string): string {
   const shown = text.includes("\u001b]") ? text.replace(/\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)/g, "") : text;
   if (!shown.includes("\r")) return shown;
-  // Line by line: a pattern would look at a long line again from each of its characters.
+  // Line by line: a pattern would start again at each character of a long line.
   return shown.replaceAll("\r\n", "\n").split("\n").map((line) => line.slice(line.lastIndexOf("\r") + 1)).join("\n");
 }
 
@@ -36,7 +36,7 @@ function before(text: string, lines: number, limit: number): number {
   return at + 1;
 }
 
-/** The beginning and the end of a long text, and how much is between them. Costs the same for 5 MB as for 50 kB. */
+/** The beginning and the end of a long text, and how much is between them. It takes as long for 5 MB as for 50 kB. */
 export function ends(text: string): { head: string; tail: string; left: number } {
   const stop = after(text, LINES, BYTES / 2);
   const start = Math.max(stop, before(text, LINES, BYTES / 2));

@@ -1,4 +1,4 @@
-/** Content that is kept outside of the state: pictures of the host's own store at once, everything else when it is asked for. */
+/** Content that is kept outside of the state: pictures in the host's own store are shown at once, everything else on request. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

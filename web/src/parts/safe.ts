@@ -1,4 +1,4 @@
-/** The only way in for HTML: Markdown by marked, everything through DOMPurify, nothing loaded from elsewhere. */
+/** The only place where HTML enters the page: marked renders Markdown, DOMPurify cleans everything, and nothing is loaded from elsewhere. */
 
 import DOMPurify from "dompurify";
 import { Lexer, marked, type Token, type Tokens, type TokensList } from "marked";
@@ -49,13 +49,13 @@ function unload(image: HTMLImageElement): void {
   image.replaceWith(link);
 }
 
-/** Marks of emphasis in one paragraph, and in all of a text: with more of them the parser takes seconds or minutes. Nobody writes so many. */
+/** The most emphasis marks in one paragraph, and in a whole text: with more of them the parser takes seconds or minutes. Nobody writes that many. */
 const MARKS = 2_000;
 const ALL_MARKS = 20_000;
-/** Quotes and list items inside each other. */
+/** The deepest nesting of quotes and list items. */
 const DEEPEST = 50;
 
-/** What would hold up the page is not looked into: it is plain text. */
+/** Text that would block the page is not parsed, but shown as plain text. */
 class PatientLexer extends Lexer {
   #marks = 0;
   #depth = 0;
@@ -87,8 +87,8 @@ export const lex = (text: string): TokensList => new PatientLexer({ ...marked.de
 export const tableHead = (raw: string): string => raw.split("\n", 2).map((line) => `${line}\n`).join("");
 
 /**
- * The first part of what is longer than `long` and may still grow: a paragraph up to a word between two of its marks, a list up
- * to its last item, a table up to its last row. Undefined when it has no such place.
+ * The first part of a block that is longer than `long` and may still grow: a paragraph up to a word between two of its marks, a list up
+ * to its last item, a table up to its last row. Undefined if there is no such place.
  */
 export function firstPart(token: Token, long: number): string | undefined {
   if (token.raw.length <= long) return undefined;
@@ -101,7 +101,7 @@ export function firstPart(token: Token, long: number): string | undefined {
   let end = 0;
   let found: number | undefined;
   for (const inline of (token as Tokens.Paragraph).tokens) {
-    const room = token.raw.length - long / 2 - end; // The end may still change its meaning.
+    const room = token.raw.length - long / 2 - end; // The meaning of the end may still change.
     const word = inline.type === "text" ? inline.raw.slice(0, Math.max(0, room)).search(/\s\p{L}\S*\s*$/u) : -1;
     if (word >= 0) found = end + word + 1;
     end += inline.raw.length;
@@ -113,7 +113,7 @@ export function renderTokens(tokens: Token[], links: TokensList["links"]): Docum
   return sanitised(marked.parser(Object.assign([...tokens], { links }) as TokensList));
 }
 
-/** A whole text at once. */
+/** A complete text as clean HTML. */
 export function renderMarkdown(text: string): DocumentFragment {
   const tokens = lex(text);
   return renderTokens(tokens, tokens.links);

@@ -1,5 +1,5 @@
 /**
- * Markdown that grows: blocks that are settled are never touched again, only the last one is drawn anew.
+ * Markdown that grows: blocks that are settled are never touched again, only the last one is drawn again.
  * An open code fence grows as plain text in one node. When the text is complete it is drawn once as a whole.
  */
 
@@ -7,10 +7,10 @@ import type { Token, TokensList } from "marked";
 import { decorate } from "./code.ts";
 import { firstPart, lex, renderMarkdown, renderTokens, tableHead } from "./safe.ts";
 
-/** How many finished blocks form one group; a part of a long one ends its group. What is out of sight is neither laid out nor painted again, see `.chunk`. */
+/** How many finished blocks form one group; a part of a long block ends its group. The browser neither lays out nor paints groups that are out of sight, see `.chunk`. */
 const CHUNK = 24;
 
-/** Characters of a paragraph, a list or a table from which on its first part is settled. */
+/** A paragraph, list or table with more characters than this gets its first part settled. */
 const LONG = 4_000;
 
 const OPEN_FENCE = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/;
@@ -19,9 +19,9 @@ export class MarkdownStream {
   #settled = document.createElement("div");
   #tail = document.createElement("div");
   #text = "";
-  /** How much of the text stands in settled blocks. */
+  /** How much of the text is in settled blocks. */
   #end = 0;
-  /** The first lines of a table whose first rows are settled: without them its other rows would be no table. */
+  /** The first lines of a table whose first rows are settled: without them the other rows would not be parsed as a table. */
   #head = "";
   #fence: { closing: RegExp; node: Text; shown: number } | undefined;
   #complete = false;
@@ -84,7 +84,7 @@ export class MarkdownStream {
     return blocks;
   }
 
-  /** Settle the first part of a paragraph, a list or a table that does not end: it would be drawn again and again. The whole text is drawn as one at last. */
+  /** Settle the first part of a paragraph, a list or a table that does not end: it would be drawn again and again. When the text is complete, it is drawn as a whole. */
   #splitLong(tokens: TokensList): boolean {
     const part = tokens.length === 1 && tokens[0] ? firstPart(tokens[0], LONG) : undefined;
     if (part === undefined) return false;
@@ -118,7 +118,7 @@ export class MarkdownStream {
     code.append(node);
     pre.append(code);
     block.append(pre);
-    this.#tail.replaceChildren(decorate(block, true)); // Its head is there from the beginning: nothing jumps when it is closed.
+    this.#tail.replaceChildren(decorate(block, true)); // Its header is there from the beginning, so that nothing jumps when the block is closed.
     this.#fence = { closing: closing(fence[1] as string), node, shown: this.#text.length };
   }
 

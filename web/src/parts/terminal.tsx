@@ -12,7 +12,7 @@ import { clientId, dispatch, useChannel } from "../mirror/store.ts";
 const printed = (state: TerminalState): string =>
   state.content.map((part) => (part.type === "command" ? part.output : part.value)).join("");
 
-/** xterm writes its theme into <style> elements, which the page's policy forbids. While it opens, they feed stylesheets made by script. */
+/** xterm writes its theme into <style> elements, which the page's policy forbids. While it opens, the text of these elements goes into stylesheets made by script. */
 function openIn(term: Terminal, box: HTMLElement): void {
   const create = document.createElement.bind(document);
   document.createElement = ((tag: string, options?: ElementCreationOptions) =>
@@ -24,7 +24,7 @@ function openIn(term: Terminal, box: HTMLElement): void {
   }
 }
 
-/** It also writes colours into style attributes, which the policy forbids. The same through an element's own styles is allowed. */
+/** xterm also writes colours into style attributes, which the policy forbids. Setting them through `element.style` is allowed. */
 const setAttribute = HTMLElement.prototype.setAttribute;
 HTMLElement.prototype.setAttribute = function (this: HTMLElement, name: string, value: string): void {
   if (name === "style") this.style.cssText = value;
@@ -45,7 +45,7 @@ function styleElement(): HTMLElement {
   return element;
 }
 
-/** A terminal as it is shown: on a screen, or as plain text where there is no pty whose output could drive one. */
+/** A terminal: an emulated screen, or plain text if the output does not come from a pty. */
 export default function TerminalView({ uri, typing = false }: { uri: string; typing?: boolean }): JSX.Element {
   const state = useChannel<TerminalState>(uri, "terminal").value.state;
   return state?.isPty === false ? <pre class="term">{printed(state)}</pre> : <Screen uri={uri} typing={typing} />;

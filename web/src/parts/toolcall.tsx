@@ -95,7 +95,7 @@ function SubAgent({ helper, live, around }: { helper: HelperChat; live: boolean;
   );
 }
 
-/** What a call did that is worth seeing without asking: the files it changed, and what its helpers do. */
+/** The part of a call that is always visible: the files it changed, and what its helpers do. */
 export function Shown({ call, around }: { call: ToolCall; around: Around }): JSX.Element {
   const helpers = around.depth < 4 ? helpersOf(call, around.chat, around.session) : [];
   return (

@@ -49,7 +49,7 @@ export function Icon({ name }: { name: keyof typeof PATHS }): JSX.Element {
   );
 }
 
-/** A state of work, or a step that nobody has begun. */
+/** A state of work, or `todo` for a step that nobody has begun. */
 type State = Activity | "todo";
 
 const STATES: Record<State, string> = {
@@ -93,7 +93,7 @@ export interface MenuEntry {
  */
 const UNSEEN = /([\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\p{Cs}]|\r(?!\n)|(?![\u200c\u200d\ufe00-\ufe0f])\p{Default_Ignorable_Code_Point}|(?<=[\u0000-\u007f])[\u200c\u200d\ufe00-\ufe0f](?!\u20e3))/u;
 
-/** The same, and spaces that only look like one: to a program they are letters. */
+/** The same, and unusual spaces that only look like a space: to a program they are letters. */
 const UNSEEN_OR_ODD = new RegExp(`${UNSEEN.source.slice(0, -1)}|(?! )\\p{Zs})`, "u");
 
 /** A text in which nothing is hidden: invisible characters are shown by their numbers. `input`: the text is for a program, so unusual spaces are shown as well. */
@@ -106,7 +106,7 @@ export function Exact({ text, input = false }: { text: string; input?: boolean }
 /** Characters of a text that are drawn at once: millions of them take the browser many seconds. */
 const MUCH = 20_000;
 
-/** A text of any length. Of a very long one the beginning is shown, and all of it on request. */
+/** A text of any length. Of a very long text only the beginning is shown, and the rest on request. */
 export function Lengthy({ text }: { text: string }): JSX.Element {
   const [all, set] = useState(false);
   if (all || text.length <= MUCH) return <Exact text={text} />;
@@ -157,7 +157,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
         onToggle={(event) => {
           if ((event as unknown as ToggleEvent).newState === "open") place();
         }}>
-        {/* The browser gives the first entry the keyboard in the moment the menu opens: a key pressed right after that is for the menu. */}
+        {/* The browser focuses the first entry at the moment the menu opens, so that a key pressed right after that goes to the menu. */}
         {props.entries.map((entry, index) => entry.choices ? (
           <div key={entry.label} class="menu-group" role="group" aria-label={entry.label}>
             <span class="break">{entry.label}</span>
@@ -186,7 +186,7 @@ export function Menu(props: { label: string; entries: MenuEntry[]; class?: strin
   );
 }
 
-/** A native dialog that is open as long as this component is shown. Escape closes only the dialog; the keyboard goes back to where it was. */
+/** A native dialog that is open as long as this component is shown. Escape closes only the dialog; the focus then returns to where it was. */
 export function Dialog(props: { label: string; onClose(): void; children: ComponentChildren }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -231,7 +231,7 @@ export function Confirm(): JSX.Element | null {
   );
 }
 
-// Toasts: short, with an undo where there is one.
+// Toasts: short, with an undo button where something can be undone.
 
 interface Toast {
   id: number;
@@ -275,7 +275,7 @@ export function Toasts(): JSX.Element {
 /** The text about an answer that the host refused. */
 export const tellRefused = (reason: string): void => toast(`Not done: ${reason}`);
 
-/** Dispatch an action, and tell the person if the host refuses it; whether it was accepted. */
+/** Dispatch an action, and tell the person if the host refuses it. Returns whether it was accepted. */
 export async function act(channel: Uri, action: Action, kind: ChannelKind): Promise<boolean> {
   const outcome = await dispatch(channel, action, kind);
   if (!outcome.accepted) tellRefused(outcome.reason);
@@ -329,7 +329,7 @@ export const focusNow = (element: HTMLElement | null): void => element?.focus();
 /** The region that has the focus only because the focused element was removed. */
 let lent: Element | undefined;
 
-/** Put the keyboard where one writes next, unless somebody put it elsewhere. Not on a phone: its keyboard would cover the page. */
+/** Focus the field for the next message, unless the person has moved the focus elsewhere. Not on a phone: its keyboard would cover the page. */
 export function focusWhenNowhere(element: HTMLElement | null | undefined): void {
   const nowhere = document.activeElement === document.body || document.activeElement === lent;
   if (nowhere && matchMedia("(pointer: fine)").matches) element?.focus({ preventScroll: true });
@@ -367,13 +367,13 @@ export function keepKeyboard(): void {
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] });
 }
 
-/** Once no dialog is open, and the keyboard is back where it was before. */
+/** Wait until no dialog is open and the focus is back where it was before. */
 export function afterDialog(run: () => void): void {
   if (document.querySelector("dialog[open]")) requestAnimationFrame(() => afterDialog(run));
   else requestAnimationFrame(() => requestAnimationFrame(run));
 }
 
-/** Give the keyboard to a region of the page. Until that is there the main one has it; a person who goes elsewhere meanwhile stays there. */
+/** Focus a region of the page. Until it exists, the main region has the focus. If the person moves the focus meanwhile, it stays there. */
 export function focusSoon(id: string): void {
   const main = document.getElementById("region-main");
   main?.focus({ preventScroll: true });
@@ -386,7 +386,7 @@ export function focusSoon(id: string): void {
   look(120);
 }
 
-/** The card of something that waits: it gets the keyboard when somebody asked to be brought to one of `keys`, and only then. */
+/** The card of a request. It gets the focus only if the person asked to be brought to one of `keys`. */
 export function usePointed<T extends HTMLElement>(keys: string[], show?: (key: string) => void): RefObject<T | null> {
   const card = useRef<T>(null);
   const mine = keys.find((key) => key === pointed.value);

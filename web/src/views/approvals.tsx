@@ -77,13 +77,13 @@ const deny = (request: Approval, option?: ConfirmationOption, note?: string): Pr
 /** The narrowest option of a kind: the first one that is not "always". */
 export function narrowest(options: ConfirmationOption[] | undefined, kind: string): ConfirmationOption | undefined {
   const fitting = (options ?? []).filter((option) => option.kind === kind);
-  // Options of the first group are about this call only.
+  // Options of the first group decide only about this call.
   const once = fitting.filter((option) => option.group === 0);
   if (once.length === 1) return once[0];
   return fitting.find((option) => !/always|session|remember|forever|global|workspace/i.test(`${option.id} ${option.label}`)) ?? fitting[0];
 }
 
-/** What a rule of this host covers, by the second word of its option's id. */
+/** What a rule of this host covers, taken from the second word of the option's id. */
 const COVERS: Record<string, string> = {
   tool: "Every call of this tool, whatever its input", server: "Every call of every tool of this server",
   command: "Commands that begin like this, whatever follows", path: "Calls that touch only these paths",
@@ -151,7 +151,7 @@ function Risk({ call }: { call: ToolCall }): JSX.Element | null {
 
 /**
  * Who asks, for what, where and why. The risk comes before the input, and a diff before the words that describe it. However long the
- * words are, they leave room for the input: an agent must not be able to talk it out of sight.
+ * words are, they leave room for the input: an agent must not be able to push it out of sight with words.
  */
 function Question({ request, session }: { request: Approval; session: SessionState | undefined }): JSX.Element {
   const call = request.toolCall;
@@ -188,7 +188,7 @@ function Question({ request, session }: { request: Approval; session: SessionSta
 
 const PLACE = / (in this chat|in this session|in this workspace|everywhere)$/;
 
-/** Options that differ only in where they count become one entry with a choice of places. */
+/** Options that differ only in their scope become one entry with a choice of scopes. */
 export function grouped(options: ConfirmationOption[], run: (option: ConfirmationOption) => void): MenuEntry[] {
   const out: MenuEntry[] = [];
   const byWords = new Map<string, ConfirmationOption[]>();
@@ -290,7 +290,7 @@ export function InlineApproval({ request }: { request: Approval; session: Sessio
   );
 }
 
-/** Above the composer: one at a time, with all of them listed before all can be allowed. */
+/** The questions above the composer: one at a time. All are listed before they can be allowed together. */
 export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded[]; session: SessionState | undefined; uri: Uri }): JSX.Element | null {
   const [index, set] = useState(0);
   const [listed, list] = useState(false);
@@ -311,7 +311,7 @@ export function ApprovalDock({ requests, session, uri }: { requests: InputNeeded
   const first = approvals.every((each) => each.toolCall.status === "pending-confirmation");
   const allowAll = (): void => {
     void Promise.all(approvals.map((each) => allow(each, narrowest(each.toolCall.options, "approve")))).then((taken) => {
-      const count = taken.filter(Boolean).length; // Each of the others has shown why not.
+      const count = taken.filter(Boolean).length; // Each of the others has shown why it was refused.
       if (count) toast(count === 1 ? "1 call allowed once" : `${count} calls allowed once`);
     });
     list(false);

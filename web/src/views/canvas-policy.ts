@@ -4,7 +4,7 @@ export interface Verdict {
   /** The URL to load, or the reason why there is none. */
   url: string | undefined;
   reason: string;
-  /** The host that would be asked, when it is not this machine and not this page's own. */
+  /** The host that would be contacted, if it is neither this machine nor the one this page comes from. */
   foreign: string | undefined;
 }
 

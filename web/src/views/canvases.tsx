@@ -1,4 +1,4 @@
-/** Canvases beside the chat, each in a frame of its own that can reach neither the page nor its cookie. */
+/** Canvases beside the chat, each in its own frame, which can reach neither the page nor its cookie. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ function Frame({ instance }: { instance: CanvasInstance }): JSX.Element {
   return <iframe key={verdict.url} class="canvas-frame" title={instance.title ?? instance.instanceId} src={verdict.url} sandbox="allow-scripts allow-forms" referrerpolicy="no-referrer" allow="" {...extra} />;
 }
 
-/** A canvas whose whole content is in its address (`data:`). It would inherit this page's policy, so the host serves it under another. */
+/** A canvas whose whole content is in its address (`data:`). It would inherit this page's policy, so the host serves it with a different policy. */
 function DataFrame({ url, title }: { url: string; title: string }): JSX.Element {
   const [path, lead] = useState<string | undefined>(undefined);
   const [error, fail] = useState("");

@@ -13,7 +13,7 @@ import { act, confirmed, Dialog, Icon, Menu, tellRefused, toast } from "../ui/bi
 import { annotationsOf, comment, reviewCount } from "./review.ts";
 import type { PanelProps } from "./session.tsx";
 
-/** The channel of a changeset: its template with this turn, or none when it wants something we do not know. */
+/** The channel of a changeset: its template filled with this turn; undefined if the template has other variables. */
 export function expand(changeset: Changeset, turnId: string | undefined): string | undefined {
   const uri = turnId ? changeset.uriTemplate.replace("{turnId}", encodeURIComponent(turnId)) : changeset.uriTemplate;
   return /\{.*\}/.test(uri) ? undefined : uri;
@@ -113,7 +113,7 @@ function ChangesetView({ uri, changeset, props }: { uri: string; changeset: Chan
   );
 }
 
-/** One text that is asked for. With a `hint` it may stay empty. */
+/** A dialog that asks for one text. With a `hint` the text may stay empty. */
 function Ask({ label, field, hint, onClose, onSave }: { label: string; field: string; hint?: string; onClose(): void; onSave(text: string): void }): JSX.Element {
   const [text, set] = useState("");
   return (

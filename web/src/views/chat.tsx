@@ -88,7 +88,7 @@ function Reasoning({ text, live }: { text: string; live: boolean }): JSX.Element
   );
 }
 
-const PARTS = 150; // As many parts of one turn are drawn at first, and as many more each time.
+const PARTS = 150; // This many parts of a turn are drawn at first, and as many again on each request.
 
 /** Where drawing a long turn begins: with its last parts, and with everything that is still open. */
 export function firstShown(all: Run[], count: number): number {
@@ -166,10 +166,10 @@ interface TurnProps {
   live: boolean;
   /** Whether the turn waits for an answer: it asks a question itself, or one of its helpers does. */
   waits: boolean;
-  /** The agent's own description of its activity. */
+  /** The agent's description of its activity. */
   activity: string | undefined;
   last: boolean;
-  /** The address leads to it, as a search does. */
+  /** The page's address names this turn, for instance after a search. */
   named: boolean;
   sending: "sent" | "sending" | "waiting";
   around: Around;
@@ -251,13 +251,13 @@ function Foot({ turn, around, last, previous, canFork, canAside, canWrite, onEdi
   );
 }
 
-/** Remove the turns from here on, and send the message again: with its attachments, to the model it was for. */
+/** Remove the turns from here on, and send the message again, with its attachments and to the same model. */
 async function resend(chat: Uri, previous: string | undefined, { text, attachments, model }: Message): Promise<void> {
   const message = userMessage(text, { ...(attachments ? { attachments } : {}), ...(model ? { model } : {}) });
   if (await act(chat, { type: "chat/truncated", ...(previous ? { turnId: previous } : {}) }, "chat")) await sendMessage(chat, message, "turn");
 }
 
-/** The words that are selected inside a turn: a side chat can be about them. */
+/** The text that is selected inside a turn: a side chat can be about it. */
 function selected(): string {
   const words = getSelection()?.toString().trim() ?? "";
   return document.activeElement?.closest("textarea, input") ? "" : words.slice(0, 4_000);
@@ -333,7 +333,7 @@ export function ChatView({ uri, session, seen }: { uri: Uri; session: SessionSta
   useAnnouncements(chat, requests.map(keyOf).join(), requests[0]?.kind === "toolConfirmation" ? plain(requests[0].toolCall.displayName) : undefined);
 
   const older = async (stay: boolean): Promise<void> => {
-    letGo(); // A person who loads older turns reads them: do not jump to the end meanwhile.
+    letGo(); // A person who loads older turns wants to read them, so do not jump to the end meanwhile.
     const turn = ref.current?.querySelector(".turn");
     anchor.current = stay ? { turn, top: turn?.getBoundingClientRect().top ?? 0, first: turns[0]?.id } : undefined;
     mounted.value += MORE;

@@ -11,10 +11,10 @@ import { size } from "../parts/markdown.tsx";
 import { act, announce, focusWhenNowhere, Icon, Menu, toast } from "../ui/bits.tsx";
 
 const SHARE = 500;
-/** Completions that are shown; the list says how many more there are. */
+/** How many completions are shown; the list says how many more there are. */
 const SHOWN = 50;
 const MAX_ATTACHMENT = 8_000_000;
-/** Characters of a draft: a browser takes seconds for each key in a longer field. What is pasted beyond that is attached. */
+/** The most characters of a draft: in a longer field a browser takes seconds for each key. A longer pasted text is attached instead. */
 const LONGEST_DRAFT = 200_000;
 
 interface Completion {
@@ -34,7 +34,7 @@ function aboutCompletion({ insertText, attachment }: Completion): string {
 /** Characters of the longest word that can be completed. */
 const LONGEST_WORD = 1_000;
 
-/** The word that ends at the caret. It is looked for backwards: a pattern would look at a long pasted text again from each of its letters. */
+/** The word that ends at the caret. The search goes backwards, because a pattern would start again at each letter of a long pasted text. */
 function wordBefore(text: string, caret: number): string {
   let start = caret;
   while (start > 0 && caret - start < LONGEST_WORD && !/\s/.test(text.charAt(start - 1))) start -= 1;
@@ -169,7 +169,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     if (!turn) return;
     const spent = Math.max(0, Date.now() - Date.parse(turn.startedAt)) || 0;
     announce("Stopping");
-    if (matchMedia("(pointer: fine)").matches) area.current?.focus(); // The button goes away with the turn.
+    if (matchMedia("(pointer: fine)").matches) area.current?.focus(); // The button disappears when the turn ends.
     void act(chatUri, { type: "chat/turnCancelled", turnId: turn.id, duration: spent }, "chat");
   }
 
@@ -246,7 +246,7 @@ export function Composer({ uri, session, chat, onSent, review }: Props): JSX.Ele
     });
   }
 
-  // Files may be dropped anywhere: beside the field the browser would leave the page to show them.
+  // Files may be dropped anywhere: outside of the field, the browser would otherwise leave the page to show them.
   useEffect(() => {
     const over = (event: DragEvent): void => {
       if (!event.dataTransfer?.types.includes("Files")) return;

@@ -1,4 +1,4 @@
-/** Devices that may come in: list, revoke, and pair another one with a QR code. */
+/** Devices that may use the host: list them, revoke them, and pair another one with a QR code. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

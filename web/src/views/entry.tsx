@@ -1,4 +1,4 @@
-/** The way in: for a browser that the host does not know. */
+/** What a browser sees that the host does not know: how to pair it. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** One thing that waits, with its answer in place. Its code is loaded when something waits. */
+/** One request in the inbox, which can be answered there. This code is loaded when something waits. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -34,7 +34,7 @@ function Failure({ item }: { item: InboxItem }): JSX.Element {
   );
 }
 
-/** While other requests wait as well, so many questions of a form are shown. */
+/** How many questions of a form are shown while other requests wait as well. */
 const QUESTIONS = 3;
 
 /** A long form would hide what waits below it: it opens when somebody wants to answer it. */

@@ -1,4 +1,4 @@
-/** The first thing to see: everything that waits for a person, answerable in place. */
+/** The inbox, the first view: everything that waits for a person, answerable there. */
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

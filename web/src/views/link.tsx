@@ -1,4 +1,4 @@
-/** The state of the connection, in a word, always in sight. */
+/** The state of the connection in one word, always visible. */
 
 import type { JSX } from "preact";
 import { lastHeard, link, offlineSince, refusal, retry } from "../mirror/store.ts";

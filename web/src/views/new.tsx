@@ -52,7 +52,7 @@ export default function NewSession(): JSX.Element {
   const [model, setModel] = useState("");
   const [schema, setSchema] = useState<ConfigSchema | undefined>(undefined);
   const [values, setValues] = useState<Record<string, unknown>>({});
-  const [text, setText] = useState(() => kept(WRITTEN, "")); // A reload, or a look at another session, finds it again.
+  const [text, setText] = useState(() => kept(WRITTEN, "")); // Kept, so that a reload or a visit to another session does not lose it.
   const write = (words: string): void => {
     setText(words);
     keep(WRITTEN, words || undefined);
@@ -100,7 +100,7 @@ export default function NewSession(): JSX.Element {
       await request("createSession", {
         channel: session, provider: agent.provider, ...(directory ? { workingDirectories: [toUri(directory)] } : {}),
         ...(schema && Object.keys(schema.properties).length ? { config: values } : {}), progressToken: session,
-        activeClient: presence(), // From the beginning: the first turn may open a canvas already.
+        activeClient: presence(), // From the beginning, because the first turn may open a canvas.
       });
     } catch (problem) {
       fail((problem as Error).message);
@@ -156,7 +156,7 @@ export default function NewSession(): JSX.Element {
   );
 }
 
-/** The chat exists as soon as its session does; the message waits for it like any other, however long that takes. */
+/** The chat exists as soon as its session does; the message waits until then, like any other message, however long that takes. */
 async function firstMessage(session: string, message: Message): Promise<void> {
   const chat = await firstSeen(session, "session", (state: SessionState) => state.defaultChat ?? state.chats[0]?.resource);
   if (chat) return void (await sendMessage(chat, message, "turn"));

@@ -21,7 +21,7 @@ interface Command {
   run(): void;
 }
 
-/** Go somewhere, and have the keyboard there. A session gives it to its composer. */
+/** Go to a view and focus it. A session focuses its composer. */
 function show(hash: string, region?: string): void {
   go(hash);
   if (region) focusSoon(region);
@@ -56,7 +56,7 @@ function commands(): Command[] {
 
 let visited: string | undefined;
 
-/** Go to what waits in this session, then to the next thing, and so on around; its card gets the keyboard. */
+/** Go to what waits in this session, then to the next request, and after the last to the first again. Its card gets the focus. */
 export function nextPending(): void {
   const items = inbox.value;
   if (!items.length) return toast("Nothing waits for you");

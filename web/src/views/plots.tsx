@@ -1,4 +1,4 @@
-/** Bars for tokens and cost. Plain SVG, drawn in real pixels so that its letters keep their size. */
+/** Bars for tokens and cost. Plain SVG, drawn in real pixels so that the text keeps its size. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -13,10 +13,10 @@ export interface Bar {
 
 const BASE = 150;
 const ROOM = 128;
-/** Room for the letters at their usual size: below the bars, beside them, and for the name of one. */
+/** Room for text of the usual size: below the bars, beside them, and for the name of a bar. */
 const [BELOW, LEFT, NAME] = [26, 44, 56];
 
-/** The width there is, followed while it changes, and how much larger than usual letters are. */
+/** The available width, kept up to date, and how much larger than usual the text is. */
 function useWidth(): { ref: { current: HTMLElement | null }; width: number; zoom: number } {
   const ref = useRef<HTMLElement>(null);
   const [width, set] = useState(0);

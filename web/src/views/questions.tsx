@@ -127,7 +127,7 @@ function shown(value: AnswerValue | undefined, question: InputQuestion): string 
   return String(value.value);
 }
 
-/** What was asked and answered, as text: for a form that came too late. */
+/** The questions and answers as text, for a form that was sent too late. */
 function asText(request: InputRequest, answers: Record<string, InputAnswer>): string {
   const lines = (request.questions ?? []).map((question) => `${question.message} ${shown(valueOf(answers[question.id]), question)}`);
   return [request.message, ...lines].filter(Boolean).join("\n");
@@ -139,7 +139,7 @@ export interface QuestionFormProps {
   chat: Uri;
   request: InputRequest;
   response: "accept" | "decline" | "cancel" | undefined;
-  /** The turn ended before an answer came. */
+  /** True if the turn ended before an answer came. */
   expired: boolean;
   onSendAsMessage?(text: string): void;
 }
@@ -163,7 +163,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
     if (expired || isNothing(answer)) return;
     timers.current.set(id, setTimeout(() => {
       void dispatch(chat, { type: "chat/inputAnswerChanged", requestId: request.id, questionId: id, answer }, "chat").then((outcome) => {
-        // A refused draft stays in this form; submitting says what is wrong.
+        // A refused draft stays in this form; submitting it shows what is wrong.
         if (outcome.accepted) setLocal(({ [id]: mine, ...others }) => (JSON.stringify(mine) === JSON.stringify(answer) || !mine ? others : { ...others, [id]: mine }));
       });
     }, DEBOUNCE));
@@ -180,7 +180,7 @@ export function QuestionForm({ chat, request, response, expired, onSendAsMessage
       else if (question.required) {
         setMissing(question.id);
         const show = (): void => form.current?.querySelector<HTMLElement>(".question:has([role=alert]) :is(input, textarea)")?.focus();
-        requestAnimationFrame(() => requestAnimationFrame(show)); // It may be out of sight; the chat has followed its end by then.
+        requestAnimationFrame(() => requestAnimationFrame(show)); // The form may be out of sight; after two frames the chat has scrolled to its end.
         return;
       }
     }

@@ -14,7 +14,7 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
   const uri = chat.resource;
   const steering = chat.steeringMessage;
   if (!queue.length && !steering) return null;
-  const maySteer = chat.activeTurn && !steering; // Another one would take the place of the one that waits.
+  const maySteer = chat.activeTurn && !steering; // A second steering message would replace the one that waits.
   const move = (index: number, by: number): void => {
     const order = queue.map((each) => each.id);
     const [id] = order.splice(index, 1);
@@ -25,7 +25,7 @@ export function Queue({ chat }: { chat: ChatState }): JSX.Element | null {
     if (!(await act(uri, { type: "chat/pendingMessageRemoved", kind, id }, "chat"))) return;
     toast(kind === "queued" ? "Removed from the queue" : "Taken back", { label: "Undo", run: () => void act(uri, { type: "chat/pendingMessageSet", kind, id, message }, "chat") });
   };
-  // It leaves the queue when the agent takes it. An agent that cannot be steered gets it after the turn.
+  // The message leaves the queue when the agent takes it. An agent that cannot be steered gets it after the turn.
   const steer = async (each: PendingMessage): Promise<void> => {
     if (await act(uri, { type: "chat/pendingMessageSet", kind: "steering", id: crypto.randomUUID(), message: each.message }, "chat"))
       await act(uri, { type: "chat/pendingMessageRemoved", kind: "queued", id: each.id }, "chat");

@@ -15,7 +15,7 @@ export interface Rule {
   scope: string;
   /** Whose tool: `agent:NAME`, `mcp:SERVER`, `client:NAME`, `host`. */
   owner?: string;
-  /** The rule in words, as the host reads it. */
+  /** The rule in words, as the host understands it. */
   says?: string;
   tool?: string;
   place?: string;
@@ -47,7 +47,7 @@ export function ownerWords(owner: string | undefined): string {
   return name ? `${OWNERS[kind] ?? kind} ${name}` : kind === "host" ? "the host" : "";
 }
 
-/** Where a rule counts, with the place by its name. */
+/** The scope of a rule in words, with the name of the session or directory. */
 export function placeWords(rule: Rule, known: ReadonlyMap<string, SessionSummary>): string {
   if (rule.scope === "workspace") return `in ${rule.place ? pathOf(rule.place) : "one directory"}`;
   if (rule.scope !== "session" && rule.scope !== "chat") return rule.scope;

@@ -1,4 +1,4 @@
-/** Where the transcript stands: it follows its end until somebody scrolls away, and stays in place while turns are added above. */
+/** The scroll position of the transcript: it follows the end until somebody scrolls away, and stays in place while turns are added above. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -12,7 +12,7 @@ export function hold(box: Element, turn: Element, top: number, frames = SETTLING
   if (frames > 0 && turn.isConnected) requestAnimationFrame(() => hold(box, turn, top, frames - 1));
 }
 
-/** The scrollbar takes room from the text; the composer below gives up as much, so that both begin at the same edge. */
+/** The scrollbar takes room from the text, so the composer below becomes narrower by the same width, and both have the same edges. */
 function alignDock(box: HTMLElement | null): void {
   if (box) box.parentElement?.style.setProperty("--gutter", `${(box.offsetWidth - box.clientWidth) / 2}px`);
 }
@@ -24,7 +24,7 @@ export function showWhole(card: Element | null, box: Element | null): void {
 
 interface Following {
   ref: { current: HTMLDivElement | null };
-  /** Somebody reads above the end. */
+  /** True while somebody reads above the end. */
   detached: boolean;
   toEnd(): void;
   letGo(): void;
@@ -32,7 +32,7 @@ interface Following {
   onInput(): void;
 }
 
-/** `asked` is the question that waits. One that is too tall for the view is shown from its top; when it is answered, the chat follows its end again. */
+/** `asked` is the question that waits. A question that is too tall for the view is shown from its top; when it is answered, the chat follows its end again. */
 export function useFollowing(key: unknown, asked: string | undefined): Following {
   const ref = useRef<HTMLDivElement>(null);
   const touched = useRef(Number.NEGATIVE_INFINITY);
@@ -63,7 +63,7 @@ export function useFollowing(key: unknown, asked: string | undefined): Following
     const box = ref.current;
     if (!box) return;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
-    // Content that grows moves the end away, too; only a person's own scrolling detaches.
+    // Content that grows moves the end away, too; only scrolling by a person stops the chat from following it.
     if (!atEnd && performance.now() - touched.current > 1_000) return;
     following.current = atEnd;
     set(!atEnd);
@@ -93,7 +93,7 @@ export function useFollowing(key: unknown, asked: string | undefined): Following
   return { ref, detached, toEnd, letGo, onScroll, onInput };
 }
 
-/** A search that leads to a very old turn gives up after so many portions of older turns. */
+/** Looking for a very old turn ends after this many portions of older turns. */
 const PORTIONS = 25;
 
 /** Bring the turn that the address names into view, once. Older turns are loaded until it is there; `first` is the oldest one now. */

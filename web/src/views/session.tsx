@@ -50,7 +50,7 @@ function useReading(uri: string, summary: SessionSummary | undefined): void {
   }, [uri, status, modifiedAt, visible.value]);
 }
 
-/** A chat of several has a mark of its own. */
+/** If a session has several chats, each has its own mark. */
 function useChatReading(chat: ChatState | undefined): void {
   const unread = chat !== undefined && !isRead(chat.status) && activity(chat.status) !== "running";
   useEffect(() => {
@@ -138,7 +138,7 @@ function Head({ at, state, summary, chat }: { at: Here; state: SessionState | un
   );
 }
 
-/** Where it works: the first directory by name, all of them on hover; and whether that is a work tree of its own. */
+/** Where it works: the first directory by name, all of them on hover; and whether it is the session's own work tree. */
 function Places({ directories = [], worktree }: { directories: string[] | undefined; worktree: boolean }): JSX.Element | null {
   const [first, ...more] = directories;
   if (!first) return null;
@@ -168,7 +168,7 @@ async function disposeChat(session: string, chat: ChatState): Promise<void> {
   await request("disposeChat", { channel: chat.resource }).then(() => go(sessionUrl(session)), (error: Error) => tellRefused(error.message));
 }
 
-/** Chats by their titles. A fork has its chat's title until it gets one of its own, and chats of one title are counted. */
+/** Chats by their titles. A fork has the title of its origin until it gets its own, and chats with the same title are numbered. */
 export function chatNames(chats: Pick<ChatSummary, "title" | "origin">[]): string[] {
   const first = chats.map((chat, index) => chat.title || `Chat ${index + 1}`);
   const named = first.map((title, index) => (chats[index]?.origin?.kind === "fork" && first.indexOf(title) < index ? `Fork of ${title}` : title));
@@ -251,7 +251,7 @@ export interface PanelProps {
   at: Here;
 }
 
-/** A width that leaves room for the chat; the style keeps it so when the window gets smaller. */
+/** A width that leaves room for the chat; the stylesheet keeps that room when the window gets smaller. */
 const fitting = (width: number): number => Math.round(Math.max(300, Math.min(innerWidth - 640, width)));
 
 export function SidePane({ at }: { at: Here }): JSX.Element {

@@ -1,4 +1,4 @@
-/** The list of sessions: live, by directory and time, what waits first; search, archive, read and unread. */
+/** The list of sessions: live, by directory and time, with those that wait first; search, archive, read and unread. */
 
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -45,7 +45,7 @@ interface Hit {
   text: string;
 }
 
-/** What stands around the words of a search, with the words in bold. */
+/** The text around the words of a search, with the words in bold. */
 function Found({ text, words }: { text: string; words: string }): JSX.Element {
   const any = words.split(/\s+/).map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
   return <span class="found" dir="auto">{text.split(new RegExp(`(${any})`, "iu")).map((part, index) => (index % 2 ? <b key={index}>{part}</b> : part))}</span>;
@@ -101,10 +101,10 @@ function GroupView({ directory, place, list, hits, words, current, at, all }: Gr
   );
 }
 
-/** Characters from which a search also looks into the text: two are a word in some languages. */
+/** A search of at least this many characters also looks into the text: two are a word in some languages. */
 const SHORTEST = 2;
 
-/** Search in the text of all sessions: the host looks through a few at a time, as long as the query stands. */
+/** Search in the text of all sessions: the host searches a few at a time, until the query changes. */
 function useTextHits(words: string): { hits: ReadonlyMap<Uri, Hit>; looking: boolean } {
   const [hits, set] = useState<ReadonlyMap<Uri, Hit>>(new Map());
   const [looking, setLooking] = useState(false);

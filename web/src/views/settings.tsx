@@ -1,4 +1,4 @@
-/** Settings of this browser: theme, keys, notifications. What the host is, for questions to its people. */
+/** Settings of this browser: theme, keys, notifications. It also shows what the host is, for questions to the people who run it. */
 
 import type { JSX } from "preact";
 import { ask, possible, test, WHY } from "../local/notifications.ts";

@@ -19,7 +19,7 @@ const TRUST: Record<string, string> = {
 
 const own = (item: Customization): boolean => item.enablement?.[0]?.enabled ?? item.enabled ?? true;
 
-/** On or off, and which decision makes it so. */
+/** Whether it is on or off, and which decision made it so. */
 export function effective(item: Customization, parent: Customization | undefined): { on: boolean; why: string } {
   if (parent && !own(parent)) return { on: false, why: `Off because ${parent.name} is off.` };
   const on = own(item);
@@ -30,7 +30,7 @@ export function effective(item: Customization, parent: Customization | undefined
   return { on, why: on ? "On: nobody switched it off." : "Switched off." };
 }
 
-/** A decision of one scope, with those of the others kept, the narrowest first. */
+/** The decisions with one scope's replaced and the others kept, the narrowest first. */
 export function decided(item: Customization, kind: Enablement["kind"], enabled: boolean, workspace: string | undefined): Enablement[] {
   const order = ["session", "workspace", "global"];
   const others = (item.enablement ?? []).filter((each) => each.kind !== kind);
@@ -125,7 +125,7 @@ function counted(items: Customization[]): string {
   return [...counts].map(([type, count]) => `${count} ${(KINDS[type] ?? type).toLowerCase()}${count === 1 ? "" : "s"}`).join(", ");
 }
 
-/** What cannot be used: components of a plugin that are not listed, tools of a server that are left out. */
+/** What cannot be used, and why: components of a plugin that are not listed, tools of a server that are left out. */
 export function unusable(item: Customization): string[] {
   const lines = item._meta?.["ahpkit/notListed"];
   const leftOut = Object.entries(item._meta?.["ahpkit/left-out"] ?? {});
@@ -181,7 +181,7 @@ function Server({ uri, item, running }: { uri: string; item: Customization; runn
   );
 }
 
-/** Where the session works. Agents that can take several get a way to add and remove them. */
+/** Where the session works. If the agent can work in several directories, they can be added and removed here. */
 function Directories({ uri, session }: { uri: string; session: SessionState }): JSX.Element {
   const [adding, add] = useState<string | undefined>(undefined);
   const able = root.value?.agents.find((each) => each.provider === session.provider)?.capabilities?.multipleWorkingDirectories;

@@ -1,4 +1,4 @@
-/** A sign-in that an agent or a server asks for: in the browser where the host can, else a field for a token that forgets it at once. */
+/** A sign-in that an agent or a server asks for: in the browser if the host supports it, otherwise with a field for a token, which is not kept. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

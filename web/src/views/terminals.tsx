@@ -8,13 +8,13 @@ import { clientId, request, root } from "../mirror/store.ts";
 import { Icon, Mark, tellRefused } from "../ui/bits.tsx";
 import type { PanelProps } from "./session.tsx";
 
-/** Those of this session's agent, and shells that people opened: a shell belongs to a window, not to a session. */
+/** The terminals of this session's agent, and shells that people opened: a shell belongs to a window, not to a session. */
 const shownIn = (session: string, terminals: TerminalInfo[]): TerminalInfo[] =>
   terminals.filter((each) => each.claim.kind === "client" || each.claim.session === session);
 
 const isRunning = (terminal: TerminalInfo): boolean => terminal.lifecycle.status === "running";
 
-/** Only what has ended and what this window opened can be closed here. */
+/** Only terminals that have ended or that this window opened can be closed here. */
 const canClose = (terminal: TerminalInfo): boolean => mayWrite() && (!isRunning(terminal) || terminal.claim.clientId === clientId);
 
 export default function Terminals({ uri, session }: PanelProps): JSX.Element {

@@ -9,7 +9,7 @@ import { oneLine } from "../parts/toolcall.tsx";
 import { useNow } from "../ui/bits.tsx";
 import type { PanelProps } from "./session.tsx";
 
-/** Milliseconds; `waited` are stretches in which the call waited for a person, the last one perhaps still does. */
+/** Milliseconds; `waited` are the periods in which the call waited for a person; the last one may not have ended. */
 export interface Times {
   startedAt: number;
   endedAt?: number;
@@ -20,7 +20,7 @@ type AnyTurn = Turn | ActiveTurn;
 
 const callsOf = (turn: AnyTurn): ToolCall[] => turn.responseParts.flatMap((part) => (part.kind === "toolCall" ? [part.toolCall] : []));
 
-/** The times that the host noted, asked for again whenever a call changes its state. */
+/** The times that the host recorded. They are requested again whenever a call changes its state. */
 function useTimes(chat: Uri, turn: AnyTurn): Record<string, Times> {
   const [times, set] = useState<Record<string, Times>>({});
   const states = callsOf(turn).map((call) => `${call.toolCallId} ${call.status}`).join();

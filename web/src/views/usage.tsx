@@ -11,7 +11,7 @@ import { Bars } from "./plots.tsx";
 import { Sum } from "./session-usage.tsx";
 
 const SESSIONS = 100;
-/** Milliseconds to wait for one chat: after that it is left out. */
+/** Milliseconds to wait for one chat; a chat that takes longer is left out. */
 const PATIENCE = 2_000;
 
 interface Used {
@@ -39,7 +39,7 @@ const bar = ([label, turns]: [string, Turn[]]): { label: string; input: number; 
   return { label, input: sum.input, output: sum.output, title: `${label}: ${tokens(sum.input)} in, ${tokens(sum.output)} out${price(sum) ? `, ${price(sum)}` : ""}` };
 };
 
-/** The day on which a turn began, where the reader is: "2026-11-16". */
+/** The day on which a turn began, in the reader's time zone: "2026-11-16". */
 const dayOf = (turn: Turn): string => (Number.isNaN(Date.parse(turn.startedAt ?? "")) ? "earlier" : new Date(turn.startedAt as string).toLocaleDateString("sv"));
 
 /** "16 Nov", in the reader's language. */

@@ -125,7 +125,7 @@ const callChanged = (state: Obj, action: Obj): Obj => {
   return next === part.toolCall ? state : withParts(state, replaced(parts, index, { ...part, toolCall: next }));
 };
 
-/** What does more than make a call longer computes the activity anew, also when it does not apply. */
+/** Every action except those that only make a call longer recomputes the activity, even when the action does not apply. */
 const toolCallChanged: Handler = (state, action) => {
   const grows = action.type === "chat/toolCallDelta" || action.type === "chat/toolCallContentChanged";
   return grows ? callChanged(state, action) : withStatus(callChanged(state, action));
@@ -156,7 +156,7 @@ const pendingMessageSet: Handler = (state, action) => {
 const pendingMessageRemoved: Handler = (state, action) =>
   action.kind === "steering" ? withoutSteering(state, action.id) : withoutQueued(state, action.id);
 
-/** Ids we do not have are ignored; messages that are not named keep their order at the end. */
+/** Unknown ids are ignored; messages that are not named keep their order at the end. */
 const queueReordered: Handler = (state, action) => {
   const queue: Obj[] = state.queuedMessages ?? [];
   const place = new Map<string, number>();

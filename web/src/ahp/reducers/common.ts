@@ -25,7 +25,7 @@ export function reducer(handlers: Handlers): Reducer {
 /** The handler of an action that only carries a message. */
 export const unchanged: Handler = (state) => state;
 
-/** Replaces `state[key]` by the action's field; a missing field removes it. */
+/** Replaces `state[key]` with the action's field; a missing field removes it. */
 export const assign =
   (key: string, field = key): Handler =>
   (state, action) =>
@@ -51,11 +51,11 @@ export function amend(item: Obj, changes: Obj): Obj {
   return after;
 }
 
-/** Where the first entry with that key value is, or -1. */
+/** The index of the first entry with that key value, or -1. */
 export const firstIndex = (items: readonly Obj[], key: string, value: unknown): number =>
   items.findIndex((item) => item?.[key] === value);
 
-/** Where the last entry with that key value is, or -1. */
+/** The index of the last entry with that key value, or -1. */
 export function lastIndex(items: readonly Obj[], key: string, value: unknown): number {
   for (let index = items.length - 1; index >= 0; index -= 1) if (items[index]?.[key] === value) return index;
   return -1;
@@ -93,7 +93,7 @@ export const mergeConfig: Handler = (state, action) => {
   return { ...state, config: { ...state.config, values } };
 };
 
-// The status bit set. Bits 0 to 4 are the activity, the rest are flags.
+// The status with the bit set. Bits 0 to 4 are the activity, the rest are flags.
 export const IDLE = 1;
 export const ERROR = 2;
 export const IN_PROGRESS = 8;
@@ -113,7 +113,7 @@ export const flagHandler =
     return status === state.status ? state : { ...state, status };
   };
 
-/** `workingDirectorySet`: add once. */
+/** `workingDirectorySet`: add the directory unless it is there. */
 export const directorySet: Handler = (state, action) => {
   const list: string[] = state.workingDirectories ?? [];
   return list.includes(action.directory) ? state : { ...state, workingDirectories: [...list, action.directory] };

@@ -25,7 +25,7 @@ const SCHEMES: Record<string, ChannelKind> = {
   "ahp-canvas": "canvas",
 };
 
-/** What a URI most likely names. Hosts choose their own URIs, so whoever follows a channel says what it is. */
+/** The kind of channel that a URI most likely names. Hosts choose their own URIs, so callers that follow a channel pass its kind. */
 export function kindOf(uri: string): ChannelKind {
   const scheme = uri.slice(0, uri.indexOf(":"));
   return SCHEMES[scheme] ?? (uri.endsWith("/annotations") ? "annotations" : "session");

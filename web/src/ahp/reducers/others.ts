@@ -11,7 +11,7 @@ export const rootReducer = reducer({
   "root/configChanged": mergeConfig,
 });
 
-// Terminals: output belongs to the command that runs, else to the unclassified part at the end, else to a new one.
+// Terminals: output belongs to the running command. If none runs, it belongs to the unclassified part at the end, or to a new such part.
 
 const terminalData: Handler = (state, action) => {
   const last: Obj | undefined = state.content.at(-1);

@@ -21,7 +21,7 @@ const chatUpdated: Handler = (state, action) => {
   return { ...state, chats: replaced(state.chats, index, amend(state.chats[index], changes)) };
 };
 
-/** Only a full permutation counts. */
+/** The action applies only if it names every chat exactly once. */
 const chatsReordered: Handler = (state, action) => {
   const order: string[] = action.chats;
   const chats = order.map((uri) => state.chats.find((chat: Obj) => chat.resource === uri));
@@ -29,7 +29,7 @@ const chatsReordered: Handler = (state, action) => {
   return complete && !chats.includes(undefined) ? { ...state, chats } : state;
 };
 
-// Working directories: the replacement stands once, at its earliest place.
+// Working directories: a replacement that occurs several times is kept at its first place.
 
 const directoryReplaced: Handler = (state, action) => {
   const list: string[] = state.workingDirectories ?? [];

@@ -21,7 +21,7 @@ const PASSING = new Set(Object.values(FIELDS).flat());
 
 export const WAITING = new Set(["pending-confirmation", "pending-result-confirmation", "auth-required"]);
 
-/** The call in its next status: `changes` written, what that status does not carry left behind. */
+/** The call in its next status: `changes` are written, and members that this status does not have are removed. */
 function entered(call: Obj, status: string, changes: Obj, meta: unknown): Obj {
   const kept: Obj = {};
   for (const [key, value] of Object.entries(call))
@@ -40,7 +40,7 @@ export function started(action: Obj): Obj {
   return { status: "streaming", ...present(action, IDENTITY) };
 }
 
-/** What a result writes: all of its own members, known or not. */
+/** The members that a result writes: all that it has, known or not. */
 function resultOf(action: Obj): Obj {
   const own = (key: string): boolean => key !== "status" && !IDENTITY.includes(key) && !PASSING.has(key);
   return { ...pick(action.result, RESULT), ...pick(action.result, Object.keys(action.result).filter(own)) };
