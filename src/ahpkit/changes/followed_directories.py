@@ -109,7 +109,7 @@ class FollowedDirectories:
         self._keys: dict[str, str] = {}
         """Key → the session it belongs to."""
         self._keyed: set[str] = set()
-        """Sessions whose keys were looked for: whatever they get later is followed when it comes."""
+        """Sessions whose directories all have their keys in `_keys`. A directory that is added later gets one then."""
         self._later: dict[str, set[str]] | None = None
         """Session → the keys of the durable values of its further directories; filled when they are first needed."""
 
@@ -222,7 +222,7 @@ class FollowedDirectories:
         self._keys[followed.key] = followed.session
 
     def _key(self, session_uri: str, directory: Path, present: Sequence[Path]) -> str:
-        """The key of one of a session's directories. The first one that the session ever had gets the session's own."""
+        """The key of one of a session's directories. The session's first directory has the key of the session."""
         first: JsonObject = self.services.values.get(_KEY + session_uri) or {}
         own = first.get("directory") or str(next(iter(present), ""))
         return wire.key_of(session_uri if own == str(directory) else f"{session_uri}\n{directory}")

@@ -105,7 +105,7 @@ def error_file(data_dir: Path) -> Path:
 
 
 class _PrivateParts(RotatingFileHandler):
-    """Each part of the log is its owner's alone."""
+    """Creates each part of the log so that only its owner can read it."""
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding=self.encoding, opener=_private)

@@ -19,7 +19,7 @@ BYTE_BURST = 64 * 1024 * 1024
 """Bytes that may come at once: a few large files."""
 
 SHARE_MESSAGES, SHARE_BYTES, SHARE_SECONDS = 64, 256 * 1024, 0.005
-"""Messages, bytes and time that are taken from one client before others are served: some milliseconds of work."""
+"""The most messages, bytes and time that one client gets before others are served: some milliseconds of work."""
 
 MAX_VALUES = 50_000
 """JSON values in one message. Each value costs time in every part that handles the message. A long text is one

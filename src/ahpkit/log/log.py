@@ -74,7 +74,7 @@ class Log:
         self._waiting: asyncio.TimerHandle | None = None
         """The timer that ends the waiting; None while no steps wait."""
         self._wait_until: float | None = None
-        """When the first of the gathered steps has waited long enough; None: no step has waited yet."""
+        """The time until which the first of the gathered steps may wait; None: no step has waited yet."""
         self.queued = 0
         """The number of all steps queued so far."""
         self.durable = 0

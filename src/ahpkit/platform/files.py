@@ -1,8 +1,8 @@
 """Writes files that only their owner can read, as a whole; locks files; follows links; reads `file:` URIs. Also has the
 flags of `os.open` that not every system has.
 
-What works on files blocks for a moment. Nobody else reads a `file:` URI, except `ahpkit.tools.subject`: rules look at
-every path that a text may mean, on any machine. `Path.as_uri` writes them.
+Functions that use files block for a moment. No other module reads a `file:` URI, except `ahpkit.tools.subject`: rules
+look at every path that a text may mean, on any machine. `Path.as_uri` writes them.
 """
 
 from __future__ import annotations

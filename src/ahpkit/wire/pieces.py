@@ -21,7 +21,7 @@ millisecond."""
 
 
 _FREED = 100
-"""Entries of a list that are freed in one step."""
+"""The number of entries of a list that are freed in one step."""
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
@@ -107,13 +107,13 @@ async def _read_each(parts: Iterable[msgspec.Raw]) -> list[Json]:
 
 
 def entries_of(value: Mapping[str, Any] | None) -> list[list[Any]]:
-    """Copies of the long lists in an object. As long as they live, nothing of the lists is freed with the object."""
+    """Copies of the long lists in an object. They keep the entries in memory when the object is freed, for `free`."""
     members: Iterable[Any] = (value or {}).values()
     return [each.copy() for each in members if isinstance(each, list) and len(cast("list[Any]", each)) > _FREED]
 
 
 async def free(lists: list[list[Any]]) -> None:
-    """Let go of lists, so that what nobody else has is freed piece by piece: that takes long, too."""
+    """Empty lists piece by piece, because freeing many entries at once takes long, too."""
     for entries in lists:
         while entries:
             del entries[-_FREED:]

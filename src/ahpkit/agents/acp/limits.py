@@ -32,7 +32,7 @@ MAX_LISTED = 1_000
 """Commands, options, choices, models, or entries of a plan. Nobody picks from a longer list."""
 
 MAX_CHOICES = 2_000
-"""Choices of all options of a session together. They are part of its state."""
+"""The most choices of all options of a session together. They are part of its state."""
 
 MAX_KINDS = 20
 """The number of unknown kinds of update that are kept, and of plans that a session may have."""

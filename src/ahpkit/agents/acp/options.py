@@ -164,7 +164,7 @@ def _named(entries: Iterable[JsonObject], key: str) -> list[JsonObject]:
 
 
 def _bounded(options: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """The options with their choices, groups flattened, as far as all together are not too many."""
+    """The options with their choices, without groups. Choices beyond `MAX_CHOICES` in all are left out."""
     left = MAX_CHOICES
     for option in options:
         choices = _choices(option)[:left] if left else []

@@ -267,7 +267,7 @@ class CallToolOptions(TypedDict, total=False):
 
     id: str | None
     on_progress: Callable[[str], None] | None
-    """Called with what the tool shows while it runs."""
+    """Called with the text that the tool shows while it runs."""
 
 
 class AskOptions(TypedDict, total=False):

@@ -67,7 +67,7 @@ _ANYONE = Identity("")
 
 
 class SessionWaker(Protocol):
-    """Wakes sessions that rest, when more than their state is needed."""
+    """Wakes sessions that rest, for requests that need more than their state."""
 
     def rests(self, channel: str) -> bool: ...
 
@@ -120,7 +120,7 @@ class Connection(RpcLoop):
             FloodLimit(now=now, rate=config.byte_rate, burst=config.byte_burst),
         )
         self._began = now
-        """When the message was taken that is handled now."""
+        """The time at which the handling of the present message began."""
         self._closing: str | None = None
         self._close_code = _CLOSE_POLICY
         self.outlet = Outlet(

@@ -64,12 +64,12 @@ async def resolve_config(
 
 
 def _why_not(schema: object) -> str | None:
-    """Why the settings of an agent, which is anybody's code, cannot be used."""
+    """Why an agent's settings cannot be used. An agent may be foreign code, so they can have any shape."""
     properties: object = cast("JsonObject", schema).get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not all(
         isinstance(one, dict) for one in cast("JsonObject", properties).values()
     ):
-        return "it has no properties that are schemas"
+        return "its `properties` are missing, or are not all schemas"
     try:
         return check_schema(schema)
     except (TypeError, ValueError, RecursionError) as error:

@@ -187,7 +187,7 @@ class LiveSessions:
         await asyncio.sleep(0)  # Other tasks run between two sessions.
 
     def reading(self, session: str) -> AbstractAsyncContextManager[None]:
-        """Read a session piece by piece, if it rests: whatever looks at it is quick until the end of the block."""
+        """Read a session piece by piece, if it rests. Until the end of the block, reading its states is quick."""
         return self._store.reading(*self._channels_of(session))
 
     async def awake(self, channel: str) -> None:

@@ -65,7 +65,7 @@ class _Text:
     read: ChannelState | None = None
     """The state that `Store.reading` has parsed."""
     readers: int = 0
-    """How many use it."""
+    """The number of blocks of `Store.reading` that use `read`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -173,8 +173,8 @@ class Store(States):
 
     @asynccontextmanager
     async def reading(self, *uris: str) -> AsyncGenerator[None]:
-        """Parse the texts of channels that rest, piece by piece, so that looking at them, showing them and waking them
-        is quick until the end of the block."""
+        """Parse the texts of channels that rest, piece by piece. Until the end of the block, it is quick to
+        read, show and wake these channels."""
         held: list[_Text] = []
         try:
             for uri in uris:

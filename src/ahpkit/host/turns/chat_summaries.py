@@ -181,7 +181,7 @@ class ChatSummaries:
             self.renamed(applied.channel)
 
     def not_stored(self, channel: str) -> None:
-        """An action of a channel was undone, because it could not be stored: a chat's entry follows its state."""
+        """An action of a channel could not be stored and was undone: make its entry match the state again."""
         session_uri = self._index.session_of(channel)
         session, chat = self._states.session(session_uri), self._states.chat(channel)
         if channel in self._index:

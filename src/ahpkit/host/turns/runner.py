@@ -38,7 +38,7 @@ _CANCEL_PATIENCE = 10.0
 
 _TURN_ENDS = frozenset({"chat/turnComplete", "chat/turnCancelled", "chat/error", "chat/truncated"})
 
-_NOT_STORED = "The end of this turn could not be stored; what the agent did is done."
+_NOT_STORED = "The end of this turn could not be stored. What the agent did is not undone."
 
 _STOP_NOTICES: dict[str, str] = {
     "max_tokens": "The answer was cut off: the model reached its token limit.",
@@ -129,7 +129,7 @@ class ChatRunner:
         if self.turn is not None and (active is None or active["id"] != self.turn.id):
             self._leave(self.turn)
         if active is not None and self.turn is None and active["id"] != self._lost_end:
-            self._lost_end = active["id"]  # Tried once: this end may be refused as well.
+            self._lost_end = active["id"]  # Try only once, because this end may be refused as well.
             part = error_part({"errorType": "host/not-stored", "message": _NOT_STORED}, resumable=False)
             ended = chat_error(turn_id=active["id"], duration=elapsed(self.chat.state, self._ports.now()), part=part)
             self._ports.dispatch(self.chat.uri, ended)
@@ -252,7 +252,7 @@ class ChatRunner:
             self.take_next()
 
     def _leave(self, turn: LiveTurn) -> None:
-        """A turn is over."""
+        """End the turn and its task; the runner has no turn now."""
         turn.end()
         self.turn = None
         if self._task is not None and self._task is not asyncio.current_task():

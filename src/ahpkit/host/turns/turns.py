@@ -61,7 +61,7 @@ _CUSTOMIZED = frozenset(
 
 _MessageAction = ChatTurnStartedAction | ChatPendingMessageSetAction
 
-SENDING = ("chat/turnStarted", "chat/pendingMessageSet")  # The actions that messages come with.
+SENDING = ("chat/turnStarted", "chat/pendingMessageSet")  # The actions that carry messages.
 
 INTERRUPTED = "The host stopped while this turn was running. Unfinished work was not done."
 
