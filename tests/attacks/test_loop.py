@@ -637,6 +637,11 @@ async def older_turns(client: RawClient, session: str, chat: str) -> None:
     assert "result" in await client.call("fetchTurns", chat)
 
 
+async def search(client: RawClient, session: str, chat: str) -> None:
+    """In all sessions."""
+    assert (await client.ask("_ahpkit/sessions/search", words="nobody said this"))["found"] == []
+
+
 async def fork(client: RawClient, session: str, chat: str) -> None:
     source = {"session": session, "turnId": "turn 0"}
     await client.ask("createSession", f"{session}-fork", _meta={"ahpkit.dev/fork": source})
@@ -676,17 +681,8 @@ async def dispose(client: RawClient, session: str, chat: str) -> None:
 async def test_no_request_about_a_large_session_that_rests_holds_the_loop(tmp_path: Path) -> None:
     """Whatever needs its state reads it piece by piece. Each request finds another session that rests."""
     steps, work = tmp_path / "steps", tmp_path / "work"
-    requests = (
-        made_up_changeset,
-        made_up_turn,
-        older_turns,
-        fork,
-        move_to_it,
-        attach_it,
-        begin_with_it,
-        wake_it,
-        dispose,
-    )
+    looking = (made_up_changeset, made_up_turn, older_turns, search)
+    requests = (*looking, fork, move_to_it, attach_it, begin_with_it, wake_it, dispose)
     work.mkdir()
     uris = [f"ahp-session:/{number}" for number in range(len(requests))]
     _make_many(tmp_path / "data", uris, work, turns=20_000, annotations=5_000)

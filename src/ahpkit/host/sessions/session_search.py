@@ -16,6 +16,7 @@ from ahpkit.host.feature import ConnectedClient
 from ahpkit.host.registration import Command
 from ahpkit.host.spine.session_index import SessionIndex
 from ahpkit.host.spine.store import Store
+from ahpkit.host.states import NO_CHAT
 from ahpkit.protocol.chat.state import ChatState, Turn
 from ahpkit.protocol.chat.turns import text_of
 from ahpkit.protocol.common.state import JsonObject
@@ -91,8 +92,9 @@ class SessionSearch:
 
     async def _find(self, session: str, reader: _Reader) -> FoundTurn | None:
         for chat in self._index.chats(session):
-            state = cast("ChatState | None", await self._store.look(chat))
-            if state is not None and (hit := await reader.newest(state)) is not None:
+            async with self._store.reading(chat):
+                hit = await reader.newest(cast("ChatState | None", self._store.committed(chat)) or NO_CHAT)
+            if hit is not None:
                 return {"session": session, "chat": chat, "turnId": hit.turn["id"], "text": hit.text}
         return None
 

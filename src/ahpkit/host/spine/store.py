@@ -204,13 +204,6 @@ class Store(States):
                 await asyncio.sleep(0)
         return state
 
-    async def look(self, uri: str) -> ChannelState | None:
-        """The durable state. The text of a channel that rests is parsed piece by piece, and stays as it is."""
-        channel = self._visible(uri)
-        if channel is None or channel.text is None:
-            return None if channel is None else channel.committed
-        return await self._read_gently(uri, channel.text)
-
     def wake(self, uri: str) -> None:
         """Load the state of a channel that rests."""
         channel = self._channels.get(uri)
@@ -380,11 +373,13 @@ class Store(States):
         A large state is stored part by part. Actions that arrive meanwhile are stored between two parts, so an action
         waits for one part at most.
         """
-        channel, at = self._channels.get(uri), self.committed_head
-        if channel is None or not channel.begun or at <= channel.stored_at:
-            return
-        resting = channel.text
-        state = channel.committed if resting is None else await self._read_gently(uri, resting)
+        channel = self._channels.get(uri)
+        if channel is not None and channel.begun and self.committed_head > channel.stored_at:
+            async with self.reading(uri):
+                await self._store_parts(uri, channel, self.committed_head)
+
+    async def _store_parts(self, uri: str, channel: _Channel, at: int) -> None:
+        resting, state = channel.text, self.committed(uri)
         ahead: list[PartWrittenAhead] = []
         text: list[bytes] = []
         async for data in write_parts(stored_state(state or NO_STATE), _PART):
