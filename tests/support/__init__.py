@@ -16,8 +16,8 @@ requirement = pytest.mark.requirement
 def for_each(rows: Iterable[Row]) -> Callable[[Callable[[Row], None]], Callable[[], None]]:
     """One test for all rows of a large table; it names every row that is wrong.
 
-    With `parametrize` each row is a test of its own. That is better for what takes its time, or needs a fixture. But it
-    costs 3 ms of CPU, and most rows of our tables take far less.
+    With `parametrize` each row is a separate test. That is better for rows that take long or need a fixture. But it
+    costs 3 ms of CPU for each row, and most rows of our tables take far less.
     """
     table = list(rows)
 

@@ -19,7 +19,7 @@ from support.scripted_acp import scripted_command
 from support.stage import calling
 
 KINDS = ("python", "model", "demo", "acp-silent", "acp-announced", "acp-asking")
-"""Besides, tests with agents of other people: `test_real_agents_tools.py`."""
+"""Agents of other people are tested in `test_real_agents_tools.py`."""
 
 
 @asynccontextmanager

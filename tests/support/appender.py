@@ -42,7 +42,7 @@ async def run(directory: Path) -> None:
 
 
 async def store_in_parts(log: Log, channel: str) -> None:
-    """As the host does with a large state: each part is durable before the next one is written."""
+    """Store a large state as the host does: each part is durable before the next one is written."""
     seq, text = log.head_seq, b"%d" % log.head_seq
     parts, snapshot = divided(channel, seq, *(text[place : place + 1] for place in range(len(text))))
     for part in parts:

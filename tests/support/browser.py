@@ -34,7 +34,7 @@ FLAGS = [
 
 
 class Frame:
-    """A document, by the beginning of its URL: a page or what is in a frame, in whatever process and however new."""
+    """A document, found by the beginning of its URL: a page or the content of a frame, in any process, however new."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
@@ -49,7 +49,7 @@ class Frame:
         return answer["result"].get("value")
 
     async def wait_for(self, expression: str) -> Any:
-        """Wait until an expression is true; its value. While the document is made anew it is not."""
+        """Wait until an expression is true, and return its value. It counts as false while the document is replaced."""
         value: Any = None
         async with asyncio.timeout(BOUND):
             while value in (None, False, 0, ""):  # An element comes as {}, which is true.
@@ -120,7 +120,7 @@ class Browser:
         return found()[-1]
 
     def urls(self) -> list[str]:
-        """Where every frame is now."""
+        """The URL of every frame."""
         return list(self._urls.values())
 
     async def _heard(self, method: str, params: Json, session: str) -> None:
@@ -150,7 +150,7 @@ class Browser:
             self._contexts[session, context["id"]] = context["auxData"]["frameId"]
 
     def _attached(self, params: Json) -> None:
-        """A tab, or a frame in a process of its own: look into it before it runs on."""
+        """Prepare a new tab, or a frame in another process, before it runs on."""
         target: Json = params["targetInfo"]
         if target["type"] in ("page", "iframe"):
             self._urls[target["targetId"]] = target["url"]
@@ -159,7 +159,7 @@ class Browser:
         task.add_done_callback(self._starting.discard)
 
     async def attach(self, session: str | None = None) -> None:
-        """Hear of every tab, or of every frame in a process of its own."""
+        """Get an event for every tab, or for every frame in another process."""
         await self.call("Target.setAutoAttach", session, autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
 
     async def _enter(self, session: str, *, inspect: bool) -> None:

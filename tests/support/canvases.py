@@ -78,7 +78,7 @@ def board_provider(board: Board, extension_id: str = EXTENSION, *, schema: Any =
 
 
 async def runtime(bench: Bench, client: RawClient, chat: str, turn_id: str = "t1") -> CanvasRuntime:
-    """The canvas runtime that the agent of a running turn has."""
+    """The canvas runtime of the agent whose turn is running."""
     got: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def script(turn: Turn) -> None:
@@ -119,14 +119,14 @@ async def request_for(client: RawClient, instance_id: str, kind: str = "open") -
 
 
 async def complete(client: RawClient, session: str, request: Json, **outcome: Any) -> None:
-    """Answer a request as the client it is for."""
+    """Answer a request as the client to which it is addressed."""
     outcome = outcome or {"result": {"kind": request["kind"]}}
     action = {"type": "session/canvasRequestCompleted", "requestId": request["requestId"], **outcome}
     await client.accepted(session, action)
 
 
 def canvas_actions(client: RawClient, session: str) -> list[Json]:
-    """What the session's channel said about canvases, in order."""
+    """The actions about canvases on the session's channel, in order."""
     actions = [envelope["action"] for envelope in client.actions(session)]
     return [action for action in actions if "canvas" in action["type"]]
 

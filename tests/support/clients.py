@@ -13,7 +13,7 @@ SESSION = "ahp-session:/s"
 CHAT = "ahp-chat:/c"
 
 QUICKLY = Backoff(first=0.001, longest=0.01)
-"""Reconnect without a noticeable pause."""
+"""Pauses before a reconnect that are too short to notice."""
 
 
 async def eventually(condition: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ import sys
 from _socket import AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket
 
 _A_NUMBER = 4
-"""Bytes of a file's number among those that are handed over."""
+"""The size of a file descriptor's number in the data that is handed over, in bytes."""
 
 
 def main() -> None:
@@ -36,12 +36,12 @@ def main() -> None:
 
 
 def _text(name: bytes) -> str:
-    """As `os.environ` has it."""
+    """Text as `os.environ` decodes it."""
     return name.decode(errors="surrogateescape")
 
 
 def _number(pipe: int) -> int:
-    """The next line."""
+    """The number on the next line."""
     line = b""
     while not line.endswith(b"\n"):
         line += posix.read(pipe, 1) or b"\n"

@@ -1,4 +1,4 @@
-"""What every end-to-end test begins with: a session and its chat, over the wire."""
+"""The beginning of every end-to-end test: a session and its chat, over the wire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _numbers = itertools.count(1)
 
 
 async def begun(client: RawClient, uri: str) -> Json:
-    """The state of a session that has begun, or could not: what it waits for may be in the first snapshot already."""
+    """The state of a session that has begun, or failed to begin; the first snapshot may already show that."""
     state = (await client.ask("subscribe", uri))["snapshot"]["state"]
     if state["lifecycle"] != "creating":
         return state
@@ -41,7 +41,7 @@ def say(text: str, turn_id: str = "t1") -> Json:
 
 
 def title(text: str) -> Json:
-    """The cheapest action with a body of any size: what is too long for a title goes along as `_meta`."""
+    """The cheapest action with a body of any size: text that is too long for a title is sent as `_meta`."""
     rest = {"_meta": {"rest": text[900:]}} if len(text) > 900 else {}
     return {"type": "session/titleChanged", "title": text[:900], **rest}
 

@@ -1,4 +1,4 @@
-"""What a client was sent, against the types of the version that it speaks."""
+"""Checks what a client was sent against the types of the version that it speaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATES = {
     "claim": "TerminalState",
     "instanceId": "CanvasState",
 }
-"""A member that only states of one kind have → the name of the kind. URIs do not tell it: clients choose them."""
+"""A member that only states of one kind have → the name of the kind. URIs do not show the kind: clients choose them."""
 
 _NOTIFICATIONS = {
     "auth/required": "AuthRequiredParams",
@@ -38,7 +38,7 @@ _ERRORS = {
     -32007: "AuthRequiredErrorData",
     -32009: "PermissionDeniedErrorData",
 }
-"""The code of an error → what its data is."""
+"""The code of an error → the type of its data."""
 
 
 @contextmanager

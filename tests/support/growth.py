@@ -1,6 +1,6 @@
-"""A host in which things grow: what one more session, chat, turn, client … is made of, for `bench/growth.py` and tests.
+"""A host to which one more session, chat, turn, client … can be added, for `bench/growth.py` and tests.
 
-The host has all that costs something when there is much of it: a log, customizations on disk, an agent that rests.
+The host has all parts that could become slow: a log, customizations on disk, an agent whose sessions rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Python agent that says what a client told it to say when it is asked for its settings."""
+"""A Python agent that, asked for its settings, answers with what a client told it to answer."""
 
 from __future__ import annotations
 

@@ -101,10 +101,10 @@ class LateLog:
         return self._put("value", key, data)
 
     def may_wait(self) -> None:
-        """It stores at the end of each step all the same."""
+        """Allowed, but this log stores at the end of each step anyway."""
 
     def hurry(self) -> None:
-        """Nothing waits here."""
+        """Does nothing, because nothing waits in this log."""
 
     def checkpoints_due(self) -> list[str]:
         return []

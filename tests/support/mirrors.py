@@ -17,7 +17,7 @@ DERIVED = {
     "session": r"(\.summary)?\.(status|activity|annotations|modifiedAt|changes)(\..*)?",
     "chat": r"\.title",
 }
-"""What no action carries: snapshots derive it when they are sent."""
+"""Members that no action carries: snapshots derive them when they are sent."""
 
 DERIVED_0_4 = {"chat": r"\.(title|modifiedAt|activity)"}
 """Reducers of 0.4 also read their own clock, and chats of 0.4 have no action for their activity."""
@@ -26,12 +26,12 @@ Reduce = Callable[[str, Json, Json], Json]
 
 
 def reduced_by_0_4(kind: str, state: Json, action: Json) -> Json:
-    """One more action, for a reader of 0.4.0."""
+    """The state of a reader of 0.4.0 after one more action."""
     return OLD[kind].reducer(state, action, now=0)  # type: ignore[misc]  # A kind without a reducer is not asked for.
 
 
 def reduced_by_1_0(kind: str, state: Json, action: Json) -> Json:
-    """The same for a reader of 1.0.0. One of 0.9.0 gets the same bytes."""
+    """The state of a reader of 1.0.0 after one more action. A reader of 0.9.0 gets the same bytes."""
     return NEW[kind].reducer(state, action)  # type: ignore[misc]  # The same.
 
 
@@ -49,7 +49,7 @@ class Mirror:
             self.states[uri], self._seqs[uri] = snapshot["state"], snapshot["fromSeq"]
 
     async def wrong(self) -> list[Any]:
-        """Where this client has something else than a snapshot shows."""
+        """The places where this client's state differs from a snapshot."""
         found: list[Any] = []
         for uri in self.states:
             snapshot = (await self.client.ask("subscribe", uri))["snapshot"]
@@ -62,7 +62,7 @@ class Mirror:
         return found
 
     def come_back(self, client: RawClient, found: Json) -> None:
-        """Go on with another connection, which `reconnect` answered so."""
+        """Go on with another connection, given the host's answer to `reconnect`."""
         for uri in self.states:
             self._reduce_all(uri, self.client.actions(uri), math.inf)
             self._reduce_all(uri, [said for said in found.get("actions", ()) if said["channel"] == uri], math.inf)
@@ -72,7 +72,7 @@ class Mirror:
         self.client = client
 
     def _reduce_all(self, uri: str, envelopes: Sequence[Json], seq: float) -> None:
-        """Everything up to a number. What was sent before, or is in the snapshot already, is not reduced again."""
+        """Reduce everything up to a number, except earlier actions and those that the snapshot contains."""
         for said in envelopes:
             if self._seqs[uri] < said["serverSeq"] <= seq and "rejectionReason" not in said:
                 self.states[uri] = plain(self._reduce(_kind(uri), self.states[uri], said["action"]))

@@ -1,4 +1,4 @@
-"""What a person does on the page of a built-in canvas, without a browser."""
+"""Does without a browser what a person does on the page of a built-in canvas."""
 
 from __future__ import annotations
 

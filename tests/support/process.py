@@ -19,11 +19,11 @@ _TESTS = str(Path(__file__).parents[1])
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What the process sees: nothing of the person who runs the tests but the path."""
+    """The environment of the process: of the environment of the tests it has only the path."""
     runtime = home / "runtime"
     runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
     known = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "LANG": "C.UTF-8"}
-    return {**known, "AHPKIT_AUTO_START": "0"}  # No test starts a host that it does not know of.
+    return {**known, "AHPKIT_AUTO_START": "0"}  # No test starts a host without knowing it.
 
 
 class HostProcess:
@@ -44,7 +44,7 @@ class HostProcess:
         return int(self.url.rpartition(":")[2])
 
     async def _read_errors(self) -> None:
-        """All the time: a host that nobody listens to would stop when the pipe is full."""
+        """Read all the time, because the host would stop when the pipe is full."""
         assert self.process.stderr is not None
         while line := await self.process.stderr.readline():
             self._errors.append(line.decode())
@@ -97,7 +97,7 @@ class HostProcess:
 async def start_host(home: Path, *options: str, through: Sequence[str] = ("ahpkit",)) -> HostProcess:
     """Start a host and wait until it accepts connections; its data is below `home`.
 
-    `through` is the module that runs it, with arguments of its own: see `support.timed_host`.
+    `through` is the module that runs it, with its own arguments: see `support.timed_host`.
     """
     module, *arguments = through
     command = [*arguments, "serve", "--port", "0", "--json", "--data-dir", str(home / "data"), *options]

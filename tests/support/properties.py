@@ -6,7 +6,7 @@ from hypothesis import settings
 
 
 def examples(share: float) -> settings:
-    """That share of the examples of the profile, for properties that cost more than most."""
+    """Use this share of the profile's examples, for properties that cost more than most."""
     return settings(max_examples=max(1, int(settings().max_examples * share)))
 
 

@@ -88,13 +88,13 @@ class RawClient:
         )
 
     async def ask(self, method: str, channel: str = "ahp-root://", **params: Any) -> Any:
-        """Send a request that must succeed; its result."""
+        """Send a request that must succeed. Returns its result."""
         answer = await self.call(method, channel, **params)
         assert "error" not in answer, answer["error"]
         return answer["result"]
 
     async def refused(self, method: str, channel: str = "ahp-root://", **params: Any) -> Json:
-        """Send a request that must fail; its error."""
+        """Send a request that must fail. Returns its error."""
         answer = await self.call(method, channel, **params)
         assert "error" in answer, answer
         return answer["error"]
@@ -104,7 +104,7 @@ class RawClient:
         return await self.ask("initialize", initialSubscriptions=list(subscriptions), **params)
 
     def post(self, channel: str, action: Json, *, client_seq: int | None = None) -> int:
-        """Dispatch an action without waiting; its clientSeq."""
+        """Dispatch an action without waiting. Returns its clientSeq."""
         seq = client_seq if client_seq is not None else next(self._client_seqs)
         params = {"channel": channel, "clientSeq": seq, "action": action}
         self.send({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})

@@ -1,4 +1,4 @@
-"""Agents that nobody here wrote: where they are, how to run each against the fake model, how it writes a file.
+"""Agents of other people: where they are, how to run each against the fake model, how it writes a file.
 
 They are there when AHPKIT_REAL_AGENTS names a directory that has them: `node_modules` with the packages of `FEW` and
 `NPM`, and a virtual environment `venv-NAME` for each of `PYPI`, which do not go together. `make test-agents` makes it;
@@ -31,7 +31,7 @@ FEW = (
     "@moonshot-ai/kimi-code@2.1.0",
     "node@22",
 )
-"""Installed in half a minute."""
+"""Agents that are installed in half a minute."""
 NPM = (
     "@agentclientprotocol/codex-acp@2.6.0",
     "@agentclientprotocol/claude-agent-acp@0.99.1",
@@ -66,11 +66,11 @@ class Real:
     tool: str = "write"
     write: Callable[[Path], Json] = lambda path: {"path": str(path), "content": "hello"}
     config: Json = field(default_factory=dict[str, Any])
-    """The options with which it asks."""
+    """The options with which the agent asks for approval."""
     asks: bool = True
-    """It asks before it writes a file."""
+    """Whether it asks before it writes a file."""
     restores: bool = True
-    """It takes up a session it has just left."""
+    """Whether it can load a session that it has just left."""
 
 
 def _codex_config(url: str, workspace: Path) -> str:
@@ -141,7 +141,7 @@ def _escalated(path: Path) -> Json:
 
 
 _NEW_NODE = {"PATH": "{where}/node_modules/.bin:/usr/bin:/bin"}
-"""A newer node than the system's may be: it is among the packages."""
+"""The `node` among the packages, which may be newer than the system's."""
 
 AGENTS = {
     "goose": Real(
@@ -253,7 +253,7 @@ AGENTS = {
         },
         tool="write_file",
         write=_file,
-        restores=False,  # It writes over the session it is to load if that was begun in the same minute.
+        restores=False,  # It overwrites the session that it should load if that session began in the same minute.
     ),
     "qwen": Real(
         "node_modules/.bin/qwen",

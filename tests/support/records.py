@@ -27,7 +27,7 @@ def _sqlite(directory: Path) -> Storage:
 
 @contextmanager
 def unprivileged() -> Generator[Path]:
-    """A directory of somebody who is not root, and be that for a moment: permissions mean nothing to root."""
+    """Make a directory of a user who is not root, and be that user for a moment: root ignores permissions."""
     user, nobody = os.geteuid(), 65534
     with tempfile.TemporaryDirectory() as directory:
         if user == 0:

@@ -1,4 +1,4 @@
-"""Properties that the reducers of every version have: total, pure, and blind to what nobody knows.
+"""Properties that the reducers of every version have: they are total and pure, and ignore unknown things.
 
 Actions are drawn from the real types with plausible fields, any of which may be missing or junk; states grow from a
 valid one by such actions, or are junk made of the names that states use.
@@ -153,7 +153,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 class Channel(Protocol):
-    """What is used of a kind of channel."""
+    """A kind of channel, as the properties use it."""
 
     @property
     def name(self) -> str: ...
@@ -163,7 +163,7 @@ class Channel(Protocol):
 
 
 class Action(Protocol):
-    """What is used of an action type."""
+    """An action type, as the properties use it."""
 
     @property
     def shape(self) -> Any: ...
@@ -202,7 +202,7 @@ class Reducers:
         return whole | spoiled.map(lambda drawn: _spoiled(*drawn))
 
     def _reduced(self, name: str, state: Any, action: Any) -> Any:
-        """Reduce, and hold the reducer to its word: nothing raised, nothing changed in place, the same again."""
+        """Reduce, and check that nothing is raised or changed in place, and that the result is the same again."""
         before = copy.deepcopy((state, action))
         after = self._reduce(name, state, action)
         assert (state, action) == before
@@ -220,7 +220,7 @@ class Reducers:
         assert decode_json(encode(state)) == decode_json(encode(again))
 
     def check_future_bits(self, name: str, data: st.DataObject, *, bits: int) -> None:
-        """Bits of `status` that nobody knows outlive every action, and the status is never negative."""
+        """Unknown bits of `status` survive every action, and the status is never negative."""
         state = {**self._initial[name], "status": bits | 1}
         for action in data.draw(st.lists(self._actions_of[name], max_size=12)):
             state = self._reduced(name, state, action)

@@ -64,7 +64,7 @@ def _shapes_of(types: Mapping[str, Any]) -> Json:
 
 
 def _shape_then(name: str, members: list[str]) -> Json:
-    """A type as it was in an earlier release. A member that 1.0.0 has not is what it was in 0.4.0."""
+    """A type as it was in an earlier release. The type of a member that 1.0.0 lacks is taken from 0.4.0."""
     known: Json = {"_meta": {"type": "object"}, **_ONLY_THEN.get(name, {})}
     for release in ("0.4.0", "1.0.0"):
         known |= own_definitions(release).get(name, {}).get("properties", {})
@@ -93,7 +93,7 @@ def _own_closed(shape: Any, later: Json) -> Any:
 
 @cache
 def definitions(release: str) -> Json:
-    """All types of a release by name, read as they are meant; hardly anything without the schema.
+    """All types of a release by name, with mistakes of the published schemas corrected; few without the schemas.
 
     Enumerations and their members are missing in the schemas of 0.4.0: those of 0.5.0 stand in for them. The status is
     a set of bits, and not only one of the values that have a name.
@@ -161,7 +161,7 @@ def _with_any_tool_schema(found: Json) -> None:
 
 
 def _with_content_of_edits(found: Json) -> None:
-    """The same became of the contents of a changed file."""
+    """The contents of a changed file became texts in the same way."""
     for side in ("before", "after"):
         members: Json = found.get("FileEdit", {}).get("properties", {}).get(side, {}).get("properties", {})
         if members.get("content") == {"type": "string"}:
@@ -169,7 +169,7 @@ def _with_content_of_edits(found: Json) -> None:
 
 
 def _with_changes_of_watches(found: Json) -> None:
-    """And of the changes that a watch reports."""
+    """And so did the changes that a watch reports."""
     changes: Json = found.get("ResourceWatchChangedAction", {}).get("properties", {}).get("changes", {})
     if changes.get("properties", {}).get("items") == {"type": "string"}:
         changes["properties"]["items"] = {"type": "array", "items": {"$ref": "#/$defs/ResourceChange"}}
@@ -259,7 +259,7 @@ def names_of_actions(release: str) -> Json:
 
 
 def wrong_action(release: str, action: Json, *, strictly: bool = False) -> list[str]:
-    """Of an action; one that the release does not have is wrong too. Extensions and our canvases are nowhere in it."""
+    """What is wrong with an action; one of another release is wrong. Extensions and our canvases are not checked."""
     names = names_of_actions(release).get(action["type"], ())
     if not names and names_of_actions(release) and action["type"] in ACTIONS.keys() - OUR_ACTIONS:
         return [f"{release} has no action {action['type']}"]

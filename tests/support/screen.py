@@ -1,4 +1,4 @@
-"""What a person sees: a screen without end that understands what the command line writes. For tests."""
+"""A screen of unlimited height, for tests: interprets what the command line writes, as a person sees it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Screen:
         return "".join(self.rows[self.row][: self.column])
 
     def resize(self, columns: int) -> None:
-        """Break the lines anew, as most terminals do; the cursor stays at its character."""
+        """Wrap the lines again, as most terminals do; the cursor stays at its character."""
         rows, place, cursor = [Row()], self.column, 0
         for number, row in enumerate(self.rows):
             if number == self.row:

@@ -20,14 +20,14 @@ from support.template import command
 MARK = "AHPKIT_TEST"
 
 _OF_THE_PROCESS = ('"spawn"', '"kill"')
-"""Steps that are about the process itself, and about what descends from it."""
+"""Steps that affect the process itself or its child processes."""
 
 
 def scripted_command(path: Path, **script: Any) -> list[str]:
     """Write a script and return the command line that plays it.
 
-    A copy of the template plays it, because a fresh process spends 0.15 s of CPU with imports. It is a fresh one where
-    a test looks at the process itself.
+    A copy of the template plays it, because a fresh process spends 0.15 s of CPU on imports. If a test looks at the
+    process itself, a fresh process plays it.
     """
     fresh = acp_agent.scripted_command(path, **script)
     if any(step in path.read_text() for step in _OF_THE_PROCESS):
@@ -113,6 +113,6 @@ class Scripted:
 
 
 def _is_ending_child(process: Path) -> bool:
-    """Whether this is a process of ours that gives up its memory, and still holds its pipes."""
+    """Whether this is a child that is just ending: its memory is freed, but its pipes are still open."""
     state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
     return state not in "ZX" and int(parent) == os.getpid()

@@ -12,7 +12,7 @@ from support.browser import Browser, Frame
 class Show:
     agent: CanvasRuntime
     address: str
-    """Of the renderer's page."""
+    """The address of the renderer's page."""
 
     async def open(self, browser: Browser) -> Frame:
         """The renderer's page, once it is there."""

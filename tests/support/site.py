@@ -104,7 +104,7 @@ class Site:
         return record.read_text() if record.exists() else ""
 
     async def answered(self, count: int = 1) -> list[Any]:
-        """What the agent's own requests were answered."""
+        """The answers to the agent's own requests."""
         answers: list[Any] = []
 
         def arrived() -> bool:

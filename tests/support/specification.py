@@ -1,4 +1,4 @@
-"""The specification's public data, when it is beside the checkout. Tests use it then, and never need it."""
+"""The specification's public data, if it is beside the checkout. Tests use it then, but do not need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The commuting square: to reduce and then project is to project and then reduce. What may differ is written down here.
+"""The commuting square: reducing and then projecting gives the same as projecting and then
+reducing. This module lists the exceptions.
 
 `reduce_old(project(state), project(action)) == project(reduce_new(state, action))`
 """
@@ -96,7 +97,7 @@ def resyncs(action: Json, to: Generation) -> bool:
 
 
 def refused(kind: str, action: Json, state: Json) -> bool:
-    """Whether a host never applies this action to this state: every reader may do with it what it likes."""
+    """Whether a host never applies this action to this state, so that readers may do anything with it."""
     if action["type"] == "terminal/commandExecuted":
         return any(part.get("commandId") == action["commandId"] for part in state["content"])
     if kind != "chat":
@@ -135,12 +136,12 @@ def unexplained(action: Json, to: Generation, reduced: Any, projected: Any) -> l
 
 
 def plain(value: Any) -> Any:
-    """As it looks on the wire."""
+    """A value as it looks on the wire."""
     return decode_json(encode(value))
 
 
 def differences(one: Any, other: Any, at: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ; a member that is null is as good as none."""
+    """The places where two JSON values differ. A null member counts as a missing one."""
     if isinstance(one, dict) and isinstance(other, dict):
         left, right = cast("Json", one), cast("Json", other)
         for key in sorted({*left, *right}):

@@ -50,7 +50,7 @@ def calling(asked: ModelRequest) -> Reply:
     name, (arguments, _) = wanted[1], json.JSONDecoder().raw_decode(asked.text[wanted.end() :])
     if (offered := _offered(asked, name)) is not None:
         return CallTool(offered, arguments)
-    if (way := _offered(asked, "call_tool")) is not None:  # Its agent never reads a list again.
+    if (way := _offered(asked, "call_tool")) is not None:  # For agents that read the list only once.
         return CallTool(way, {"name": name, "arguments": arguments})
     return Say(f"There is no tool {name}.")
 
@@ -103,7 +103,7 @@ class Stage:
     """Calls that this client ran."""
     seconds: float = 30.0
     suggests: str = ""
-    """What the person wants instead of a call that they deny."""
+    """What the person suggests instead of a denied call."""
     claim: Json = field(default_factory=dict[str, Any])
     """What the client offers."""
     _own: Own | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 @cache
 def tree_of(path: Path) -> ast.Module:
     enabled = gc.isenabled()
-    gc.disable()  # A tree is a hundred thousand objects, and none that can go.
+    gc.disable()  # A tree has a hundred thousand objects, and none of them is garbage.
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
     finally:
@@ -60,7 +60,7 @@ def full_name(node: ast.AST, tree: ast.Module) -> str:
 
 
 def forget() -> None:
-    """Let go of all trees."""
+    """Drop all trees from memory."""
     tree_of.cache_clear()
     walk.cache_clear()
     aliases.cache_clear()

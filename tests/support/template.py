@@ -1,9 +1,9 @@
 """A process that has imported everything, and a copy of it for each command that a test starts.
 
-A fresh `python -m ahpkit` spends most of its first second with imports. A copy has them behind it: it is a process of
-its own, in its own session, with its own files, environment and directory, and runs the command from the first line.
-A host that a copy starts in the background is a copy too. Shells and the tests of the installation start commands as a
-person does; so do the walks of the documentation where a command talks to a person at a terminal.
+A fresh `python -m ahpkit` spends most of its first second on imports. A copy has already done them. It is a separate
+process in its own session, with its own files, environment and directory, and runs the whole command. A host that a
+copy starts in the background is a copy too. Shells and the tests of the installation start commands as a person does;
+so do the walks of the documentation where a command talks to a person at a terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from support import copied
 
 _TESTS = str(Path(__file__).parents[1])
 _LARGEST = 1 << 20
-"""Bytes of a job, with its environment."""
+"""The most bytes of a job, with its environment."""
 _IMPORT_IN_A_BLOCK = re.compile(r"^ +(?:import|from(?= [\w.]+ import)) ([\w.]+)", re.MULTILINE)
 
 
@@ -49,7 +49,7 @@ class Job(NamedTuple):
     directory: str
     environment: dict[str, str]
     terminal: bool
-    """Whether its standard input is the terminal that controls it."""
+    """Whether the command's standard input is its controlling terminal."""
 
 
 class Started:
@@ -203,7 +203,7 @@ def _asking(module: str) -> list[str]:
 
 @cache
 def _door() -> str:
-    """Where this run's template is asked for copies by processes that are not ours; in no directory."""
+    """The socket at which other processes ask this run's template for copies. Its name is in no directory."""
     return f"ahpkit-template-{os.getpid()}"
 
 
@@ -226,7 +226,7 @@ def _template() -> socket.socket:
 
 
 def _serve(requests: socket.socket, door: socket.socket, python: str) -> Job | None:
-    """Make copies until nobody asks any more. In a copy: what it is to do."""
+    """Make copies until nobody asks for one. In a copy, it returns the job to do."""
     ready = selectors.DefaultSelector()
     ready.register(requests, selectors.EVENT_READ)
     ready.register(door, selectors.EVENT_READ)
@@ -249,7 +249,7 @@ def _serve(requests: socket.socket, door: socket.socket, python: str) -> Job | N
                 _tell(told, pid)
                 ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
                 if key.fileobj is door:
-                    ready.register(told, selectors.EVENT_READ, (pid, told))  # Nothing comes, but its reader may go.
+                    ready.register(told, selectors.EVENT_READ, (pid, told))  # To notice when the reader is gone.
             elif key.fd == key.data[1]:
                 ready.unregister(key.fd)
                 os.kill(key.data[0], signal.SIGKILL)
@@ -284,7 +284,7 @@ def _tell(told: int, number: int) -> None:
 
 
 def _become(job: Job, standard: Sequence[int], python: str) -> Job:
-    """Leave everything of the template behind, but for what it has imported."""
+    """Turn this copy into the command: of the template it keeps only the imports."""
     if "serve" not in job.arguments:
         sys.executable = python  # A host that this command starts is a copy too.
     os.setsid()
@@ -344,7 +344,7 @@ def _check_everything() -> None:
 
 
 def main() -> None:
-    gc.disable()  # Nothing of what is imported can go.
+    gc.disable()  # Nothing that was imported is ever garbage.
     python, *ends = sys.argv[1:]
     requests, door = (socket.socket(fileno=int(number)) for number in ends)
     _import_everything()
@@ -373,7 +373,7 @@ def _leave(codes: Sequence[int]) -> None:
     The command's threads have ended by now, and what it registered for its end has run.
     """
     if codes:
-        with suppress(OSError, ValueError):  # Python says better what is wrong with them.
+        with suppress(OSError, ValueError):  # Python's own exit reports failed writes better.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(codes[0])

@@ -28,13 +28,13 @@ class Terminal:
         self.process = process
         self.screen = Screen(columns)
         self.raw = ""
-        """Everything that was written."""
+        """Everything that the command wrote."""
         self._master, self._slave = master, slave
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._changed = asyncio.Event()
         self._seen = 0
         self._problem: AssertionError | None = None
-        """What went to the screen that should not."""
+        """The error of the screen when the command wrote something that it must not write."""
 
     def read(self) -> None:
         try:
@@ -55,11 +55,11 @@ class Terminal:
         self.type(f"{line}\r")
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Press Ctrl-C."""
         self.type("\x03")
 
     def resize(self, columns: int) -> None:
-        """Give the window another width; the system tells the program."""
+        """Give the window another width; the system notifies the program."""
         self.screen.resize(columns)
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 
@@ -82,7 +82,7 @@ class Terminal:
             self._seen = self.screen.text.index(text, self._seen) + len(text)
 
     async def ready(self, prompt: str = "> ") -> None:
-        """Wait for a prompt at the cursor. What comes next may take its place."""
+        """Wait for a prompt at the cursor. Later output may replace it."""
         await self.until(lambda screen: screen.line == prompt)
         self._seen = self.screen.above
 

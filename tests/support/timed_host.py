@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SLOW = 0.01
-"""Seconds of CPU from which on a step is written down."""
+"""Steps that take at least this many seconds of CPU are written down."""
 
 
 class Searching:

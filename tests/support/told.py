@@ -1,4 +1,4 @@
-"""A history that remembers what it was told."""
+"""A history that records its calls."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _UPGRADE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {token}\r\n\r\n"
 )
 _RECEIVED = 4096
-"""Bytes that the system may keep for a client that does not read."""
+"""How many bytes the system may buffer for a client that does not read."""
 
 
 class Unread:

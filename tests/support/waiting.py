@@ -10,25 +10,25 @@ from pathlib import Path
 from ahpkit.changes.attribution import COARSE
 
 BOUND = 60.0
-"""Seconds anything that must happen may take. It only says when to give up, so it costs a test that passes nothing:
-far longer than a busy machine needs, shorter than the suite's own limit for a test."""
+"""How many seconds to wait for something that must happen. It only limits tests that fail. It is far longer than a busy
+machine needs, and shorter than the suite's limit for a test."""
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for what nobody announces: a line in a log, a file, what another process does."""
+    """Wait for something that is not announced: a line in a log, a file, an effect of another process."""
     async with asyncio.timeout(BOUND):
         while not condition():  # noqa: ASYNC110  # Nothing wakes us.
             await asyncio.sleep(0.005)
 
 
 async def a_moment() -> None:
-    """Wait until the time of a file that is written now can be told from the time of one written before."""
+    """Wait until a file that is written now gets another time than a file written before."""
     now = time.time_ns()
     await until(lambda: time.time_ns() > now + 3 * COARSE)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be reaped does not."""
+    """Whether a process runs. A zombie does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    """Wait until a process has ended that need not be a child of ours."""
+    """Wait until a process has ended, which may be any process, not only a child."""
     await until(lambda: not is_alive(pid))
 
 

@@ -30,7 +30,7 @@ _REPLACED: Sequence[tuple[str, str]] = (
 
 
 def blocks(page: str, heading: str | None = None) -> list[str]:
-    """The consoles of a page, or of what is below one of its headings."""
+    """The consoles of a page, or of the section below one of its headings."""
     section = page if heading is None else page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     found = re.finditer(r"^(?P<fence>`{3,4})console\n(?P<text>.*?)\n(?P=fence)$", section, re.DOTALL | re.MULTILINE)
     return [one["text"] for one in found]
