@@ -17,7 +17,10 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 LEGACY = os.environ.get("TEST_MODES") == "legacy"
-NAMES = ["add", "fail", "hang", "big", "roots", "ask", "sample", "sample_often", "slow", "grow", "structured"]
+NAMES = [
+    *("add", "fail", "hang", "big", "roots", "ask", "sample", "sample_often", "slow", "grow", "structured"),
+    *("list", "fail_in_full"),
+]
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 extra: list[str] = []
 bus = InMemorySubscriptionBus()
@@ -76,6 +79,11 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text='{"n": 1}')], structured_content={"n": 1}
             )
+        case "list":
+            return types.CallToolResult(content=[], structured_content=[1, "ü"])
+        case "fail_in_full":
+            picture = types.ImageContent(type="image", data="AAAA", mime_type="image/png")
+            return types.CallToolResult(content=[picture], structured_content={"code": 7}, is_error=True)
         case _:
             return said(f"called {params.name}")
     raise AssertionError

@@ -22,7 +22,7 @@ from ahpkit.log.memory import MemoryStorage
 from ahpkit.mcp.calls import Limits
 from ahpkit.mcp.feature import McpServers
 from mcp_servers.http_server import Guard, http_server
-from mcp_servers.running import PROGRAM, QUICK
+from mcp_servers.running import PROGRAM, QUICK, sdk_command
 from mcp_servers.test_configured import entry
 from mcp_servers.test_tolerance import odd as raw_odd
 from support import requirement
@@ -291,6 +291,37 @@ async def test_quick_calls_of_an_agent_process_in_a_row_are_one_commit(tmp_path:
         [together] = [batch for batch in storage.commits if "chat/toolCallStart" in batch]
         steps = ["chat/toolCallStart", "chat/toolCallReady", "chat/toolCallComplete"]
         assert [type for type in together if "toolCall" in type] == steps * 3
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_all_of_a_result_reaches_the_agent_and_the_people(tmp_path: Path, era: str) -> None:
+    """A structured result may be any JSON value for a newer server, and a failure may have more than words."""
+    results: list[tuple[bool, list[Json], Any]] = []
+
+    async def script(running: Turn) -> None:
+        [offer] = await running.chat.mcp_servers()
+        config = dict(offer.config)
+        parameters = StdioServerParameters(command=config["command"], args=list(config["args"]), env=config["env"])
+        async with Client(parameters, cache=None, mode=era) as agent:
+            for name in ("odd_list", "odd_fail_in_full"):
+                result = await agent.call_tool(name, {})
+                content = [part.model_dump(by_alias=True, exclude_none=True) for part in result.content]
+                results.append((result.is_error, content, result.structured_content))
+
+    async with host(tmp_path, {"name": "odd", "command": sdk_command()}) as (bench, client):
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "odd")
+        bench.agent.script = script
+        await client.accepted(chat, {**say("go", "t0"), "startedAt": "2026-01-01T00:00:00.000Z"})
+        await client.action("chat/turnComplete")
+        picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+        assert results == [
+            (False, [{"type": "text", "text": '[1, "ü"]'}], None),
+            (True, [{"type": "text", "text": '{"code": 7}'}, picture], {"code": 7}),
+        ]
+        listed, failed = await cards(bench, client, chat)
+        assert listed["content"] == [{"type": "text", "text": '[1, "ü"]'}]
+        assert (failed["error"]["message"], failed["structuredContent"]) == ('{"code": 7}', {"code": 7})
 
 
 async def test_a_server_that_refuses_every_token_waits_and_is_not_asked_again(tmp_path: Path) -> None:

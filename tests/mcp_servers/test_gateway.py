@@ -534,3 +534,28 @@ async def test_a_tool_reaches_an_agent_with_every_field_it_has(era: str) -> None
         listed = (await client.list_tools()).tools
         shown = {tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed}
         assert shown["full"] == session.definition
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("odd", "left"),
+    [
+        ({"outputSchema": {"type": "array"}}, {}),
+        ({"outputSchema": {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object"}}}}, {}),
+        ({"annotations": {"readOnlyHint": {}}}, {}),
+        ({"description": 5}, None),
+    ],
+    ids=["list as output", "reference as output", "bad hint", "bad description"],
+)
+async def test_an_odd_tool_takes_no_other_tool_from_an_agent(
+    era: str, odd: JsonObject, left: JsonObject | None
+) -> None:
+    """MCP 2026-07-28 allows any output schema. For one such tool an agent of the older era got no tool at all."""
+    session = FullSession()
+    session.definition = {"name": "full", "inputSchema": {"type": "object"}, **odd}
+    async with connected(session, era) as (client, _):
+        listed = (await client.list_tools()).tools
+        shown = {tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed}
+        wanted = None if left is None else {"name": "full", "inputSchema": {"type": "object"}, **left}
+        assert shown.get("full") == wanted
+        assert {"find_tool", "call_tool"} <= shown.keys()

@@ -193,6 +193,11 @@ RESULTS: dict[str, tuple[Any, str]] = {
     "nothing in it": ({}, "failed: odd gave an answer that is not valid: content: Field required"),
     "content that is no list": ({"content": "hi"}, "failed: odd gave an answer that is not valid: content"),
     "no content beside structure": ({"structuredContent": {"n": 1}}, ""),
+    "structure that is a list": ({"content": [], "structuredContent": [1, 2]}, "[1, 2]"),
+    "structure that is a number, beside text": (
+        {"content": [{"type": "text", "text": "five"}], "structuredContent": 5},
+        "five",
+    ),
     "an error without words": ({"isError": True}, ""),
     "an unknown kind": ({"content": [{"type": "hologram"}, {"type": "text", "text": "!"}]}, '{"type": "hologram"}!'),
     "a part that is none": ({"content": [None, {"type": "text", "text": "!"}]}, "null!"),

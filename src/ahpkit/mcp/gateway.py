@@ -32,6 +32,7 @@ from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 from pydantic import ValidationError
 
 from ahpkit import __version__
+from ahpkit.mcp.tolerance import without_bad_entries
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.protocol.session.state import ToolDefinition
 from ahpkit.tools.registry import CALL_TOOL, FIND_TOOL, FINDERS, Tool, asked_for, found_text, listed
@@ -178,7 +179,9 @@ class Gateway:
     async def _list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         self._remember(context)
         await self._port.settled()
-        return types.ListToolsResult(tools=[_as_mcp(tool) for tool in (*listed(self._port.tools()), *FINDERS)])
+        shown = [_as_mcp(tool) for tool in (*listed(self._port.tools()), *FINDERS)]
+        answer = types.ListToolsResult(tools=[]).model_dump(by_alias=True) | {"tools": shown}
+        return types.ListToolsResult.model_validate(without_bad_entries(answer, context.protocol_version, {}))
 
     def _remember(self, context: Any) -> None:
         """Remember a connection of the older era, because it gets notifications of changes without a subscription."""
@@ -290,13 +293,17 @@ async def _notify(send: Callable[[], Awaitable[None]]) -> None:
         return
 
 
-def _as_mcp(tool: ToolDefinition) -> types.Tool:
+def _as_mcp(tool: ToolDefinition) -> JsonObject:
+    """A tool as agents see it. Structured results are objects for the host and for the older era, so an output schema
+    that is not about an object is not shown."""
     keys = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta")
     definition = cast("JsonObject", tool)
     shown = {key: definition[key] for key in keys if definition.get(key) is not None}
     schema: JsonObject = definition.get("inputSchema") or {}
     shown["inputSchema"] = schema if schema.get("type") == "object" else {**schema, "type": "object"}
-    return types.Tool.model_validate(shown)
+    if shown.get("outputSchema", {}).get("type") != "object":
+        shown.pop("outputSchema", None)
+    return shown
 
 
 def _result(result: JsonObject) -> types.CallToolResult:

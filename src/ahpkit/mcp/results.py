@@ -1,11 +1,14 @@
 """Converts results of MCP tools to AHP content, and back for agents. Pure.
 
-Texts stay texts, and links stay links. Images, sounds and files are embedded. Structured results are not changed.
+Texts stay texts, and links stay links. Images, sounds and files are embedded. Structured results that are objects are
+not changed. AHP has no others, so a list or a number is shown as text.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+from dataclasses import replace
 from typing import Any, cast
 
 from ahpkit.host.agent import ToolOutcome
@@ -26,19 +29,31 @@ def definition_of(tool: JsonObject) -> ToolDefinition:
     return cast("ToolDefinition", kept)
 
 
+def with_structured_object(result: JsonObject) -> JsonObject:
+    """The result of a tool without structured content that is not an object, which older versions of MCP do not allow.
+    If the result says nothing else, it is shown as text."""
+    structured: Any = result.get("structuredContent")
+    if "content" not in result or structured is None or isinstance(structured, dict):
+        return result
+    rest = {key: value for key, value in result.items() if key != "structuredContent"}
+    text = {"type": "text", "text": json.dumps(structured, ensure_ascii=False)}
+    return rest if rest["content"] else {**rest, "content": [text]}
+
+
 def outcome_of(result: JsonObject) -> ToolOutcome:
     """A `CallToolResult` as an outcome."""
     parts: list[JsonObject] = result.get("content") or []
     content = [shown for part in parts[:_PARTS] for shown in _shown(part)]
     structured: Any = result.get("structuredContent")
-    failed = result.get("isError") is True
     texts = [part["text"] for part in content if part["type"] == "text"]
-    return ToolOutcome(
-        success=not failed,
+    if not (texts or structured is None or isinstance(structured, dict)):
+        content.append({"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
+    outcome = ToolOutcome(
+        success=result.get("isError") is not True,
         content=content,
-        error="\n".join(texts) or "the tool failed" if failed else None,
         structured_content=cast("JsonObject", structured) if isinstance(structured, dict) else None,
     )
+    return outcome if outcome.success else replace(outcome, error="\n".join(outcome.texts) or "the tool failed")
 
 
 def _shown(part: JsonObject) -> list[ToolResultContent]:
@@ -69,15 +84,17 @@ def _embedded(data: Any, kind: Any) -> ToolResultContent:
 
 
 def result_of(outcome: ToolOutcome) -> JsonObject:
-    """An outcome as a `CallToolResult` for an agent."""
+    """An outcome as a `CallToolResult` for an agent. Many agents read the texts alone, so these also say why a call
+    failed, or what is in a structured result without text."""
     content = [_as_mcp(cast("JsonObject", part)) for part in outcome.content]
-    if not outcome.success and (not content or outcome.error):
-        content = [{"type": "text", "text": outcome.error or "the tool failed"}]
+    error = None if outcome.success else outcome.error or "the tool failed"
+    words = [] if any(part["type"] == "text" for part in outcome.content) else outcome.texts
+    if error is not None and error != "\n".join(outcome.texts):
+        words = [error, *words]
+    content = [*({"type": "text", "text": text} for text in words), *content]
     result: JsonObject = {"content": content, "isError": not outcome.success}
-    if outcome.structured_content is not None and outcome.success:
+    if outcome.structured_content is not None:
         result["structuredContent"] = outcome.structured_content
-        if not content:  # Many agents read the texts alone.
-            result["content"] = [{"type": "text", "text": text} for text in outcome.texts]
     return result
 
 
@@ -88,7 +105,8 @@ def _as_mcp(part: JsonObject) -> JsonObject:
         case "embeddedResource":
             return _file(part["data"], part["contentType"])
         case "resource":
-            return {"type": "resource_link", "uri": part["uri"], "name": part["uri"]}
+            kind = {"mimeType": part["contentType"]} if "contentType" in part else {}
+            return {"type": "resource_link", "uri": part["uri"], "name": part["uri"], **kind}
         case kind:
             return {"type": "text", "text": f"({kind})"}
 
@@ -110,4 +128,4 @@ def _decoded(data: str) -> str:
         return data
 
 
-__all__ = ["definition_of", "outcome_of", "result_of"]
+__all__ = ["definition_of", "outcome_of", "result_of", "with_structured_object"]

@@ -27,10 +27,12 @@ import msgspec
 from httpx2 import HTTPStatusError
 from mcp.shared.message import SessionMessage
 from mcp_types.methods import parse_server_notification, parse_server_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from ahpkit.host.limits import MAX_ESCAPES, MAX_PROGRAM_VALUES, MAX_VALUES
+from ahpkit.mcp.results import with_structured_object
 from ahpkit.protocol.common.state import JsonObject
 from ahpkit.wire.codec import too_much
 
@@ -270,6 +272,8 @@ class TolerantConnection:
         if not isinstance(item, SessionMessage) or not isinstance(message, types.JSONRPCResponse):
             return item
         result = with_known_content(message.result)
+        if self.version is not None and self.version not in MODERN_PROTOCOL_VERSIONS:
+            result = with_structured_object(result)
         if self.filters_lists and self.version is not None:
             result = await asyncio.to_thread(without_bad_entries, result, self.version, self.left_out)
         result = await self._without_rest(result)

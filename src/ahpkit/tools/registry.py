@@ -4,7 +4,7 @@ Every name is accepted by models, is unique, and stays with its tool as long as 
 
 * the agent's own and the host's tools keep their names;
 * a server's tool is `<server>_<tool>`;
-* * a client's tool keeps its name unless another tool has it: then it is `client_<name>`, and so on;
+* a client's tool keeps its name unless another tool has it: then it is `client_<name>`, and so on;
 * `find_tool` and `call_tool` belong to the host.
 
 A server may change its tools all the time, so only the last ones that have gone keep their names.
