@@ -307,6 +307,36 @@ async def test_a_call_that_is_given_up_is_withdrawn_and_nothing_runs(bench: Benc
     assert await client.rejected(chat, {**late, "confirmed": "user-action"})
 
 
+async def test_a_result_is_not_asked_about_any_more_when_its_caller_has_given_up(bench: Bench) -> None:
+    given_up = asyncio.Event()
+
+    async def script(turn: Turn) -> None:
+        inner = asyncio.ensure_future(turn.call_tool("show", "{}"))
+        await given_up.wait()
+        inner.cancel()
+        await asyncio.gather(inner, return_exceptions=True)
+        await turn.wait_steering()
+
+    bench.agent.script = script
+    client = await bench.client()
+    session, chat = await bench.session(client)
+    await claim(client, session, TOOL)
+    await client.accepted(chat, say("go"))
+    call = await pending(client, chat, "t1")
+    this = {"turnId": "t1", "toolCallId": call["toolCallId"]}
+    result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "secret"}]}
+    held = {"type": "chat/toolCallComplete", **this, "result": result, "requiresResultConfirmation": True}
+    await client.accepted(chat, held)
+    given_up.set()
+    await client.action(about(chat, "t1", "chat/toolCallResultConfirmed"))
+    [part] = (await bench.state(client, chat))["activeTurn"]["responseParts"]
+    shown = part["toolCall"]
+    assert (shown["status"], shown["reason"], shown["_meta"][SETTLED]) == ("cancelled", "result-denied", "caller")
+    assert (await client.ask("_ahpkit/approvals/list"))["approvals"] == [], "nobody has decided"
+    release = {"type": "chat/toolCallResultConfirmed", **this, "approved": True}
+    assert await client.rejected(chat, release)
+
+
 async def test_any_model_can_ask_the_user(bench: Bench) -> None:
     outcomes: list[Any] = []
 

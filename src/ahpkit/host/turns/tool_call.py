@@ -33,6 +33,7 @@ from ahpkit.protocol.chat.actions import (
     chat_tool_call_delta,
     chat_tool_call_denied,
     chat_tool_call_ready,
+    chat_tool_call_result_confirmed,
 )
 from ahpkit.protocol.chat.state import (
     ConfirmationOption,
@@ -359,8 +360,12 @@ class LiveToolCall:
             self._covered = answer
 
     def withdraw(self, reason: str) -> None:
-        """Withdraw the call: its question disappears, and it is shown as not finished."""
+        """Withdraw the call: its question disappears, also that about its result, and it is shown as not finished."""
         if self.over or self.status is None:
+            return
+        if self.status == "pending-result-confirmation":
+            self._meta = {**self._meta, SETTLED: "caller"}
+            self._say(chat_tool_call_result_confirmed(**self._about, approved=False))
             return
         if self.status != "pending-confirmation":
             self._show_pending("caller")
@@ -477,8 +482,9 @@ class LiveToolCall:
             self.end()
         elif action["type"] == "chat/toolCallResultConfirmed":
             held, self._result = self._result, None
-            by = _decided_by_whom(action)
-            self._decided(self._asked_about_result(), action["approved"], by, who=client_id or "", of="result")
+            if client_id is not None:  # Otherwise the caller gave up, and nobody decided.
+                by = _decided_by_whom(action)
+                self._decided(self._asked_about_result(), action["approved"], by, who=client_id, of="result")
             denied = _failure("the user did not release the result of this tool")
             _resolve(self._completed, held or _SUCCESS if action["approved"] else denied)
             self.end()
