@@ -238,7 +238,7 @@ def started(params: Json) -> Json:
 
 
 def poem(params: Json) -> Json:
-    said = f"Write a poem about {params['arguments']['topic']}"
+    said = f"Write a {params['name']} about {params['arguments']['topic']}"
     return {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]}
 
 
@@ -248,6 +248,7 @@ def set_level(params: Json) -> Json:
 
 
 PROMPT: Json = {"name": "poem", "description": "A poem", "arguments": [{"name": "topic", "required": True}]}
+PROMPTS = ("poem", "poem, a long one!", "poème") if "prompts" in MODES else ("poem",)
 ANSWERS: dict[str, Callable[[Json], Json]] = {
     "initialize": started,
     "ping": lambda _: {},
@@ -257,7 +258,7 @@ ANSWERS: dict[str, Callable[[Json], Json]] = {
         "resourceTemplates": [{"name": "page", "uriTemplate": "test://page/{number}"}]
     },
     "resources/read": lambda params: {"contents": [{"uri": params["uri"], "text": "remember the milk"}]},
-    "prompts/list": lambda _: {"prompts": [PROMPT]},
+    "prompts/list": lambda _: {"prompts": [{**PROMPT, "name": name} for name in PROMPTS]},
     "prompts/get": poem,
     "logging/setLevel": set_level,
 }

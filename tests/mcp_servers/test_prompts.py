@@ -32,9 +32,13 @@ async def offered(client: RawClient, chat: str, text: str) -> list[Json]:
     return (await client.ask("completions", chat, kind="userMessage", text=text, offset=len(text)))["items"]
 
 
+def ended(message: Json) -> tuple[str, str]:
+    return "chat/turnComplete", message["turnId"]
+
+
 async def prompts_seen(bench: Bench, client: RawClient, chat: str, message: Json) -> str:
     await client.accepted(chat, message)
-    await client.action("chat/turnComplete")
+    await client.action(lambda one: (one["action"]["type"], one["action"].get("turnId")) == ended(message))
     return bench.agent.turns[-1].prompt
 
 
@@ -44,6 +48,25 @@ async def test_a_prompt_is_offered_and_becomes_what_its_server_says(bench: Bench
     assert item["insertText"] == "/test:poem "
     assert await offered(client, chat, "please /test:po") == []
     assert await prompts_seen(bench, client, chat, say("/test:poem the sea")) == "Write a poem about the sea"
+
+
+async def test_every_prompt_that_is_offered_can_be_sent_whatever_its_name_is(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path, "my server", env={"TEST_MODES": "prompts"})) as bench:
+        client = await bench.client()
+        session, chat = await bench.session(client)
+        await entry(bench, client, session, "ready", "my server")
+        inserted = [item["insertText"] for item in await offered(client, chat, "/my")]
+        assert inserted == [f"/my server:{name} " for name in ("poem", "poem, a long one!", "poème")]
+        for number, (text, name) in enumerate(
+            [
+                ("/my server:poem, a long one! the sea", "poem, a long one!"),
+                (" /my server:poème\n'the sea'", "poème"),
+                ("/my server:poem the sea", "poem"),
+            ]
+        ):
+            assert await prompts_seen(bench, client, chat, say(text, f"t{number}")) == f"Write a {name} about the sea"
+        for number, text in enumerate(("/my server:poems the sea", "/my server", "read /my server:poem the sea")):
+            assert await prompts_seen(bench, client, chat, say(text, f"u{number}")) == text
 
 
 async def test_a_prompt_without_what_it_needs_fails_in_words(bench: Bench) -> None:

@@ -8,7 +8,6 @@ text is read when the message is sent, and is added after the message.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +31,6 @@ _LIMIT = 200
 _ATTACHED = 10
 _TEXT = 200_000
 """Resources of one message that are read, and characters of each."""
-_COMMAND = re.compile(r"/([\w.-]+):([\w./-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 
 def complete(servers: Sequence[McpServer], text: str, offset: int) -> list[CompletionItem]:
@@ -51,7 +49,7 @@ def complete(servers: Sequence[McpServer], text: str, offset: int) -> list[Compl
 def _prompts(servers: Sequence[McpServer], word: TypedWord) -> Iterator[CompletionItem]:
     for server in servers:
         for prompt in server.lists.prompts:
-            token = f"/{server.config.name}:{prompt['name']}"
+            token = _token(server, prompt)
             yield _item(word, f"{token} ", token, "prompt", {"description": prompt.get("description", "")})
 
 
@@ -75,16 +73,30 @@ def _item(word: TypedWord, inserted: str, label: str, kind: str, meta: JsonObjec
 
 async def expand(servers: Sequence[McpServer], prompt: str, caller: Caller) -> str:
     """The text of a server's prompt, if the message calls one; otherwise the message itself."""
-    called = _COMMAND.match(prompt)
-    server = None if called is None else next((one for one in servers if one.config.name == called[1]), None)
-    declared = None if server is None or called is None else _named(server.lists.prompts, called[2])
-    if called is None or server is None or declared is None:
+    if (called := _called(servers, prompt.lstrip())) is None:
         return prompt
+    server, declared, words = called
     try:
-        said = await server.get_prompt(declared["name"], arguments(declared, called[3] or ""), caller)
+        said = await server.get_prompt(declared["name"], arguments(declared, words), caller)
     except McpError as error:
-        raise AgentError(f"/{called[1]}:{called[2]}: {error}", error_type="mcp/prompt") from error
+        raise AgentError(f"{_token(server, declared)}: {error}", error_type="mcp/prompt") from error
     return "\n\n".join(_words(said)) or prompt
+
+
+def _called(servers: Sequence[McpServer], text: str) -> tuple[McpServer, JsonObject, str] | None:
+    """The prompt that a message calls, and the words after it. Names may have any characters, also spaces, so of
+    several prompts that fit, the one with the longest name counts."""
+    found: tuple[McpServer, JsonObject, str] | None = None
+    for server in servers if text.startswith("/") else ():
+        for prompt in server.lists.prompts:
+            rest = text.removeprefix(_token(server, prompt))
+            if len(rest) < len(text if found is None else found[2]) and (not rest or rest[0].isspace()):
+                found = server, prompt, rest
+    return found
+
+
+def _token(server: McpServer, prompt: JsonObject) -> str:
+    return f"/{server.config.name}:{prompt['name']}"
 
 
 def arguments(prompt: JsonObject, words: str) -> dict[str, str]:
@@ -106,10 +118,6 @@ def arguments(prompt: JsonObject, words: str) -> dict[str, str]:
     if missing:
         raise AgentError(f"the prompt {prompt['name']} needs: {', '.join(missing)}", error_type="mcp/prompt")
     return found
-
-
-def _named(entries: Sequence[JsonObject], name: str) -> JsonObject | None:
-    return next((entry for entry in entries if entry["name"] == name), None)
 
 
 def _words(said: JsonObject) -> Iterator[str]:
