@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ahpkit.cli.mcp import effect
+from ahpkit.cli.mcp import effect, shown_result
 from ahpkit.client import connect
 from support import requirement
 from support.process import HostProcess, finish_cli, host_process, run_cli
@@ -77,6 +77,29 @@ async def test_a_command_that_is_ended_leaves_no_session_and_no_servers(host: Ho
 )
 async def test_a_tool_is_shown_with_what_it_says_about_itself(hints: dict[str, bool], said: str) -> None:
     assert effect({"name": "t", "annotations": hints}) == said
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"type": "text", "text": ""}, ""),
+        ({"type": "image", "data": "AAAA", "mimeType": "image/png"}, "(image, image/png)"),
+        ({"type": "resource_link", "uri": "file:///a.txt", "name": "a"}, "a: file:///a.txt"),
+        ({"type": "resource_link", "uri": "file:///a.txt", "name": "a", "title": "The a"}, "The a: file:///a.txt"),
+        ({"type": "resource", "resource": {"uri": "test://a", "text": "all of it"}}, "all of it"),
+        (
+            {"type": "resource", "resource": {"uri": "test://a", "blob": "AAAA", "mimeType": "application/pdf"}},
+            "(resource, test://a, application/pdf)",
+        ),
+        ({"type": "hologram"}, "(hologram)"),
+    ],
+)
+async def test_every_part_of_a_result_is_shown_or_named(part: dict[str, Any], said: str) -> None:
+    assert shown_result({"content": [part, {"type": "text", "text": "end"}]}) == f"{said}\nend"
+
+
+async def test_a_result_that_is_structured_only_is_shown() -> None:
+    assert json.loads(shown_result({"content": [], "structuredContent": [1, "ü"]})) == [1, "ü"]
 
 
 @requirement("session:tool:annotation-defaults")

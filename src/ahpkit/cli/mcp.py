@@ -177,7 +177,7 @@ async def call(
     given = _arguments(read_whole(sys.stdin, "standard input") if arguments == "-" else arguments)
     async with _opened(url, token, name, directory, server) as session:
         result = await patiently(_meant(session, server).call(tool, given), f"Calling {tool}")
-    Output().say(as_json(result) if json_output else printable(_shown(result)))
+    Output().say(as_json(result) if json_output else printable(shown_result(result)))
     return EXIT_FAILED if result.get("isError") else 0
 
 
@@ -191,9 +191,22 @@ def _arguments(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", given)
 
 
-def _shown(result: dict[str, Any]) -> str:
-    parts = [part.get("text") or f"({part.get('type')})" for part in result.get("content") or ()]
-    return "\n".join(parts)
+def shown_result(result: JsonObject) -> str:
+    """The result of a tool as text. Files and pictures are named; `--json` has all of them."""
+    parts: list[JsonObject] = result.get("content") or []
+    structured = result.get("structuredContent")
+    if not parts and structured is not None:
+        return as_json(structured)
+    return "\n".join(map(_shown_part, parts))
+
+
+def _shown_part(part: JsonObject) -> str:
+    if part.get("type") == "resource_link":
+        return f"{part.get('title') or part.get('name')}: {part.get('uri')}"
+    file: JsonObject = part.get("resource") or {}
+    text = part.get("text", file.get("text"))
+    words = (part.get("type"), file.get("uri"), part.get("mimeType") or file.get("mimeType"))
+    return text if isinstance(text, str) else f"({', '.join(str(word) for word in words if word)})"
 
 
 @mcp.command()
@@ -307,4 +320,4 @@ def _meant(session: Session, name: str) -> McpServer:
         raise click.ClickException(str(error)) from None
 
 
-__all__ = ["effect", "mcp"]
+__all__ = ["effect", "mcp", "shown_result"]
