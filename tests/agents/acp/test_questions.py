@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from ahpkit.agents.acp.questions import (
     ANSWER_META,
     CANCELLED,
@@ -151,6 +153,24 @@ def test_each_property_becomes_a_question_of_its_kind_in_order() -> None:
         },
         {"id": "odd", "kind": "text", "message": "odd"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["Small one", "Large one"], ["Small one", "Large one"]),
+        (["Small one", ""], ["Small one", "l"]),
+        (["Small one"], ["Small one", "l"]),
+        (["Small one", 5], ["s", "l"]),
+        ("AB", ["s", "l"]),
+        (None, ["s", "l"]),
+    ],
+)
+def test_choices_have_the_titles_that_older_servers_give_beside_them(names: Any, labels: list[str]) -> None:
+    choices = {"type": "string", "enum": ["s", "l"], "enumNames": names}
+    [question] = form_questions({"type": "object", "properties": {"size": choices}})
+    options: list[Any] = question.get("options", [])
+    assert [(option["id"], option["label"]) for option in options] == list(zip(["s", "l"], labels, strict=True))
 
 
 def test_answers_become_the_content_the_agent_asked_for() -> None:

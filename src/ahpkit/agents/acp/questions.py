@@ -10,7 +10,7 @@ belongs. The agent checks the answers itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from ahpkit.agents.acp.limits import MAX_LISTED, MAX_WORDS, cut, short
@@ -166,13 +166,19 @@ _DETAILS: Mapping[str, Callable[[JsonObject], JsonObject]] = {
 
 
 def _options(spec: JsonObject) -> list[ChatInputOption]:
-    """The choices, from any of the places where a schema may have them: `enum`, titled `oneOf`/`anyOf`, or inside
-    `items`."""
+    """The choices, from any of the places where a schema may have them: `enum`, titled by `enumNames`, titled
+    `oneOf`/`anyOf`, or inside `items`."""
     source = obj(spec.get("items")) if spec.get("type") == "array" else spec
     titled = objects(source.get("oneOf") or source.get("anyOf"))
     if titled:
         return [_titled(option) for option in titled[:MAX_LISTED] if isinstance(option.get("const"), str)]
-    return [{"id": value, "label": short(value)} for value in strings(source.get("enum"))[:MAX_LISTED]]
+    values, names = source.get("enum"), source.get("enumNames")
+    titles = dict(zip(values, names, strict=False)) if _are_texts(values) and _are_texts(names) else {}
+    return [{"id": value, "label": short(titles.get(value) or value)} for value in strings(values)[:MAX_LISTED]]
+
+
+def _are_texts(values: Any) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and len(strings(values)) == len(cast("list[Any]", values))
 
 
 def _titled(option: JsonObject) -> ChatInputOption:
