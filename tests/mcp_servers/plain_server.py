@@ -239,7 +239,14 @@ def started(params: Json) -> Json:
 
 def poem(params: Json) -> Json:
     said = f"Write a {params['name']} about {params['arguments']['topic']}"
-    return {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]}
+    parts: list[Json] = [{"type": "text", "text": said}]
+    if params["name"] == "illustrated poem":
+        parts += [
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "resource_link", "name": "notes", "uri": "test://notes"},
+            {"type": "resource", "resource": {"uri": "test://rhymes", "text": "sea, tea"}},
+        ]
+    return {"messages": [{"role": "user", "content": part} for part in parts]}
 
 
 def set_level(params: Json) -> Json:
@@ -248,7 +255,7 @@ def set_level(params: Json) -> Json:
 
 
 PROMPT: Json = {"name": "poem", "description": "A poem", "arguments": [{"name": "topic", "required": True}]}
-PROMPTS = ("poem", "poem, a long one!", "poème") if "prompts" in MODES else ("poem",)
+PROMPTS = ("poem", "poem, a long one!", "poème", "illustrated poem") if "prompts" in MODES else ("poem",)
 ANSWERS: dict[str, Callable[[Json], Json]] = {
     "initialize": started,
     "ping": lambda _: {},

@@ -56,7 +56,9 @@ async def test_every_prompt_that_is_offered_can_be_sent_whatever_its_name_is(tmp
         session, chat = await bench.session(client)
         await entry(bench, client, session, "ready", "my server")
         inserted = [item["insertText"] for item in await offered(client, chat, "/my")]
-        assert inserted == [f"/my server:{name} " for name in ("poem", "poem, a long one!", "poème")]
+        assert inserted == [
+            f"/my server:{name} " for name in ("poem", "poem, a long one!", "poème", "illustrated poem")
+        ]
         for number, (text, name) in enumerate(
             [
                 ("/my server:poem, a long one! the sea", "poem, a long one!"),
@@ -67,6 +69,18 @@ async def test_every_prompt_that_is_offered_can_be_sent_whatever_its_name_is(tmp
             assert await prompts_seen(bench, client, chat, say(text, f"t{number}")) == f"Write a {name} about the sea"
         for number, text in enumerate(("/my server:poems the sea", "/my server", "read /my server:poem the sea")):
             assert await prompts_seen(bench, client, chat, say(text, f"u{number}")) == text
+
+
+async def test_what_is_no_text_in_a_prompt_is_named(tmp_path: Path) -> None:
+    async with host(tmp_path, declared(tmp_path, env={"TEST_MODES": "prompts"})) as bench:
+        client, chat = await ready(bench)
+        prompt = await prompts_seen(bench, client, chat, say("/test:illustrated poem the sea"))
+        assert prompt.split("\n\n") == [
+            "Write a illustrated poem about the sea",
+            "(image)",
+            "(resource_link, test://notes)",
+            "sea, tea",
+        ]
 
 
 async def test_a_prompt_without_what_it_needs_fails_in_words(bench: Bench) -> None:

@@ -121,12 +121,13 @@ def arguments(prompt: JsonObject, words: str) -> dict[str, str]:
 
 
 def _words(said: JsonObject) -> Iterator[str]:
+    """The texts of a prompt. What has no text, such as a picture or a link, is named."""
     for message in said.get("messages") or ():
         content: JsonObject = message.get("content") or {}
         resource: JsonObject = content.get("resource") or {}
-        text = content.get("text") or resource.get("text")
-        if isinstance(text, str):
-            yield text
+        text = content.get("text", resource.get("text"))
+        named = (content.get("type"), content.get("uri") or resource.get("uri"))
+        yield text if isinstance(text, str) else f"({', '.join(str(word) for word in named if word)})"
 
 
 async def attached(servers: Sequence[McpServer], message: Message, caller: Caller) -> list[str]:
