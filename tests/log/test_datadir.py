@@ -74,6 +74,56 @@ def test_the_directory_is_free_again_after_a_host_ends_or_fails(tmp_path: Path) 
         pass
 
 
+STARTING = """
+import os, pathlib, sys
+from ahpkit.log.datadir import data_directory
+with data_directory(pathlib.Path(sys.argv[1])):
+    if os.fork() == 0:  # It has the lock, as a program has until it begins.
+        print("held", flush=True)
+        sys.stdin.read()
+        os._exit(0)
+    os.kill(os.getpid(), 9)
+"""
+
+
+@contextmanager
+def left_by_a_killed_host(path: Path) -> Generator[subprocess.Popen[str]]:
+    """A directory whose lock is held by what a killed host was just starting, until its input ends."""
+    command = [sys.executable, "-c", STARTING, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "held\n"
+        assert process.wait(BOUND) == -signal.SIGKILL
+        yield process
+        process.stdin.close()
+
+
+def test_a_directory_is_waited_for_when_only_what_a_killed_host_started_has_it(tmp_path: Path) -> None:
+    slept: list[float] = []
+    with left_by_a_killed_host(tmp_path) as process:
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            assert process.stdout.read() == ""  # It has ended.
+
+        with data_directory(tmp_path, sleep=sleep):
+            assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    assert slept
+
+
+def test_it_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    slept: list[float] = []
+    with left_by_a_killed_host(tmp_path) as process:
+        with pytest.raises(DataDirectoryInUse) as caught, data_directory(tmp_path, sleep=slept.append):
+            pass
+        assert caught.value.pid == process.pid
+    assert 1 <= sum(slept) <= 10
+
+
 def test_the_directory_is_free_again_after_a_host_is_killed(tmp_path: Path) -> None:
     with another_host(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
