@@ -148,6 +148,16 @@ async def test_the_owner_of_a_running_tool_may_deny_it(bench: Bench) -> None:
     assert outcomes[0].error == "I do not know this tool"
 
 
+async def hold_back(client: RawClient, chat: str) -> Json:
+    """The owner of the tool gives a result that must be confirmed; returns the turn and the call."""
+    call = await pending(client, chat, "t1")
+    this = {"turnId": "t1", "toolCallId": call["toolCallId"]}
+    result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "secret"}]}
+    done = {"type": "chat/toolCallComplete", **this, "result": result, "requiresResultConfirmation": True}
+    await client.accepted(chat, done)
+    return this
+
+
 @pytest.mark.parametrize("released", [True, False])
 async def test_a_result_that_must_be_confirmed_is_held_back(bench: Bench, released: bool) -> None:
     outcomes: list[Any] = []
@@ -156,11 +166,7 @@ async def test_a_result_that_must_be_confirmed_is_held_back(bench: Bench, releas
     session, chat = await bench.session(client)
     await claim(client, session, TOOL)
     await client.accepted(chat, say("go"))
-    call = await pending(client, chat, "t1")
-    this = {"turnId": "t1", "toolCallId": call["toolCallId"]}
-    result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "secret"}]}
-    done = {"type": "chat/toolCallComplete", **this, "result": result, "requiresResultConfirmation": True}
-    await client.accepted(chat, done)
+    this = await hold_back(client, chat)
     await asyncio.sleep(0)
     assert outcomes == []
     automatic = {} if released else {"_meta": {AUTOMATIC: True}}
@@ -322,11 +328,7 @@ async def test_a_result_is_not_asked_about_any_more_when_its_caller_has_given_up
     session, chat = await bench.session(client)
     await claim(client, session, TOOL)
     await client.accepted(chat, say("go"))
-    call = await pending(client, chat, "t1")
-    this = {"turnId": "t1", "toolCallId": call["toolCallId"]}
-    result = {"success": True, "pastTenseMessage": "Shown", "content": [{"type": "text", "text": "secret"}]}
-    held = {"type": "chat/toolCallComplete", **this, "result": result, "requiresResultConfirmation": True}
-    await client.accepted(chat, held)
+    this = await hold_back(client, chat)
     given_up.set()
     await client.action(about(chat, "t1", "chat/toolCallResultConfirmed"))
     [part] = (await bench.state(client, chat))["activeTurn"]["responseParts"]

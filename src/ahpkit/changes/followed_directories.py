@@ -164,7 +164,7 @@ class FollowedDirectories:
                     self._keyed.add(uri)
                     self._keys |= {self._key(uri, directory, named): uri for directory in named}
                     self._keys[wire.key_of(uri)] = uri
-                    await asyncio.sleep(0)  # Others are served between two sessions.
+                    await asyncio.sleep(0)  # Other tasks run between two sessions.
         return self._keys.get(key)
 
     async def _named(self, session_uri: str) -> list[Path] | None:

@@ -66,7 +66,7 @@ async def write_pieces(value: Json) -> AsyncIterator[bytes]:
 async def write_parts(value: Json, size: int) -> AsyncIterator[bytes]:
     """`value` as compact JSON, in parts of `size` bytes or a little more; only the last is shorter, and may be empty.
 
-    Others are served between two pieces of a part.
+    Other tasks run between two pieces of a part.
     """
     if is_light(value):
         yield encode(value)
